@@ -1,0 +1,1 @@
+"""A Kubernetes API server: store, watch, resources, CRDs, authentication and authorization, exec.  Imports no other package of the lab."""

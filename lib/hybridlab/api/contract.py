@@ -1,0 +1,133 @@
+"""The seams of the API server: what it offers to in-process components and what it asks of a node.
+
+Controllers, Felix, kubelets and kube-proxy see the API only through :class:`Client`; the server reaches pods
+only through :class:`NodeAgent`.  Both are protocols so that each side can be tested without the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Obj = dict[str, Any]
+"""A Kubernetes object.  What a client hands out is shared: copy before changing it."""
+
+
+class ApiError(Exception):
+    """A request that the API server refused; ``status`` is the whole ``Status`` object it answered."""
+
+    def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(f"{code} {reason}: {message}")
+        self.code, self.reason, self.message = code, reason, message
+        self.details: Mapping[str, Any] = details or {}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One step of a watch."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    object: Obj
+
+
+class Client(Protocol):
+    """The API as a component of the cluster sees it: same store, same checks as over HTTPS, without the socket.
+
+    ``resource`` is ``plural`` for core/v1 and ``plural.group`` otherwise (``pods``, ``deployments.apps``,
+    ``networkpolicies.projectcalico.org``); the served version of the group is used.  Every call raises
+    :class:`ApiError` for what the server refuses.
+    """
+
+    async def get(self, resource: str, name: str, namespace: str | None = None) -> Obj: ...
+
+    async def list(
+        self, resource: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> tuple[list[Obj], str]:
+        """Objects (namespace None: all namespaces) and the resourceVersion of the list."""
+        ...
+
+    async def create(self, resource: str, obj: Obj, namespace: str | None = None) -> Obj: ...
+
+    async def replace(
+        self, resource: str, obj: Obj, namespace: str | None = None, *, subresource: str = ""
+    ) -> Obj: ...
+
+    async def patch(
+        self,
+        resource: str,
+        name: str,
+        patch: Obj | list[Any],
+        namespace: str | None = None,
+        *,
+        kind: Literal["merge", "json", "strategic"] = "merge",
+        subresource: str = "",
+    ) -> Obj: ...
+
+    async def delete(
+        self,
+        resource: str,
+        name: str,
+        namespace: str | None = None,
+        *,
+        grace_period_seconds: int | None = None,
+        uid: str | None = None,
+    ) -> None: ...
+
+    def watch(
+        self,
+        resource: str,
+        namespace: str | None = None,
+        *,
+        since: str,
+        labels: str = "",
+        fields: str = "",
+    ) -> AsyncIterator[Event]:
+        """Events after ``since``; ends never by itself; raises ApiError 410 when ``since`` is too old."""
+        ...
+
+
+class ChannelWriter(Protocol):
+    """Where a command's output goes: one WebSocket channel."""
+
+    async def send(self, data: bytes) -> None: ...
+
+
+@dataclass(frozen=True)
+class ExecOutcome:
+    """How a command ended; ``start_error`` when it never started (message as the real runtime words it)."""
+
+    exit_code: int | None
+    start_error: str | None = None
+
+
+class NodeAgent(Protocol):
+    """What the API server asks of the node a pod runs on (the kubelet's side of exec, attach and logs)."""
+
+    async def exec(
+        self,
+        pod: Obj,
+        container: str,
+        argv: tuple[str, ...],
+        *,
+        stdin: asyncio.StreamReader | None,
+        stdout: ChannelWriter,
+        stderr: ChannelWriter,
+        tty: bool = False,
+    ) -> ExecOutcome:
+        """Run ``argv``; returns when it ended and all output was sent.  Cancellation kills it."""
+        ...
+
+    def logs(
+        self,
+        pod: Obj,
+        container: str,
+        *,
+        follow: bool,
+        previous: bool,
+        tail_lines: int | None,
+        since_seconds: int | None,
+        timestamps: bool,
+        limit_bytes: int | None,
+    ) -> AsyncIterator[bytes]: ...

@@ -1,0 +1,1 @@
+"""``hybridlab up | status | faults | profiles``: composition root of the lab."""

@@ -1,0 +1,1 @@
+"""Scheduler, kubelets, workloads, services, namespaces: what a control plane and its nodes run, over the API."""

@@ -1,0 +1,187 @@
+"""What the data plane is told: plain frozen shapes that cross the socket between the cluster and labd.
+
+Every shape is JSON in and out (``wire.to_json`` / ``wire.from_json``).  Addresses are dotted quads, networks
+are ``a.b.c.d/n``, MACs are lower-case with colons, sizes are bytes.  Nothing here knows Kubernetes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+OS = Literal["linux", "windows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VxlanSpec:
+    """The VXLAN device of a node (``vxlan.calico``): static, no learning."""
+
+    vni: int
+    port: int
+    mtu: int
+    tunnel_address: str
+    tunnel_mac: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSpec:
+    """One machine: a network namespace with ``eth0`` on the underlay fabric."""
+
+    name: str
+    os: OS
+    address: str
+    """Underlay address."""
+    prefix_length: int
+    underlay_mtu: int = 1500
+    vxlan: VxlanSpec | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteBlock:
+    """An IPAM block on another node: route, neighbour and fdb entry that lead there."""
+
+    cidr: str
+    node_address: str
+    tunnel_address: str
+    tunnel_mac: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRoutes:
+    """All the pod routing of one node; replaces what was there before."""
+
+    own_blocks: tuple[str, ...]
+    remote_blocks: tuple[RemoteBlock, ...]
+    pools: tuple[str, ...] = ()
+    """All IP pools: traffic from a pod to an address outside them is source-NATed to the node when ``nat_outgoing``."""
+    nat_outgoing: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodSpec:
+    """One pod sandbox: a network namespace with ``eth0``, wired to its node by a veth."""
+
+    id: str
+    """Unique for the lab's lifetime (the pod's uid)."""
+    node: str
+    name: str
+    namespace: str
+    address: str | None
+    """None: the pod uses its node's network namespace (hostNetwork, HostProcess)."""
+    gateway: str = "169.254.1.1"
+    mtu: int = 1450
+    mac: str | None = None
+    hostname: str = ""
+    nameservers: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """One ready endpoint of a service port."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServicePort:
+    """One port of a Service as kube-proxy programs it."""
+
+    name: str
+    """``namespace/service:port``, for reading rule sets."""
+    protocol: Literal["tcp", "udp"]
+    cluster_ip: str | None
+    port: int
+    node_port: int | None
+    backends: tuple[Backend, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceTable:
+    """All services of one node; replaces what was there before."""
+
+    ports: tuple[ServicePort, ...]
+    snat_local_pods_to: str | None = None
+    """Windows without DSR: the source that pods of this node get on their way to a ClusterIP; None keeps the pod's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """What a rule matches; every given criterion must hold, an empty one always does.
+
+    ``*_nets`` are any-of, ``*_sets`` are all-of (each an IP set's name), ports are inclusive ranges, any-of.
+    ``dst_ip_port_sets`` hold ``address,protocol,port`` members (named ports, service rules), all-of.
+    """
+
+    protocol: str | None = None
+    """``tcp udp icmp sctp udplite`` or a number as text."""
+    not_protocol: str | None = None
+    src_nets: tuple[str, ...] = ()
+    not_src_nets: tuple[str, ...] = ()
+    dst_nets: tuple[str, ...] = ()
+    not_dst_nets: tuple[str, ...] = ()
+    src_sets: tuple[str, ...] = ()
+    not_src_sets: tuple[str, ...] = ()
+    dst_sets: tuple[str, ...] = ()
+    not_dst_sets: tuple[str, ...] = ()
+    src_ports: tuple[tuple[int, int], ...] = ()
+    not_src_ports: tuple[tuple[int, int], ...] = ()
+    dst_ports: tuple[tuple[int, int], ...] = ()
+    not_dst_ports: tuple[tuple[int, int], ...] = ()
+    dst_ip_port_sets: tuple[str, ...] = ()
+    icmp_type: int | None = None
+    icmp_code: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One rule of a policy."""
+
+    action: Literal["allow", "deny", "pass", "log"]
+    match: Match = Match()
+    comment: str = ""
+    """Where it comes from: ``kind namespace/name rule N``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tier:
+    """The rules of one tier that apply to an endpoint in one direction, in order, and what happens at its end."""
+
+    name: str
+    rules: tuple[Rule, ...]
+    end: Literal["deny", "pass"] = "deny"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointProgram:
+    """The whole policy of one pod.  No tier in a direction: that direction is allowed (its profile allows)."""
+
+    ingress: tuple[Tier, ...] = ()
+    egress: tuple[Tier, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyUpdate:
+    """One atomic change of a node's policy; what is not named stays as it is."""
+
+    sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name to all members (addresses, networks, or ``address,protocol,port``); created or replaced."""
+    removed_sets: tuple[str, ...] = ()
+    endpoints: dict[str, EndpointProgram] = field(default_factory=dict)
+    """Pod id to its whole program."""
+    removed_endpoints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zone:
+    """Everything the cluster's DNS answers; replaces what was there before.
+
+    ``a``: full lower-case name without final dot to addresses; ``srv``: name to ``(port, target)``; ``ptr``: dotted
+    quad to name.  Any other name under ``domain`` is NXDOMAIN, any other at all REFUSED (there is no upstream).
+    """
+
+    domain: str
+    a: dict[str, tuple[str, ...]]
+    srv: dict[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
+    ptr: dict[str, str] = field(default_factory=dict)

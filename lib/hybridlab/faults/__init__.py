@@ -1,0 +1,1 @@
+"""Things deliberately wrong: each with its scope, injection, healing and verification."""

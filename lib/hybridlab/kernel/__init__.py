@@ -1,0 +1,1 @@
+"""Namespaces, links, routes and nftables: thin, typed, no policy in it.  Imports no other package of the lab."""

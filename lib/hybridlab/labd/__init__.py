@@ -1,0 +1,1 @@
+"""The process inside the namespaces: pid 1 that holds nodes and pods by descriptor and is driven over a socketpair."""

@@ -1,0 +1,1 @@
+"""Kinds of cluster, one YAML each: neutral facts only."""

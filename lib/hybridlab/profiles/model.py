@@ -1,0 +1,112 @@
+"""What kind of cluster a lab is: neutral facts, no behaviour and no expectation.
+
+A profile is a YAML file whose keys are the fields below; an unknown key is an error that names file and line.
+``hybridlab up --set network.vni=4097`` overrides one field by its dotted path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+OS = Literal["linux", "windows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kubernetes:
+    """The control plane."""
+
+    version: str = "v1.34.1"
+    provider: Literal["none", "EKS", "AKS", "OpenShift", "RKE2"] = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calico:
+    """Calico's version and how it was installed."""
+
+    version: str = "v3.31.2"
+    install: Literal["operator", "manifest"] = "operator"
+    v3_api: bool = True
+    """projectcalico.org/v3 is served (the aggregated API server is installed)."""
+    crd_v1_api: bool = True
+    """crd.projectcalico.org/v1 is served."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """Pod and service networking."""
+
+    mode: Literal["vxlan"] = "vxlan"
+    pod_cidr: str = "192.168.0.0/16"
+    block_size: int = 26
+    service_cidr: str = "10.96.0.0/12"
+    node_cidr: str = "10.0.0.0/24"
+    underlay_mtu: int = 1500
+    vxlan_vni: int = 4096
+    vxlan_port: int = 4789
+    windows_mtu: int | None = None
+    """Inside Windows pods, bytes.  None: underlay - 50 (deduced: Calico's Windows CNI sets no MTU)."""
+    encapsulation: Literal["VXLAN", "VXLANCrossSubnet", "IPIP", "None"] = "VXLAN"
+    """What the IP pool says."""
+    ipip_mode: Literal["Never", "Always", "CrossSubnet"] = "Never"
+    bgp: Literal["Disabled", "Enabled"] = "Disabled"
+    nat_outgoing: bool = True
+    strict_affinity: bool = True
+    dns_domain: str = "cluster.local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubeProxy:
+    """kube-proxy's mode."""
+
+    windows_dsr: bool = True
+    """Windows kube-proxy runs with --enable-dsr=true."""
+    node_port_range: str = "30000-32767"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """How slow the lab is, milliseconds; 0 is as fast as the machine."""
+
+    linux_policy_delay_ms: int = 0
+    windows_policy_delay_ms: int = 0
+    exec_cost_ms: int = 0
+    """Added to every exec before its command starts."""
+    powershell_start_ms: int = 0
+    image_pull_ms: int = 0
+    pod_start_ms: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeGroup:
+    """``count`` machines that are alike."""
+
+    name: str
+    """``NAME`` when count is 1, else ``NAME-1``, ``NAME-2`` ..."""
+    os: OS
+    count: int = 1
+    control_plane: bool = False
+    windows_build: str = ""
+    """``10.0.20348.2762``: build and UBR of a Windows node."""
+    os_image: str = ""
+    kernel_version: str = ""
+    container_runtime: str = "containerd://1.7.24"
+    labels: dict[str, str] = field(default_factory=dict)
+    taints: tuple[str, ...] = ()
+    """``key=value:Effect``."""
+    max_pods: int = 110
+    provider_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """A whole kind of cluster."""
+
+    name: str
+    description: str
+    kubernetes: Kubernetes = Kubernetes()
+    calico: Calico = Calico()
+    network: Network = Network()
+    kube_proxy: KubeProxy = KubeProxy()
+    timing: Timing = Timing()
+    nodes: tuple[NodeGroup, ...] = ()

@@ -1,0 +1,70 @@
+"""What a known command is inside labd: a coroutine with streams, sockets born in its pod, and an exit status.
+
+An applet never touches labd's own network namespace: every socket comes from :class:`Net`.  Images name their
+applets in the image table; what is not in the table is answered ``not emulated: ...`` with exit status 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Net(Protocol):
+    """Sockets born in one pod's (or node's) network namespace, and its resolver settings."""
+
+    hostname: str
+    address: str
+    """The pod's address (the node's for hostNetwork)."""
+    nameservers: Sequence[str]
+    searches: Sequence[str]
+
+    def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0) -> socket.socket:
+        """Non-blocking, close-on-exec."""
+        ...
+
+    async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:
+        """A records by this pod's resolver settings, over the pod's own sockets.
+
+        Raises ``applets.dns.NameNotFound`` or ``applets.dns.ResolverSilent`` (defined with the resolver).
+        """
+        ...
+
+
+class Output(Protocol):
+    """Standard output or error of an applet."""
+
+    async def write(self, data: bytes) -> None: ...
+
+
+class Files(Protocol):
+    """The container's file system as an applet sees it."""
+
+    def read(self, path: str) -> bytes:
+        """Raises FileNotFoundError."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None: ...
+
+
+@dataclass
+class Process:
+    """Everything a running applet has."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    net: Net
+    files: Files
+    stdin: asyncio.StreamReader
+    """At EOF at once when the caller sends none."""
+    stdout: Output
+    stderr: Output
+    settings: Mapping[str, float | str | int]
+    """The lab's settings for applets (``powershell_start_ms`` ...), by name."""
+
+
+Applet = Callable[[Process], Awaitable[int]]
+"""Runs until its command ends and returns the exit status; cancelled when it is killed (close what you opened)."""

@@ -1,0 +1,1 @@
+"""What only Windows does: reserved addresses, service source NAT by build, PowerShell."""
