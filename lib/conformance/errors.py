@@ -1,0 +1,79 @@
+"""The judge's exceptions, in two families that must never be mixed up.
+
+:class:`Nonconformance` says something about the cluster and is an ``AssertionError``: pytest shows FAILED, Allure
+"failed".  Everything else says something about the suite, its probes or its surroundings, is no ``AssertionError``,
+and makes a claim INCONCLUSIVE or NOT_RUN: pytest shows ERROR or SKIPPED, Allure "broken" or "skipped".  No broken probe
+is ever counted as "traffic denied".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conformance.model.observation import Observation
+
+
+class Nonconformance(AssertionError):
+    """The cluster does not do what the claim says.  ``seen`` are the observations that show it."""
+
+    def __init__(self, message: str, seen: Sequence[Observation] = ()) -> None:
+        super().__init__(message)
+        self.seen = tuple(seen)
+
+
+class Unmet(Nonconformance):
+    """A requirement that this cluster does not satisfy (claim verdict UNMET, not VIOLATED)."""
+
+
+class SuiteTrouble(Exception):
+    """Base of everything that says nothing about the cluster's conformance."""
+
+
+class ProbeBroken(SuiteTrouble):
+    """An attempt could not be carried out: exec failed, status lost, binary missing, output empty, agent died.
+
+    Keeps all that was seen up to then (``seen``) and what the transport said (``transport``).
+    """
+
+    def __init__(self, message: str, seen: Sequence[Observation] = (), transport: str = "") -> None:
+        super().__init__(message)
+        self.seen = tuple(seen)
+        self.transport = transport
+
+
+class ControlBroken(SuiteTrouble):
+    """A control beside or before a denial failed, so the denial proves nothing; says which control."""
+
+    def __init__(self, message: str, control: str, seen: Sequence[Observation] = ()) -> None:
+        super().__init__(message)
+        self.control = control
+        self.seen = tuple(seen)
+
+
+class EnvironmentLacks(SuiteTrouble):
+    """The cluster lacks what a test needs (a second Windows node, projectcalico.org/v3, an outside target): NOT_RUN.
+
+    ``remedy`` says how to make it run.
+    """
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{message}; {remedy}")
+        self.remedy = remedy
+
+
+class EnvironmentBroken(SuiteTrouble):
+    """The surroundings broke while a test ran: a pod restarted or moved, a node went away, an image cannot be pulled."""
+
+
+class UsageProblem(SuiteTrouble):
+    """Options, files or contexts that cannot be used: exit 4 before anything is touched."""
+
+
+class ClusterUnusable(SuiteTrouble):
+    """Preflight: the run is impossible here.  ``reasons`` are all of them, one line each: exit 7."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__("\n".join(reasons))
+        self.reasons = tuple(reasons)

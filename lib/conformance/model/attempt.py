@@ -1,0 +1,49 @@
+"""One try of one source to one target, before it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.model.endpoint import Target, Workload
+
+
+class Kind(StrEnum):
+    """What is tried."""
+
+    TCP = "tcp"
+    """Connect only."""
+    HTTP = "http"
+    """GET, so that the server can say whom it saw."""
+    UDP = "udp"
+    """Send a datagram, expect its echo."""
+    DNS = "dns"
+    """Resolve ``query`` of ``record`` type with the pod's own resolver settings (or at ``target`` when given)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One try; ``give_up_after`` seconds without progress end it as TIMED_OUT, NO_ANSWER or DNS_FAILED."""
+
+    source: Workload
+    kind: Kind
+    give_up_after: float
+    target: Target | None = None
+    """None only for DNS through the pod's own resolver."""
+    request: str = "/"
+    """HTTP: path; UDP: payload."""
+    query: str = ""
+    record: str = "A"
+    dns_over_tcp: bool = False
+    payload: int = 0
+    """Bytes that the source sends and wants back (HTTP POST body or UDP size); 0: none."""
+
+    @property
+    def label(self) -> str:
+        """``ns/client (windows, node w1) -> 10.244.2.9:80/tcp``."""
+        goal = (
+            f"{self.record} {self.query}"
+            if self.kind is Kind.DNS
+            else (self.target.label if self.target else "?")
+        )
+        return f"{self.source.label} -> {goal}"

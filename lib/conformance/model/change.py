@@ -1,0 +1,41 @@
+"""A mutation of the cluster, described before it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Verb = Literal["create", "apply", "patch", "replace", "delete", "evict"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectRef:
+    """One API object."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str | None = None
+
+    @property
+    def label(self) -> str:
+        """``NetworkPolicy calico-demo-1/allow-linux-client (projectcalico.org/v3)``."""
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {name} ({self.api_version})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One mutation: what, to which object, why.  Every write to the cluster goes through one of these."""
+
+    verb: Verb
+    target: ObjectRef
+    why: str
+    body: dict[str, Any] | None = None
+    cluster_scoped_or_foreign: bool = False
+    """Changes something outside the run's own namespaces: guarded, later journalled."""
+
+    @property
+    def label(self) -> str:
+        """``create NetworkPolicy calico-demo-1/allow-linux-client (projectcalico.org/v3): only linux-client may enter``."""
+        return f"{self.verb} {self.target.label}: {self.why}"

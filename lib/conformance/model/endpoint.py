@@ -1,0 +1,69 @@
+"""Who talks to whom: sources and targets of an attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+OS = Literal["linux", "windows"]
+Protocol = Literal["tcp", "udp"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """One running pod that can send or serve: identity, place, addresses.
+
+    ``os`` is the OS of the node the pod landed on, read from the Node, never from a selector.  ``uid`` and
+    ``restarts`` tell whether it is still the pod that a check began with.
+    """
+
+    namespace: str
+    pod: str
+    container: str
+    uid: str
+    role: str
+    """``client``, ``server``, ``node`` (hostNetwork) ... as in the manifests."""
+    os: OS
+    node: str
+    address: str
+    node_address: str
+    restarts: int = 0
+    host_network: bool = False
+    windows_build: str = ""
+
+    @property
+    def label(self) -> str:
+        """How messages name it: ``namespace/pod (windows, node win-2)``."""
+        return f"{self.namespace}/{self.pod} ({self.os}, node {self.node})"
+
+
+class Path(StrEnum):
+    """How a target is addressed."""
+
+    POD_IP = "pod-ip"
+    CLUSTER_IP = "cluster-ip"
+    NODE_PORT = "node-port"
+    NODE_IP = "node-ip"
+    NAME = "name"
+    EXTERNAL = "external"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """Where an attempt goes.  ``backends`` are the workloads that may answer there (several behind a Service)."""
+
+    host: str
+    """Address or DNS name, exactly as given to the probe."""
+    port: int
+    protocol: Protocol
+    path: Path
+    backends: tuple[Workload, ...] = ()
+    name: str = ""
+    """``service/web`` or the like, for messages."""
+
+    @property
+    def label(self) -> str:
+        """How messages name it: ``10.244.2.9:8080/tcp``."""
+        where = f"{self.host}:{self.port}/{self.protocol}"
+        return f"{where} ({self.name})" if self.name else where

@@ -1,0 +1,71 @@
+"""What was found out about a cluster.  Unknown is a value of its own, and every fact says where it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+from conformance.model.endpoint import OS
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Fact(Generic[T]):
+    """A value and where it was read, or None and why it is not known."""
+
+    value: T | None
+    source: str
+    """``Installation default .spec.calicoNetwork.bgp``, or ``not known: no right to get installations``."""
+
+    @property
+    def known(self) -> bool:
+        """Whether it was read."""
+        return self.value is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFacts:
+    """One node."""
+
+    name: str
+    os: OS
+    address: str
+    ready: bool
+    schedulable: bool
+    control_plane: bool
+    kernel_version: str
+    os_image: str
+    container_runtime: str
+    windows_build: tuple[int, int] | None = None
+    """Build and UBR, ``(20348, 2762)``; None on Linux."""
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    taints: tuple[dict[str, Any], ...] = ()
+
+
+Mode = Literal["vxlan", "bgp", "policy-only", "mixed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Everything applicability and reports need to know about one cluster."""
+
+    nodes: tuple[NodeFacts, ...]
+    kubernetes_version: Fact[str]
+    calico_version: Fact[str]
+    mode: Fact[Mode]
+    datastore: Fact[Literal["kubernetes", "etcd"]]
+    install: Fact[Literal["operator", "manifest", "manual"]]
+    platform: Fact[str]
+    calico_apis: Fact[tuple[str, ...]]
+    """Group-versions of Calico that the server serves."""
+    cni: Fact[str]
+    kube_proxy_mode: Fact[str]
+    windows_dsr: Fact[bool]
+    """kube-proxy on Windows runs with --enable-dsr=true."""
+    evidence: Literal["lab", "field"]
+
+    def by_os(self, os: OS) -> tuple[NodeFacts, ...]:
+        """Nodes of one OS."""
+        return tuple(node for node in self.nodes if node.os == os)

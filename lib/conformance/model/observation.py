@@ -1,0 +1,68 @@
+"""What one attempt showed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.model.attempt import Attempt
+
+
+class Verdict(StrEnum):
+    """The outcome of one attempt.  That the probe broke is not among them: that is an exception (ProbeBroken)."""
+
+    CONNECTED = "CONNECTED"
+    """Connected; for HTTP and UDP also answered."""
+    TIMED_OUT = "TIMED_OUT"
+    """No answer to the first packet within ``give_up_after``: what a silent drop looks like."""
+    REFUSED = "REFUSED"
+    """RST to the SYN, or ICMP port unreachable: the packet got there."""
+    RESET = "RESET"
+    """The connection was established and then reset by the other side."""
+    ABORTED = "ABORTED"
+    """The source's own system gave the connection up."""
+    CLOSED = "CLOSED"
+    """The peer closed in good order without answering."""
+    NO_ANSWER = "NO_ANSWER"
+    """Connected, then nothing within ``give_up_after``."""
+    UNREACHABLE = "UNREACHABLE"
+    """No route, or ICMP host or network unreachable."""
+    PROHIBITED = "PROHIBITED"
+    """The source's own system forbade it (EACCES, EPERM, WSAEACCES)."""
+    RESOLVED = "RESOLVED"
+    """DNS: an answer; ``answers`` holds it."""
+    NO_SUCH_NAME = "NO_SUCH_NAME"
+    """DNS: NXDOMAIN, or no record of that type."""
+    DNS_FAILED = "DNS_FAILED"
+    """DNS: no answer, SERVFAIL, REFUSED, or a garbled one; ``detail`` says which."""
+
+
+DENIED_VERDICTS = frozenset({Verdict.TIMED_OUT})
+"""What a policy denial looks like in Calico's Linux and Windows data planes: a silent drop, never a refusal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """One attempt that was carried out, and what it found."""
+
+    attempt: Attempt
+    verdict: Verdict
+    at: float
+    """Unix seconds on the suite's clock when the batch was sent."""
+    seconds: float
+    """On the agent's monotonic clock, from start of the attempt to its verdict."""
+    detail: str = ""
+    """The probe's own words: errno name, socket error, HTTP status line."""
+    local: str = ""
+    """``address:port`` of the source's own socket."""
+    remote: str = ""
+    seen_client: str = ""
+    """Address the server saw as its client; empty when the server does not tell."""
+    served_by: str = ""
+    """Pod that answered, as the server named itself; empty when it does not tell."""
+    status: int | None = None
+    """HTTP status."""
+    body: bytes = b""
+    answers: tuple[str, ...] = ()
+    tries: int = 1
+    """How many times transport trouble made the suite send this attempt before it was carried out."""
