@@ -1,0 +1,151 @@
+"""Values of a profile that are well-formed and still impossible, and where in its file they stand."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import re
+from collections.abc import Mapping
+
+from hybridlab.profiles.model import NodeGroup, Profile
+
+NODE_NAME = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+WINDOWS_BUILD = re.compile(r"^10\.0\.\d{4,6}\.\d+$")
+TAINT = re.compile(r"^[^:=]+(=[^:=]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$")
+POD_ADDRESSES_RESERVED_ON_WINDOWS = 4
+
+
+class ProfileError(ValueError):
+    """A profile that cannot be used; the message starts with where (file and line, or ``--set``)."""
+
+
+class Where:
+    """Lines of a YAML document by dotted path, so that an error can say where."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.lines: dict[tuple[str, ...], int] = {}
+        self.overridden: dict[tuple[str, ...], str] = {}
+
+    def of(self, path: tuple[str, ...]) -> str:
+        """``file:line`` of the key, or of the nearest one above it; ``--set ...`` where that gave the value."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.overridden:
+                return self.overridden[path[:end]]
+            if path[:end] in self.lines:
+                return f"{self.source}:{self.lines[path[:end]]}"
+        return self.source
+
+
+def check(profile: Profile, where: Where) -> None:
+    """Values that are well-formed and still impossible."""
+    network = profile.network
+    cidrs: dict[str, ipaddress.IPv4Network] = {}
+    for key in ("pod_cidr", "service_cidr", "node_cidr"):
+        text = getattr(network, key)
+        try:
+            cidrs[key] = ipaddress.IPv4Network(text)
+        except ValueError as error:
+            raise ProfileError(f"{where.of(('network', key))}: network.{key} is {text!r}: {error}") from error
+    pairs = [("pod_cidr", "service_cidr"), ("pod_cidr", "node_cidr"), ("service_cidr", "node_cidr")]
+    for one, other in pairs:
+        if cidrs[one].overlaps(cidrs[other]):
+            raise ProfileError(
+                f"{where.of(('network', one))}: network.{one} {cidrs[one]} overlaps network.{other} {cidrs[other]}"
+            )
+    _check_ranges(profile, where)
+    if not profile.nodes:
+        raise ProfileError(f"{where.source}: a cluster needs at least one node group under nodes")
+    if not any(group.control_plane for group in profile.nodes):
+        raise ProfileError(f"{where.of(('nodes',))}: no node group has control_plane: true")
+    _check_nodes(profile, where)
+    _check_room(profile, cidrs, where)
+
+
+def _check_ranges(profile: Profile, where: Where) -> None:
+    network = profile.network
+    ranges = {
+        "block_size": (network.block_size, 20, 32),
+        "underlay_mtu": (network.underlay_mtu, 576, 65535),
+        "vxlan_vni": (network.vxlan_vni, 1, 2**24 - 1),
+        "vxlan_port": (network.vxlan_port, 1, 65535),
+        "windows_mtu": (network.windows_mtu or 1450, 576, 65535),
+    }
+    for key, (value, low, high) in ranges.items():
+        if not low <= value <= high:
+            raise ProfileError(f"{where.of(('network', key))}: network.{key} is {value}, expected {low} to {high}")
+    first, dash, last = profile.kube_proxy.node_port_range.partition("-")
+    if not (dash and first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last) <= 65535):
+        raise ProfileError(
+            f"{where.of(('kube_proxy', 'node_port_range'))}: kube_proxy.node_port_range is "
+            f"{profile.kube_proxy.node_port_range!r}, expected like 30000-32767"
+        )
+    for field in dataclasses.fields(profile.timing):
+        if getattr(profile.timing, field.name) < 0:
+            raise ProfileError(f"{where.of(('timing', field.name))}: timing.{field.name} is negative")
+
+
+def _check_nodes(profile: Profile, where: Where) -> None:
+    seen: set[str] = set()
+    for index, group in enumerate(profile.nodes):
+        path = ("nodes", str(index))
+        problem = _node_problem(group)
+        if problem:
+            raise ProfileError(f"{where.of(path)}: node group {group.name!r}: {problem}")
+        for name in node_names(group):
+            if name in seen:
+                raise ProfileError(f"{where.of(path)}: two nodes are named {name!r}")
+            seen.add(name)
+
+
+def _node_problem(group: NodeGroup) -> str:
+    if not NODE_NAME.match(group.name) or len(group.name) > 50:
+        return "a node's name is lower-case letters, digits and dashes, at most 50"
+    if group.count < 1:
+        return f"count is {group.count}, expected 1 or more"
+    if group.os == "windows":
+        if group.control_plane:
+            return "Windows nodes cannot be control planes"
+        if not WINDOWS_BUILD.match(group.windows_build):
+            return f"windows_build is {group.windows_build!r}, expected like 10.0.20348.2762 (build and UBR)"
+    elif group.windows_build:
+        return "windows_build is for Windows nodes only"
+    for taint in group.taints:
+        if not TAINT.match(taint):
+            return f"taint {taint!r} is not key=value:Effect or key:Effect"
+    return ""
+
+
+def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], where: Where) -> None:
+    """Blocks and underlay addresses must suffice for the nodes."""
+    network = profile.network
+    count = sum(group.count for group in profile.nodes)
+    pool = cidrs["pod_cidr"]
+    if network.block_size < pool.prefixlen:
+        raise ProfileError(
+            f"{where.of(('network', 'block_size'))}: network.block_size /{network.block_size} is larger than "
+            f"network.pod_cidr {pool}"
+        )
+    blocks = 2 ** (network.block_size - pool.prefixlen)
+    if blocks < count:
+        raise ProfileError(
+            f"{where.of(('network', 'pod_cidr'))}: {pool} has {blocks} blocks of /{network.block_size}, "
+            f"{count} nodes need one each"
+        )
+    addresses = 2 ** (32 - network.block_size)
+    if any(group.os == "windows" for group in profile.nodes) and addresses <= POD_ADDRESSES_RESERVED_ON_WINDOWS:
+        raise ProfileError(
+            f"{where.of(('network', 'block_size'))}: a block of /{network.block_size} has {addresses} addresses, "
+            f"a Windows node reserves {POD_ADDRESSES_RESERVED_ON_WINDOWS} of them and needs at least one for a pod"
+        )
+    room = cidrs["node_cidr"].num_addresses - 20
+    if count > room:
+        raise ProfileError(
+            f"{where.of(('network', 'node_cidr'))}: {cidrs['node_cidr']} has room for {max(room, 0)} nodes, "
+            f"{count} are wanted"
+        )
+
+
+def node_names(group: NodeGroup) -> list[str]:
+    """Names of a group's machines: the group's own for one, numbered from 1 for several."""
+    return [group.name] if group.count == 1 else [f"{group.name}-{number}" for number in range(1, group.count + 1)]

@@ -1,0 +1,109 @@
+"""Profiles load typed, and what cannot be is refused with the place where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hybridlab.profiles.check import ProfileError, node_names
+from hybridlab.profiles.load import load, names
+
+MINIMAL = """\
+description: for a test
+nodes:
+  - name: one
+    os: linux
+    control_plane: true
+"""
+
+
+def written(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_profile_that_comes_with_the_lab_loads(name: str) -> None:
+    profile = load(name)
+    assert profile.name == name
+    assert {group.os for group in profile.nodes} == {"linux", "windows"}
+
+
+def test_the_default_profile_is_the_documented_cluster() -> None:
+    profile = load("default")
+    nodes = [name for group in profile.nodes for name in node_names(group)]
+    assert nodes == ["control-plane", "linux-1", "linux-2", "linux-3", "windows-2022", "windows-2019"]
+    assert (profile.network.vxlan_vni, profile.network.block_size, profile.kube_proxy.windows_dsr) == (4096, 26, True)
+
+
+def test_an_override_reaches_a_nested_key_and_a_named_list_entry() -> None:
+    profile = load("default", ["network.strict_affinity=false", "nodes.linux.count=1"])
+    assert profile.network.strict_affinity is False
+    assert profile.nodes[1].count == 1
+
+
+def test_a_profile_in_a_file_is_named_after_the_file(tmp_path: Path) -> None:
+    assert load(written(tmp_path, MINIMAL)).name == "mine"
+
+
+REFUSED = [
+    pytest.param("netwrok:\n  vxlan_vni: 4096\n", "mine.yaml:6: unknown key 'netwrok'", id="unknown key"),
+    pytest.param("network:\n  vni: 4096\n", "mine.yaml:7: unknown key 'network.vni'", id="unknown nested key"),
+    pytest.param("network:\n  vxlan_vni: many\n", "mine.yaml:7: network.vxlan_vni is text", id="wrong type"),
+    pytest.param("network:\n  vxlan_vni: true\n", "network.vxlan_vni is true or false", id="truth for a number"),
+    pytest.param("network:\n  pod_cidr: 10.0.0.0/16\n", "overlaps network.node_cidr", id="overlapping CIDRs"),
+    pytest.param("network:\n  pod_cidr: 192.168.0.1/16\n", "has host bits set", id="host bits"),
+    pytest.param("network:\n  block_size: 8\n", "expected 20 to 32", id="block size out of range"),
+    pytest.param("network:\n  pod_cidr: 192.168.0.0/27\n", "larger than network.pod_cidr", id="block over pool"),
+    pytest.param("network: 5\n", "mine.yaml:6: network is int", id="scalar for a mapping"),
+    pytest.param("calico: {install: helm}\n", "expected one of operator, manifest", id="not a choice"),
+    pytest.param("timing: {exec_cost_ms: -1}\n", "timing.exec_cost_ms is negative", id="negative time"),
+    pytest.param("kube_proxy: {node_port_range: '1'}\n", "expected like 30000-32767", id="port range"),
+    pytest.param("a: [\n", "mine.yaml:7: not YAML", id="not YAML"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), REFUSED)
+def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(ProfileError, match=".*") as refused:
+        load(written(tmp_path, MINIMAL + text))
+    assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("network.block_size=30", "--set network.block_size=30: a block of /30 has 4 addresses"),
+        ("network.block_size=17", "expected 20 to 32"),
+        ("nodes.nobody.count=1", "no entry 'nobody' in the list; there are control-plane"),
+        ("nodes.windows-2019.windows_build=1809", "expected like 10.0.20348.2762"),
+        ("nodes.windows-2019.control_plane=true", "Windows nodes cannot be control planes"),
+        ("nodes.linux.taints=[bad]", "taint 'bad' is not key=value:Effect"),
+        ("nodes.linux.count=0", "count is 0"),
+        ("nodes.linux.count=300", "has room for 236 nodes"),
+        ("nodes.0.name=windows-2019", "two nodes are named 'windows-2019'"),
+        ("network", "expected KEY=VALUE"),
+        ("name=x name.part=1", "'name' is a single value"),
+    ],
+)
+def test_an_impossible_override_is_refused_and_named(override: str, expected: str) -> None:
+    with pytest.raises(ProfileError) as refused:
+        load("default", override.split())
+    assert expected in str(refused.value)
+
+
+def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ProfileError, match="unknown profile 'defualt': known are default, small"):
+        load("defualt")
+
+
+def test_a_file_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match=r"nothing\.yaml: cannot read the profile: No such file"):
+        load(str(tmp_path / "nothing.yaml"))
+
+
+def test_a_cluster_without_control_plane_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="no node group has control_plane: true"):
+        load(written(tmp_path, MINIMAL.replace("    control_plane: true\n", "")))
