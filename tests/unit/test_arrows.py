@@ -1,0 +1,181 @@
+"""The architecture's arrows and doors hold, read from the imports; planted violations show that this test bites."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+ALL_LAB = {"api", "kernel", "dataplane", "runtime", "calico", "windows", "controllers", "faults", "profiles", "labd"}
+API_SEAM = {"api.contract", "api.informer"}
+
+LAB_ARROWS: dict[str, set[str]] = {
+    "cli": ALL_LAB,
+    "labd": {"kernel", "dataplane", "runtime", "windows"},
+    "faults": {"dataplane", "runtime", "calico", "windows", "api"},
+    "controllers": {"dataplane", "runtime", "profiles"} | API_SEAM,
+    "calico": {"dataplane", "runtime", "windows", "profiles"} | API_SEAM,
+    "windows": {"dataplane", "runtime", "profiles"} | API_SEAM,
+    "dataplane": {"kernel"},
+    "runtime": {"kernel"},
+    "api": set(),
+    "kernel": set(),
+    "profiles": set(),
+}
+"""Package of hybridlab to what else of hybridlab it may import (``a.b``: that module only)."""
+
+JUDGE_ALL = {
+    "model", "errors", "timing", "settings", "catalog", "marks", "kube", "cluster", "pods", "probe", "policy",
+    "disrupt", "expect", "report", "plugin",
+}  # fmt: skip
+BASE = {"timing", "settings", "errors", "model"}
+JUDGE_ARROWS: dict[str, set[str]] = {
+    "plugin": JUDGE_ALL,
+    "report": {"catalog", "model", "settings"},
+    "expect": {"probe", "pods", "policy", "catalog"} | BASE,
+    "disrupt": {"cluster", "kube", "probe", "expect", "timing", "model", "errors"},
+    "cluster": {"kube", "probe", "catalog"} | BASE,
+    "probe": {"pods", "kube"} | BASE,
+    "pods": {"kube"} | BASE,
+    "kube": BASE,
+    "policy": {"model", "errors"},
+    "catalog": {"model", "errors"},
+    "marks": {"model", "errors", "catalog"},
+    "settings": {"model", "errors"},
+    "timing": {"model", "errors"},
+    "model": set(),
+    "errors": {"model"},
+}
+
+DOORS: dict[str, set[str]] = {
+    "kubernetes": {"conformance.kube"},
+    "websocket": {"conformance.kube"},
+    "tenacity": {"conformance.timing"},
+    "allure": {"conformance.report"},
+    "allure_commons": {"conformance.report"},
+    "allure_pytest": {"conformance.report"},
+    "pytest": {"conformance.plugin", "conformance.marks"},
+    "_pytest": {"conformance.plugin"},
+    "xdist": {"conformance.plugin"},
+    "yaml": {"conformance.settings", "conformance.catalog", "conformance.kube", "hybridlab.profiles"},
+    "aiohttp": {"hybridlab.api"},
+    "trustme": {"hybridlab.cli"},
+    "dnslib": {"hybridlab.dataplane", "hybridlab.runtime"},
+}
+"""Third-party package to the packages that may import it."""
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, dotted module) of every import in a file, wherever it stands; relative ones made absolute."""
+    package = ".".join(path.relative_to(path.parents[_depth(path)]).with_suffix("").parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(), filename=str(path))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parent = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1])
+                base = f"{parent}.{base}".rstrip(".")
+            for alias in node.names:
+                yield node.lineno, f"{base}.{alias.name}"
+
+
+def _depth(path: Path) -> int:
+    """How many parents up the source root (``lib``) is."""
+    return [parent.name for parent in path.parents].index("lib")
+
+
+def _within(module: str, prefixes: set[str]) -> bool:
+    return any(module == prefix or module.startswith(prefix + ".") for prefix in prefixes)
+
+
+def violations(lib: Path) -> list[str]:
+    """``file:line what may not be`` for every import under ``lib`` that breaks an arrow or a door."""
+    found = []
+    for path in sorted(lib.rglob("*.py")):
+        module = ".".join(path.relative_to(lib).with_suffix("").parts)
+        distribution, _, inner = module.partition(".")
+        own = inner.split(".")[0]
+        arrows = LAB_ARROWS if distribution == "hybridlab" else JUDGE_ARROWS
+        for line, target in imports(path):
+            top, _, rest = target.partition(".")
+            problem = ""
+            if top in {"hybridlab", "conformance"}:
+                if top != distribution:
+                    problem = f"{distribution} and {top} share nothing"
+                elif own not in {"__init__", "__main__"} and not rest.startswith(own) and rest:
+                    if own not in arrows:
+                        problem = f"package {own} has no row in the architecture"
+                    elif not _within(rest, arrows[own]):
+                        problem = f"{own} may not import {rest.split('.')[0]}"
+            elif top in DOORS and not _within(module, DOORS[top]):
+                problem = f"only {', '.join(sorted(DOORS[top]))} may import {top}"
+            if problem:
+                found.append(f"{path.relative_to(lib)}:{line} imports {target}: {problem}")
+    return found
+
+
+def test_every_import_follows_the_architecture() -> None:
+    assert violations(ROOT / "lib") == []
+
+
+def test_every_package_has_a_row() -> None:
+    for distribution, arrows in (("hybridlab", LAB_ARROWS), ("conformance", JUDGE_ARROWS)):
+        packages = {path.parent.name for path in (ROOT / "lib" / distribution).glob("*/__init__.py")}
+        assert packages <= set(arrows), f"{distribution}: no row for {packages - set(arrows)}"
+
+
+def test_suites_import_only_fixtures_marks_and_catalog() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line} imports {target}"
+        for path in sorted((ROOT / "suites").rglob("*.py"))
+        for line, target in suite_imports(path)
+        if target.split(".")[0] in {"conformance", "hybridlab", "kubernetes", "allure", "tenacity", "yaml"}
+        and not _within(target, {"conformance.marks", "conformance.catalog"})
+    ]
+    assert found == []
+
+
+def suite_imports(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text(), filename=str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+PLANTED = [
+    pytest.param("hybridlab/calico/x.py", "from conformance.model import claim", "share nothing", id="lab to judge"),
+    pytest.param("conformance/expect/x.py", "import hybridlab.calico", "share nothing", id="judge to lab"),
+    pytest.param("hybridlab/kernel/x.py", "from hybridlab.dataplane import model", "kernel may not", id="upwards"),
+    pytest.param("hybridlab/api/x.py", "from hybridlab import controllers", "api may not", id="from package import"),
+    pytest.param("hybridlab/calico/x.py", "from hybridlab.api.store import Store", "calico may not", id="past seam"),
+    pytest.param("hybridlab/dataplane/x.py", "from ..calico import ipam", "dataplane may not", id="relative"),
+    pytest.param("conformance/kube/x.py", "def f():\n    from conformance.probe import y", "kube may not", id="hidden"),
+    pytest.param("conformance/probe/x.py", "import kubernetes", "only conformance.kube", id="door kubernetes"),
+    pytest.param("conformance/expect/x.py", "import tenacity", "only conformance.timing", id="door tenacity"),
+    pytest.param("conformance/plugin/x.py", "import allure", "only conformance.report", id="door allure"),
+    pytest.param("hybridlab/calico/x.py", "import aiohttp.web", "only hybridlab.api", id="door aiohttp"),
+    pytest.param("hybridlab/helpers/x.py", "from hybridlab.api import contract", "no row", id="new package"),
+]
+
+
+@pytest.mark.parametrize(("where", "code", "expected"), PLANTED)
+def test_a_planted_violation_is_found(tmp_path: Path, where: str, code: str, expected: str) -> None:
+    path = tmp_path / "lib" / where
+    path.parent.mkdir(parents=True)
+    path.write_text(code + "\n")
+    found = violations(tmp_path / "lib")
+    assert len(found) == 1, found
+    assert expected in found[0]
+
+
+def test_allowed_imports_are_not_reported(tmp_path: Path) -> None:
+    path = tmp_path / "lib" / "hybridlab" / "calico" / "x.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("import os\nfrom hybridlab.api.contract import Client\nfrom hybridlab.calico import ipam\n")
+    assert violations(tmp_path / "lib") == []
