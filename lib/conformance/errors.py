@@ -53,7 +53,7 @@ class ControlBroken(SuiteTrouble):
 
 
 class EnvironmentLacks(SuiteTrouble):
-    """The cluster lacks what a test needs (a second Windows node, projectcalico.org/v3, an outside target): NOT_RUN.
+    """The cluster lacks what a test needs (a second Windows node, projectcalico.org/v3 ...): NOT_RUN.
 
     ``remedy`` says how to make it run.
     """

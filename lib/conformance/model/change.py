@@ -37,5 +37,5 @@ class Change:
 
     @property
     def label(self) -> str:
-        """``create NetworkPolicy calico-demo-1/allow-linux-client (projectcalico.org/v3): only linux-client may enter``."""
+        """``create NetworkPolicy demo-1/allow-client (projectcalico.org/v3): only linux-client may enter``."""
         return f"{self.verb} {self.target.label}: {self.why}"

@@ -1,1 +1,3 @@
-"""A Kubernetes API server: store, watch, resources, CRDs, authentication and authorization, exec.  Imports no other package of the lab."""
+"""A Kubernetes API server: store, watch, resources, CRDs, authentication, authorization, exec.
+
+Imports no other package of the lab."""
