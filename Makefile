@@ -1,0 +1,59 @@
+# Two commands, each enough on its own:  make conformance  and  make test
+PYTHON ?= python3
+VENV ?= .venv
+BIN ?= $(VENV)/bin
+.DEFAULT_GOAL := help
+.PHONY: help conformance test env nftables clean check-lint check-types check-selftest check-conformance
+
+help:
+	@echo 'make conformance   a hybrid cluster in a box, and the conformance run on it'
+	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
+	@echo 'make env           only the Python environment, in $(VENV)'
+	@echo 'make clean         remove what these made'
+
+conformance: env nftables check-conformance
+
+test: env nftables check-lint check-types check-selftest
+
+# What the tox environments of the same names run too.
+check-lint:
+	$(BIN)/ruff check lib tests benchmarks suites conftest.py
+	$(BIN)/ruff format --check lib tests benchmarks suites conftest.py
+
+check-types:
+	$(BIN)/mypy
+
+check-selftest:
+	$(BIN)/pytest tests -n auto --dist loadgroup
+
+check-conformance:
+	$(BIN)/python -m benchmarks.smoke
+
+# The environment is made anew whenever pyproject.toml changes.
+env: $(VENV)/made-from-pyproject
+
+$(VENV)/made-from-pyproject: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'Python 3.11 or later is needed; $(PYTHON) is' "$$($(PYTHON) --version)"'. Name another: make PYTHON=python3.12'; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group lint --group types --group selftest
+	@touch $@
+
+# libnftables is the one thing that the lab needs beyond Python packages.
+nftables:
+	@$(BIN)/python -c 'import ctypes; ctypes.CDLL("libnftables.so.1")' 2>/dev/null || $(MAKE) --no-print-directory install-nftables
+
+.PHONY: install-nftables
+install-nftables:
+	@if [ "$$CI" = true ] || [ "$$CALICO_INSTALL" = 1 ]; then \
+	  sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nftables; \
+	else \
+	  echo 'The lab needs libnftables. Install it with:  sudo apt-get install nftables   (or let make do it: CALICO_INSTALL=1)'; \
+	  exit 7; \
+	fi
+
+clean:
+	rm -rf $(VENV) .tox .mypy_cache .ruff_cache .pytest_cache
+	find lib tests suites benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
