@@ -1,0 +1,1 @@
+"""Measured figures behind docs/performance.md; nothing here is asserted, nothing here is a test."""

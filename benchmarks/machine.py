@@ -1,0 +1,20 @@
+"""What machine the figures were measured on: without it a figure says nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+
+def describe() -> str:
+    """One line: cores, memory, kernel, Python."""
+    memory = next(
+        int(line.split()[1]) for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal")
+    )
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    model = models[0].partition(":")[2].strip() if models else platform.machine()
+    return (
+        f"{os.cpu_count()} cores ({model}), {memory / 2**20:.0f} GiB, Linux {platform.release()}, "
+        f"Python {platform.python_version()}, uid {os.getuid()}"
+    )

@@ -1,0 +1,25 @@
+"""How the ``hybridlab`` command ends: documented exit codes and one clear line."""
+
+from __future__ import annotations
+
+import sys
+
+OK = 0
+USAGE = 4
+"""Options, profiles and files that cannot be used."""
+ENVIRONMENT = 7
+"""This machine lacks something the lab needs, or a process of the lab died."""
+
+
+class Stop(Exception):
+    """Ends the command with ``code`` after printing ``message`` (its first line is enough) to standard error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def report(stop: Stop) -> int:
+    """Print the message and return the exit code."""
+    print(f"hybridlab: {stop}", file=sys.stderr)
+    return stop.code

@@ -1,0 +1,185 @@
+"""The ``hybridlab`` command: options and dispatch.
+
+Nothing heavy is imported before the options are known to be good, so that mistakes are answered at once and
+labd can be started before the API server's libraries are loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hybridlab.cli import control, kubeconfig, rundir
+from hybridlab.cli.exits import OK, USAGE, Stop, report
+
+EXIT_CODES = """\
+exit codes: 0 ended as asked; 4 options, profile or files that cannot be used; 7 this machine lacks something that
+the lab needs, or a process of the lab died"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except Stop as stop:
+        return report(stop)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with the documented exit code for wrong options."""
+
+    def error(self, message: str) -> Any:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"hybridlab: {message}\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """All options, for the command and for the documentation."""
+    top = _Parser(
+        prog="hybridlab",
+        description="A hybrid Linux/Windows Kubernetes cluster with Calico in a box: real packets, no root.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+
+    up = commands.add_parser("up", help="start a lab and keep it until SIGINT or SIGTERM", epilog=EXIT_CODES)
+    up.add_argument("--profile", default="default", metavar="NAME|FILE", help="kind of cluster (default: %(default)s)")
+    up.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
+        help="change one field of the profile, for example network.vxlan_vni=4097 or nodes.linux.count=1",
+    )  # fmt: skip
+    up.add_argument("--kubeconfig", type=Path, metavar="PATH", help="write the kubeconfig there (mode 0600)")
+    up.add_argument("--port", type=_port, default=0, help="API server's port on 127.0.0.1 (default: any free one)")
+    up.add_argument("--ready-fd", type=int, metavar="N", help="also write the ready line to this descriptor")
+    up.set_defaults(run=_up)
+
+    status = commands.add_parser("status", help="labs of this user, or the one behind a kubeconfig")
+    status.add_argument("--kubeconfig", type=Path, metavar="PATH")
+    status.add_argument("--json", action="store_true", help="as JSON")
+    status.set_defaults(run=_status)
+
+    profiles = commands.add_parser("profiles", help="kinds of cluster that come with the lab")
+    profiles.set_defaults(run=_profiles)
+
+    faults = commands.add_parser("faults", help="inject and heal faults in a running lab")
+    faults.add_argument("--kubeconfig", type=Path, metavar="PATH", help="which lab (default: the only one running)")
+    kinds = faults.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=_Parser)
+    kinds.add_parser("list", help="what can be injected").set_defaults(run=_faults_list)
+    kinds.add_parser("active", help="what is injected now").set_defaults(run=_faults_active)
+    inject = kinds.add_parser("inject", help="inject one and verify that it is there; prints its id")
+    inject.add_argument("fault")
+    inject.add_argument("parameters", nargs="*", metavar="KEY=VALUE")
+    inject.set_defaults(run=_faults_inject)
+    heal = kinds.add_parser("heal", help="take one back by its id, or all of them")
+    heal.add_argument("id", nargs="?", help="default: all")
+    heal.set_defaults(run=_faults_heal)
+    return top
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 0 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+    return int(text)
+
+
+def _up(options: argparse.Namespace) -> int:
+    from hybridlab.cli import up  # nothing of the lab is needed to refuse wrong options
+
+    return up.run(
+        profile_name=options.profile,
+        overrides=options.overrides,
+        kubeconfig_path=options.kubeconfig,
+        port=options.port,
+        ready_fd=options.ready_fd,
+    )
+
+
+def _profiles(_: argparse.Namespace) -> int:
+    from hybridlab.profiles.load import load, names  # yaml is needed here only
+
+    for name in names():
+        print(f"{name:12} {load(name).description}")
+    return OK
+
+
+def _status(options: argparse.Namespace) -> int:
+    directories = [_directory(options.kubeconfig)] if options.kubeconfig else _running()
+    found = [control.ask(directory / "control.sock", {"op": "status"}) for directory in directories]
+    if options.json:
+        print(json.dumps(found, indent=1))
+    elif not found:
+        print("no lab of this user is running")
+    for status in [] if options.json else found:
+        print(
+            f"{status['profile']}: {status['nodes']} nodes, {status['pods']} pods, up {status['seconds']:.0f} s, "
+            f"pid {status['pid']}, {status['server']}, kubeconfig {status['kubeconfig']}, "
+            f"faults {', '.join(status['faults']) or 'none'}"
+        )
+    return OK
+
+
+def _faults_list(options: argparse.Namespace) -> int:
+    for fault in _ask(options, {"op": "faults"}):
+        print(f"{fault['name']:24} {fault['scope']:14} {fault['description']}")
+        for name, meaning in fault["parameters"].items():
+            print(f"{'':24}   {name}: {meaning}")
+    return OK
+
+
+def _faults_active(options: argparse.Namespace) -> int:
+    for fault in _ask(options, {"op": "active"}):
+        print(f"{fault['id']:8} {fault['fault']} {_pairs(fault['parameters'])}")
+    return OK
+
+
+def _faults_inject(options: argparse.Namespace) -> int:
+    parameters = {}
+    for pair in options.parameters:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise Stop(USAGE, f"{pair!r}: a fault's parameters are KEY=VALUE")
+        parameters[key] = value
+    print(_ask(options, {"op": "inject", "fault": options.fault, "parameters": parameters})["id"])
+    return OK
+
+
+def _faults_heal(options: argparse.Namespace) -> int:
+    _ask(options, {"op": "heal", "id": options.id} if options.id else {"op": "heal-all"})
+    return OK
+
+
+def _ask(options: argparse.Namespace, request: dict[str, Any]) -> Any:
+    if options.kubeconfig:
+        directory = _directory(options.kubeconfig)
+    else:
+        running = _running()
+        if len(running) != 1:
+            raise Stop(USAGE, f"{len(running)} labs of this user are running; name one with --kubeconfig")
+        directory = running[0]
+    return control.ask(directory / "control.sock", request)
+
+
+def _running() -> list[Path]:
+    return [path for path, alive in rundir.labs() if alive]
+
+
+def _directory(path: Path) -> Path:
+    """The running lab behind a kubeconfig."""
+    if not path.exists():
+        raise Stop(USAGE, f"--kubeconfig {path}: no such file")
+    directory = kubeconfig.lab_of(path)
+    if directory is None:
+        raise Stop(USAGE, f"--kubeconfig {path}: was not written by a lab")
+    if not rundir.alive(directory):
+        raise Stop(USAGE, f"--kubeconfig {path}: stale, its lab is gone; start one with: hybridlab up")
+    return directory
+
+
+def _pairs(parameters: dict[str, Any]) -> str:
+    return " ".join(f"{key}={value}" for key, value in parameters.items())
