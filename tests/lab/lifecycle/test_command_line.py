@@ -1,0 +1,87 @@
+"""What the ``hybridlab`` command refuses, and how it says so: one clear line, a documented exit code, nothing begun."""
+
+from __future__ import annotations
+
+import json
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.lab.lab_process import hybridlab, running_lab
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        pytest.param(["up", "--profile", "defualt"], 4, "unknown profile 'defualt': known are default,", id="profile"),
+        pytest.param(["up", "--set", "network.vni=1"], 4, "--set network.vni=1: unknown key 'network.vni'", id="key"),
+        pytest.param(["up", "--set", "network.block_size=30"], 4, "a block of /30 has 4 addresses", id="block size"),
+        pytest.param(["up", "--set", "network.pod_cidr=10.0.0.0/16"], 4, "overlaps network.node_cidr", id="overlap"),
+        pytest.param(["up", "--kubeconfig", "/proc/kubeconfig"], 4, "--kubeconfig /proc/kubeconfig: ", id="read-only"),
+        pytest.param(["up", "--kubeconfig", "/nowhere/kubeconfig"], 4, "no directory /nowhere", id="no directory"),
+        pytest.param(["up", "--port", "70000"], 4, "'70000' is not a port", id="port out of range"),
+        pytest.param(["upp"], 4, "invalid choice: 'upp'", id="unknown command"),
+        pytest.param(["status", "--kubeconfig", "/nowhere"], 4, "--kubeconfig /nowhere: no such file", id="status"),
+        pytest.param(["faults", "--kubeconfig", "/nowhere", "list"], 4, "/nowhere: no such file", id="faults"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(arguments: list[str], code: int, expected: str) -> None:
+    done = hybridlab(*arguments)
+    assert done.returncode == code
+    assert expected in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = hybridlab("up", "--port", str(port))
+    assert done.returncode == 7
+    assert f"port {port} on 127.0.0.1 is taken" in done.stderr
+
+
+def test_a_file_that_no_lab_wrote_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("apiVersion: v1\nkind: Config\n")
+    done = hybridlab("up", "--kubeconfig", str(path))
+    assert done.returncode == 4
+    assert "exists and was not written by a lab" in done.stderr
+    assert path.read_text() == "apiVersion: v1\nkind: Config\n"
+
+
+def test_a_stale_kubeconfig_is_recognised_and_replaced(tmp_path: Path) -> None:
+    with running_lab(tmp_path, "--profile", "small") as first:
+        first.process.kill()
+        first.process.wait()
+        first_text = first.kubeconfig.read_text()
+        stale = hybridlab("status", "--kubeconfig", str(first.kubeconfig))
+        assert (stale.returncode, "stale, its lab is gone" in stale.stderr) == (4, True), stale.stderr
+    with running_lab(tmp_path, "--profile", "small") as second:
+        assert second.kubeconfig.read_text() != first_text
+
+
+def test_two_labs_run_at_once_and_are_told_apart(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    with running_lab(one, "--profile", "small") as first, running_lab(other, "--profile", "small") as second:
+        refused = hybridlab("up", "--kubeconfig", str(first.kubeconfig))
+        assert (refused.returncode, "still runs" in refused.stderr) == (4, True), refused.stderr
+        statuses = [
+            json.loads(hybridlab("status", "--json", "--kubeconfig", str(lab.kubeconfig)).stdout)[0]
+            for lab in (first, second)
+        ]
+        assert statuses[0]["pid"] == first.process.pid
+        assert statuses[1]["pid"] == second.process.pid
+        assert statuses[0]["server"] != statuses[1]["server"]
+
+
+def test_a_lab_says_when_it_is_ready_and_ends_cleanly_on_a_signal(tmp_path: Path) -> None:
+    with running_lab(tmp_path, "--profile", "small") as lab:
+        assert str(lab.kubeconfig) in lab.ready_line
+        assert stat.S_IMODE(lab.kubeconfig.stat().st_mode) == 0o600
+        assert lab.stop() == 0
+        assert not lab.kubeconfig.exists()
