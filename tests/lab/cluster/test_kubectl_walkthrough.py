@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.lab.lab_process import RunningLab, running_lab
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"

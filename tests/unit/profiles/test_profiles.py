@@ -67,7 +67,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "expected"), REFUSED)
 def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, text: str, expected: str) -> None:
-    with pytest.raises(ProfileError, match=".*") as refused:
+    with pytest.raises(ProfileError) as refused:
         load(written(tmp_path, MINIMAL + text))
     assert expected in str(refused.value)
 

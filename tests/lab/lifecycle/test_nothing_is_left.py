@@ -1,0 +1,116 @@
+"""However a lab ends, and whoever started it, nothing of it is left: no process, namespace, mount or link."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.lab.lab_process import RunningLab, running_lab
+from tests.lab.lifecycle import traces
+from tests.lab.lifecycle.unprivileged import Unprivileged, unprivileged_launcher
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: real, namespace: default}
+spec:
+  containers:
+  - {name: python, image: "python:3-alpine", command: [python3, -c, "import time; time.sleep(3600)"]}
+  terminationGracePeriodSeconds: 0
+"""
+
+
+@pytest.fixture(params=["as this user", "as an ordinary user"])
+def user(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Unprivileged | None:
+    """None: as whoever runs the tests.  Otherwise how to start an interpreter as an unprivileged uid."""
+    if request.param == "as this user":
+        return None
+    if os.getuid() != 0:
+        pytest.skip("not started as root: the other case already runs as an ordinary user")
+    found = unprivileged_launcher(tmp_path_factory.mktemp("unprivileged"))
+    if isinstance(found, str):
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"the gate must run this as an ordinary user too, but {found}")
+        pytest.skip(found)
+    return found
+
+
+@pytest.fixture
+def start(user: Unprivileged | None, tmp_path: Path) -> Callable[[], object]:
+    def started() -> object:
+        if user is None:
+            return running_lab(tmp_path)
+        return running_lab(user.directory, launcher=user.launcher, environment=user.environment)
+
+    return started
+
+
+def lab_with_a_real_process(lab: RunningLab) -> traces.Traces:
+    """A pod with a process of its own, so that there is more to leave behind than labd."""
+    if shutil.which("kubectl"):
+        lab.kubectl("apply", "-f", "-", stdin=POD)
+        lab.kubectl("wait", "--for=condition=Ready", "pod/real", "--timeout=20s")
+    return traces.of(lab.process.pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_a_signal_ends_a_lab_without_traces(start: Callable[[], object], number: int) -> None:
+    with start() as lab:  # type: ignore[attr-defined]
+        found = lab_with_a_real_process(lab)
+        assert lab.stop(number) == 0
+        assert found.left() == []
+
+
+@pytest.mark.parametrize("victim", ["up", "waiter", "labd"])
+def test_killing_any_process_of_a_lab_leaves_no_traces(start: Callable[[], object], victim: str) -> None:
+    with start() as lab:  # type: ignore[attr-defined]
+        found = lab_with_a_real_process(lab)
+        assert {"up", "waiter", "labd"} <= set(found.processes.values())
+        pid = next(pid for pid, role in found.processes.items() if role == victim)
+        os.kill(pid, signal.SIGKILL)
+        code = lab.process.wait(timeout=20)
+        assert code == (-signal.SIGKILL if victim == "up" else 7)
+        assert found.left() == []
+
+
+def test_labd_has_no_way_out_of_its_namespaces(start: Callable[[], object]) -> None:
+    with start() as lab:  # type: ignore[attr-defined]
+        found = traces.of(lab.process.pid)
+        labd = next(pid for pid, role in found.processes.items() if role == "labd")
+        links = [line.split(":")[0].strip() for line in Path(f"/proc/{labd}/net/dev").read_text().splitlines()[2:]]
+        assert links == ["lo"]
+
+
+def test_a_lab_that_cannot_get_a_user_namespace_says_what_to_allow(tmp_path: Path) -> None:
+    if shutil.which("unshare") is None:
+        pytest.skip("unshare (util-linux) is not on the PATH")
+    limited = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "sh", "-c", limited, "sh", *_up(tmp_path)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 7, done.stderr
+    assert "user.max_user_namespaces" in done.stderr
+
+
+def test_a_lab_without_libnftables_says_how_to_get_it(tmp_path: Path) -> None:
+    hidden = "import ctypes, runpy, sys\nreal = ctypes.CDLL\n"
+    hidden += "def missing(name, *a, **k):\n    if name and 'nftables' in str(name): raise OSError(name)\n"
+    hidden += "    return real(name, *a, **k)\nctypes.CDLL = missing\n"
+    hidden += "sys.argv = ['hybridlab', *sys.argv[1:]]\nrunpy.run_module('hybridlab', run_name='__main__')\n"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, *_up(tmp_path)[3:]], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 7, done.stderr
+    assert "apt-get install nftables" in done.stderr
+
+
+def _up(directory: Path) -> Sequence[str]:
+    return [sys.executable, "-m", "hybridlab", "up", "--kubeconfig", str(directory / "kubeconfig")]

@@ -1,0 +1,79 @@
+"""What a lab could leave on a machine: processes, namespaces, mounts, links."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+NAMESPACE = re.compile(r"^(net|mnt|user|pid|uts):\[\d+\]$")
+
+
+def namespaces_of(pid: int) -> set[str]:
+    """Namespaces a process is in or holds by descriptor, as ``net:[4026531840]``; empty when it is gone."""
+    found: set[str] = set()
+    for folder in (f"/proc/{pid}/ns", f"/proc/{pid}/fd"):
+        try:
+            links = list(Path(folder).iterdir())
+        except OSError:
+            continue
+        for link in links:
+            try:
+                target = os.readlink(link)
+            except OSError:
+                continue
+            if NAMESPACE.match(target):
+                found.add(target)
+    return found
+
+
+@dataclass(frozen=True)
+class Traces:
+    """A running lab's processes and the namespaces that are its own."""
+
+    processes: dict[int, str]
+    """pid to role: ``up``, ``waiter``, ``labd`` ..."""
+    namespaces: frozenset[str]
+    mounts: str
+    links: tuple[str, ...]
+
+    def left(self) -> list[str]:
+        """What of it is still there, in words; waits a little, because the kernel cleans up in the background."""
+        deadline = time.monotonic() + 5
+        while (found := self._left()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return found
+
+    def _left(self) -> list[str]:
+        found = [f"process {pid} ({role})" for pid, role in self.processes.items() if psutil.pid_exists(pid)]
+        for pid in psutil.pids():
+            found += [f"{namespace} held by process {pid}" for namespace in namespaces_of(pid) & self.namespaces]
+        if _mounts() != self.mounts:
+            found.append("mounts changed")
+        if _links() != self.links:
+            found.append(f"links changed: {_links()} instead of {self.links}")
+        return found
+
+
+def of(pid: int) -> Traces:
+    """Traces of the lab whose command has this pid.  Its own children first: waiter, labd, then whatever labd runs."""
+    mine = namespaces_of(os.getpid()) | namespaces_of(1)
+    processes, namespaces = {pid: "up"}, set(namespaces_of(pid))
+    roles = ["waiter", "labd"]
+    process = psutil.Process(pid)
+    for child in process.children(recursive=True):
+        processes[child.pid] = roles.pop(0) if roles else "in the lab"
+        namespaces |= namespaces_of(child.pid)
+    return Traces(processes, frozenset(namespaces - mine), _mounts(), _links())
+
+
+def _mounts() -> str:
+    return Path("/proc/self/mountinfo").read_text()
+
+
+def _links() -> tuple[str, ...]:
+    return tuple(sorted(entry.name for entry in Path("/sys/class/net").iterdir()))
