@@ -23,7 +23,7 @@ def namespaces_of(pid: int) -> set[str]:
             continue
         for link in links:
             try:
-                target = os.readlink(link)
+                target = str(link.readlink())
             except OSError:
                 continue
             if NAMESPACE.match(target):
