@@ -1,0 +1,69 @@
+"""How a process becomes the lab's: namespaces of its own, and a life tied to its parent's.
+
+User, network, mount, pid, IPC and UTS namespaces, on one path for root and for everybody else: the caller's own uid
+becomes root inside.  The calling process turns into the *waiter*, which waits for pid 1 and does nothing else; its
+child is pid 1 inside.  The process must be single-threaded.  Which thing is missing when this fails, and what to
+allow: ``kernel.preflight``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from hybridlab.kernel import namespaces
+from hybridlab.kernel.namespaces import (
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    CLONE_NEWUTS,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_REC,
+)
+
+
+def enter_user_namespace() -> None:
+    """Become root of a new user namespace in which only the caller's own uid and gid exist."""
+    uid, gid = os.geteuid(), os.getegid()
+    namespaces.unshare(CLONE_NEWUSER, "user namespace")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+
+
+def enter_other_namespaces() -> None:
+    """Network, mount, IPC and UTS for this process, pid for its children."""
+    flags = CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS
+    namespaces.unshare(flags, "network, mount, pid, IPC and UTS namespaces")
+    namespaces.mount("none", "/", "", MS_REC | MS_PRIVATE)
+
+
+def become_waiter(inside: Callable[[], int], name: str) -> NoReturn:
+    """Fork pid 1, which runs ``inside`` and exits with its result; wait for it and exit likewise.
+
+    Call after the namespaces are entered.  Whichever of the two dies, the other follows: the kernel kills pid 1 when
+    the waiter ends, and with pid 1 everything in its pid namespace.  The parent learns it from the end-of-file on
+    whatever socket pid 1 held: the waiter closes all its descriptors.
+    """
+    child = os.fork()
+    if child == 0:
+        namespaces.die_with_parent(signal.SIGKILL)
+        namespaces.set_process_name(name)
+        os._exit(inside())
+    namespaces.set_process_name(f"{name}-waiter")
+    os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+    _, status = os.waitpid(child, 0)
+    os._exit(abs(os.waitstatus_to_exitcode(status)))
+
+
+def mount_own_proc() -> None:
+    """Cover /proc with that of the new pid namespace: processes of the lab see no others."""
+    namespaces.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)

@@ -1,0 +1,204 @@
+"""What the lab needs of this machine, found out by doing it in throw-away namespaces, never by guessing from versions.
+
+labd runs the same steps while it starts (:func:`start_probe`), so that a machine that has everything pays next to
+nothing; :func:`check` is the same for whoever wants to know without starting a lab.  Nothing is left behind: the
+probing processes end, and their namespaces with them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+
+from hybridlab.kernel import enter, namespaces
+from hybridlab.kernel.errors import KernelError
+from hybridlab.kernel.lack import Lack
+from hybridlab.kernel.namespaces import CLONE_NEWNET, CLONE_NEWNS, MS_NOSUID
+from hybridlab.kernel.nft import Nft, NftError, NftMissing
+from hybridlab.kernel.rtnetlink import RouteSocket
+
+
+def check() -> list[Lack]:
+    """Try everything in a forked child; the list is empty when a lab can run here.  About 20 ms, no threads needed.
+
+    Call it from a single-threaded process.
+    """
+    return read_probe(_fork_with_pipe(_enter_and_probe))
+
+
+def start_probe() -> int:
+    """For labd, inside its namespaces: start trying the rest in a child; give the descriptor to :func:`read_probe`."""
+    return _fork_with_pipe(_probe_inside)
+
+
+def read_probe(pipe: int) -> list[Lack]:
+    """Wait for a probing child's findings and collect it."""
+    with os.fdopen(pipe, "rb") as stream:
+        findings = stream.read()
+    os.waitpid(_children.pop(pipe), 0)
+    if not findings:
+        return [
+            Lack(
+                what="preflight",
+                why="the probing process ended without an answer",
+                remedy="look for its traceback on standard error, and report it",
+            )
+        ]
+    return [Lack(**item) for item in orjson.loads(findings)]
+
+
+_children: dict[int, int] = {}
+
+
+def _fork_with_pipe(probe: Callable[[], list[Lack]]) -> int:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.write(writing, orjson.dumps(probe()))
+            status = 0
+        except BaseException as error:  # the child must never return into the caller's code
+            sys.stderr.write(f"preflight: {error!r}\n")
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
+    os.close(writing)
+    _children[reading] = child
+    return reading
+
+
+def _enter_and_probe() -> list[Lack]:
+    lack = enter_or_lack()
+    if lack is not None:
+        return [lack]
+    # The pid namespace holds only children, and mounting /proc needs to be in it.
+    return read_probe(_fork_with_pipe(_probe_inside))
+
+
+def enter_or_lack() -> Lack | None:
+    """Enter the lab's namespaces, or say what forbids it."""
+    try:
+        enter.enter_user_namespace()
+    except (KernelError, OSError) as error:
+        return Lack(what="user namespaces", why=str(error), remedy=_userns_remedy())
+    try:
+        enter.enter_other_namespaces()
+    except (KernelError, OSError) as error:
+        return Lack(what="namespaces inside a user namespace", why=str(error), remedy=_userns_remedy())
+    return None
+
+
+def _sysctl(name: str) -> str:
+    try:
+        return Path("/proc/sys", name.replace(".", "/")).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _userns_remedy() -> str:
+    if _sysctl("kernel.unprivileged_userns_clone") == "0":
+        return "sysctl -w kernel.unprivileged_userns_clone=1"
+    if _sysctl("user.max_user_namespaces") == "0":
+        return "sysctl -w user.max_user_namespaces=15000"
+    if _sysctl("kernel.apparmor_restrict_unprivileged_userns") == "1":
+        return (
+            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, "
+            "or an AppArmor profile with `userns,` for this Python"
+        )
+    return (
+        "a kernel with CONFIG_USER_NS; in a container, a seccomp profile that permits unshare and mount "
+        "(docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined)"
+    )
+
+
+def _probe_inside() -> list[Lack]:
+    """All that is left once in the namespaces; every step is tried, so that all lacks are named at once."""
+    lacks = []
+    for what, step, remedy in _STEPS:
+        try:
+            step()
+        except (KernelError, NftError, OSError) as error:
+            lacks.append(Lack(what=what, why=str(error), remedy=remedy))
+        except NftMissing as error:
+            lacks.append(Lack(what="libnftables", why=str(error), remedy="apt-get install nftables"))
+    return lacks
+
+
+def _netns() -> None:
+    namespaces.unshare(CLONE_NEWNET, "network namespace")
+
+
+def _veth() -> None:
+    with RouteSocket() as route:
+        route.add_veth("probe0", mac="02:00:00:00:00:01", mtu=1500, index=100, peer="probe1", peer_index=101)
+        route.flush()
+
+
+def _bridge() -> None:
+    with RouteSocket() as route:
+        route.add_bridge("probe2", index=102)
+        route.flush()
+
+
+def _vxlan() -> None:
+    with RouteSocket() as route:
+        route.add_vxlan("probe3", index=103, vni=4096, port=4789, mtu=1450, mac="02:00:00:00:00:02")
+        route.flush()
+
+
+def _nft() -> None:
+    nft = Nft("preflight")
+    try:
+        nft.run(
+            """
+            add table ip probe
+            add set ip probe nets { type ipv4_addr; flags interval; }
+            add map ip probe ends { type ifname : verdict; }
+            add chain ip probe f_fwd { type filter hook forward priority 0; policy accept; }
+            add rule ip probe f_fwd ct state established accept
+            add rule ip probe f_fwd meta l4proto tcp ip saddr @nets reject with tcp reset
+            add rule ip probe f_fwd iifname vmap @ends
+            add chain ip probe f_pre { type nat hook prerouting priority -100; policy accept; }
+            add rule ip probe f_pre fib daddr type local accept
+            add rule ip probe f_pre tcp dport 1 dnat ip to numgen random mod 1 map { 0 : 192.0.2.1 . 1 }
+            add chain ip probe f_post { type nat hook postrouting priority 100; policy accept; }
+            add rule ip probe f_post meta mark and 0x4000 == 0x4000 masquerade fully-random
+            """
+        )
+        nft.run("add table bridge probe\nadd chain bridge probe f_fwd { type filter hook forward priority -200; }")
+    finally:
+        nft.close()
+
+
+def _file_system() -> None:
+    namespaces.unshare(CLONE_NEWNS, "mount namespace")
+    root = "/tmp"  # any directory will do: the tmpfs is seen by this process only
+    namespaces.mount("tmpfs", root, "tmpfs", MS_NOSUID, "size=64k,mode=755")
+    for name in ("proc", "old"):
+        Path(root, name).mkdir()
+    try:
+        namespaces.mount("proc", f"{root}/proc", "proc")
+    except KernelError as error:
+        raise KernelError("mount proc in a container's root", error.errno) from error
+    namespaces.pivot_root(root, f"{root}/old")
+
+
+_MODULE = "sudo modprobe {0} (the module is not loaded, or this kernel was built without it)"
+
+_STEPS: tuple[tuple[str, Callable[[], None], str], ...] = (
+    ("network namespaces", _netns, "sysctl -w user.max_net_namespaces=15000"),
+    ("veth devices", _veth, _MODULE.format("veth")),
+    ("bridge devices", _bridge, _MODULE.format("bridge")),
+    ("vxlan devices", _vxlan, _MODULE.format("vxlan")),
+    ("nftables rules", _nft, _MODULE.format("-a nf_tables nft_chain_nat nft_ct nft_fib_ipv4 nft_reject_ipv4")),
+    (
+        "container file systems (tmpfs, /proc, pivot_root)",
+        _file_system,
+        "in a container, run it with an unmasked /proc (docker run --security-opt systempaths=unconfined)",
+    ),
+)

@@ -1,0 +1,348 @@
+"""Links, addresses, routes, neighbours and forwarding entries by raw rtnetlink: 1 to 2 ms for a whole pod.
+
+A :class:`RouteSocket` belongs to the network namespace of the thread that makes it and can be used from anywhere later.
+Changes are queued and sent in one datagram by :meth:`RouteSocket.flush`, which raises for the first one that the kernel
+refused.  Only what a lab needs is here, only IPv4; reading back is ``kernel.rtdump``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import struct
+from types import TracebackType
+
+from hybridlab.kernel.errors import KernelError
+
+NLMSG_ERROR = 2
+NLM_F_REQUEST, NLM_F_ACK = 0x1, 0x4
+NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE, NLM_F_APPEND = 0x100, 0x200, 0x400, 0x800
+_NLM_F_ACK_TLVS = 0x200
+_NLM_F_CAPPED = 0x100
+
+RTM_NEWLINK, RTM_DELLINK = 16, 17
+RTM_NEWADDR, RTM_DELADDR = 20, 21
+RTM_NEWROUTE, RTM_DELROUTE = 24, 25
+RTM_NEWNEIGH, RTM_DELNEIGH = 28, 29
+
+_SOL_NETLINK, _NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 270, 10, 11
+_AF_BRIDGE = 7
+_IFF_UP = 1
+
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_MASTER, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 4, 10, 18, 28
+_IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
+_VXLAN_ID, _VXLAN_LINK, _VXLAN_LOCAL, _VXLAN_LEARNING, _VXLAN_PORT, _VXLAN_UDP_CSUM = 1, 3, 4, 7, 15, 18
+
+_RTN_UNICAST, _RTN_BLACKHOLE = 1, 6
+_RT_TABLE_MAIN = 254
+_RT_SCOPE_UNIVERSE, _RT_SCOPE_LINK = 0, 253
+_RTNH_F_ONLINK = 4
+PROTO_KERNEL, PROTO_BOOT, PROTO_CALICO = 2, 3, 80
+"""Route origins as ``ip route`` shows them; Felix marks its own with 80."""
+
+_NUD_PERMANENT = 0x80
+_NTF_SELF = 2
+
+_PER_DATAGRAM = 40
+LO_INDEX = 1
+"""The loopback device is the first of every namespace."""
+
+
+def attribute(kind: int, payload: bytes = b"") -> bytes:
+    """One netlink attribute, padded."""
+    length = 4 + len(payload)
+    return struct.pack("HH", length, kind) + payload + b"\0" * (-length % 4)
+
+
+def _u32(value: int) -> bytes:
+    return struct.pack("I", value)
+
+
+def _mac(value: str) -> bytes:
+    return bytes.fromhex(value.replace(":", ""))
+
+
+def _name(value: str) -> bytes:
+    return value.encode() + b"\0"
+
+
+def _network(value: str) -> tuple[bytes, int]:
+    network = ipaddress.IPv4Network(value)
+    return network.network_address.packed, network.prefixlen
+
+
+class RouteSocket:
+    """A rtnetlink socket with a queue of changes; a context manager that closes it.
+
+    Not safe for two threads at once.  Every change has a description, which is what the error names.
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+        self._socket.bind((0, 0))
+        self._socket.setsockopt(_SOL_NETLINK, _NETLINK_EXT_ACK, 1)
+        self._socket.setsockopt(_SOL_NETLINK, _NETLINK_CAP_ACK, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        self._sequence = 0
+        self._queue: list[tuple[int, str, frozenset[int], bytes]] = []
+
+    def __enter__(self) -> RouteSocket:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def raw(self) -> socket.socket:
+        """The socket itself, for reading dumps; empty the queue first."""
+        return self._socket
+
+    def close(self) -> None:
+        """Close the socket; what is still queued is forgotten."""
+        self._socket.close()
+
+    def flush(self) -> None:
+        """Send what is queued and wait for the kernel's answers.
+
+        Raises KernelError for the first refused change; later changes of the same datagram were still tried.
+        """
+        while self._queue:
+            batch, self._queue = self._queue[:_PER_DATAGRAM], self._queue[_PER_DATAGRAM:]
+            self._socket.send(b"".join(message for *_, message in batch))
+            pending = {sequence: (what, tolerated) for sequence, what, tolerated, _ in batch}
+            refused: KernelError | None = None
+            while pending:
+                refused = self._read_acks(pending, refused)
+            if refused is not None:
+                self._queue.clear()
+                raise refused
+
+    def _read_acks(
+        self, pending: dict[int, tuple[str, frozenset[int]]], refused: KernelError | None
+    ) -> KernelError | None:
+        data = self._socket.recv(1 << 16)
+        offset = 0
+        while offset < len(data):
+            length, kind, flags, sequence, _ = struct.unpack_from("IHHII", data, offset)
+            if kind == NLMSG_ERROR and sequence in pending:
+                what, tolerated = pending.pop(sequence)
+                number = -struct.unpack_from("i", data, offset + 16)[0]
+                if number and number not in tolerated and refused is None:
+                    words = _ack_words(data[offset : offset + length], flags)
+                    refused = KernelError(what, number, words)
+            offset += length + (-length % 4)
+        return refused
+
+    def _add(self, kind: int, body: bytes, flags: int, what: str, *, tolerated: frozenset[int] = frozenset()) -> None:
+        self._sequence += 1
+        header = struct.pack("IHHII", 16 + len(body), kind, NLM_F_REQUEST | NLM_F_ACK | flags, self._sequence, 0)
+        self._queue.append((self._sequence, what, tolerated, header + body))
+
+    # -- links -----------------------------------------------------------------------------------------------
+
+    def add_veth(
+        self,
+        name: str,
+        *,
+        mac: str,
+        mtu: int,
+        index: int,
+        peer: str,
+        peer_index: int,
+        peer_mac: str | None = None,
+        peer_netns: int | None = None,
+    ) -> None:
+        """A veth pair, this end up; the peer, down, in ``peer_netns`` (a descriptor) when given.
+
+        The interface indexes are the caller's choice, so that nothing has to be looked up afterwards.
+        """
+        other = _link_header(peer_index) + attribute(_IFLA_IFNAME, _name(peer)) + attribute(_IFLA_MTU, _u32(mtu))
+        if peer_mac:
+            other += attribute(_IFLA_ADDRESS, _mac(peer_mac))
+        if peer_netns is not None:
+            other += attribute(_IFLA_NET_NS_FD, _u32(peer_netns))
+        body = (
+            _link_header(index, up=True)
+            + attribute(_IFLA_IFNAME, _name(name))
+            + attribute(_IFLA_ADDRESS, _mac(mac))
+            + attribute(_IFLA_MTU, _u32(mtu))
+            + _link_info("veth", attribute(_VETH_INFO_PEER, other))
+        )
+        self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add veth {name}")
+
+    def add_bridge(self, name: str, *, index: int) -> None:
+        """A bridge, up."""
+        body = _link_header(index, up=True) + attribute(_IFLA_IFNAME, _name(name)) + _link_info("bridge")
+        self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add bridge {name}")
+
+    def add_vxlan(
+        self,
+        name: str,
+        *,
+        index: int,
+        vni: int,
+        port: int,
+        mtu: int,
+        mac: str,
+        local: str | None = None,
+        device: int | None = None,
+    ) -> None:
+        """A VXLAN device, up, that learns nothing: its forwarding entries are static."""
+        data = (
+            attribute(_VXLAN_ID, _u32(vni))
+            + attribute(_VXLAN_LEARNING, b"\0")
+            + attribute(_VXLAN_PORT, struct.pack("!H", port))
+            + attribute(_VXLAN_UDP_CSUM, b"\0")
+        )
+        if local is not None:
+            data += attribute(_VXLAN_LOCAL, socket.inet_aton(local))
+        if device is not None:
+            data += attribute(_VXLAN_LINK, _u32(device))
+        body = (
+            _link_header(index, up=True)
+            + attribute(_IFLA_IFNAME, _name(name))
+            + attribute(_IFLA_ADDRESS, _mac(mac))
+            + attribute(_IFLA_MTU, _u32(mtu))
+            + _link_info("vxlan", data)
+        )
+        self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add vxlan {name} with VNI {vni}")
+
+    def set_link(self, index: int, *, up: bool = True, master: int | None = None, what: str = "") -> None:
+        """Bring a link up or down, and put it into a bridge."""
+        body = _link_header(index, up=up, change=True)
+        if master is not None:
+            body += attribute(_IFLA_MASTER, _u32(master))
+        self._add(RTM_NEWLINK, body, 0, f"set link {what or index} {'up' if up else 'down'}")
+
+    def delete_link(self, index: int, what: str) -> None:
+        """Delete a link and wait for the kernel to finish: about 20 ms.  Closing its namespace is faster."""
+        self._add(RTM_DELLINK, _link_header(index), 0, f"delete link {what}")
+
+    # -- addresses -------------------------------------------------------------------------------------------
+
+    def add_address(self, index: int, address: str, prefix_length: int) -> None:
+        """Add an IPv4 address, or find it there already."""
+        body = _address(index, address, prefix_length)
+        self._add(RTM_NEWADDR, body, NLM_F_CREATE | NLM_F_REPLACE, f"add address {address}/{prefix_length}")
+
+    def delete_address(self, index: int, address: str, prefix_length: int) -> None:
+        """Remove an IPv4 address."""
+        body = _address(index, address, prefix_length)
+        self._add(RTM_DELADDR, body, 0, f"delete address {address}/{prefix_length}")
+
+    # -- neighbours ------------------------------------------------------------------------------------------
+
+    def set_neighbour(self, index: int, address: str, mac: str) -> None:
+        """A permanent ARP entry, new or in place of the old one."""
+        self._add(
+            RTM_NEWNEIGH,
+            _neighbour(index, address, mac),
+            NLM_F_CREATE | NLM_F_REPLACE,
+            f"set neighbour {address} at {mac}",
+        )
+
+    def delete_neighbour(self, index: int, address: str, *, tolerated: frozenset[int] = frozenset()) -> None:
+        """Remove an ARP entry."""
+        self._add(RTM_DELNEIGH, _neighbour(index, address), 0, f"delete neighbour {address}", tolerated=tolerated)
+
+    def set_forwarding(self, index: int, mac: str, destination: str) -> None:
+        """A static VXLAN forwarding entry: frames to ``mac`` go to the VTEP at ``destination``."""
+        body = _forwarding(index, mac, destination)
+        self._add(RTM_NEWNEIGH, body, NLM_F_CREATE | NLM_F_REPLACE, f"set forwarding entry {mac} to {destination}")
+
+    def delete_forwarding(self, index: int, mac: str, destination: str) -> None:
+        """Remove a VXLAN forwarding entry."""
+        body = _forwarding(index, mac, destination)
+        self._add(RTM_DELNEIGH, body, 0, f"delete forwarding entry {mac} to {destination}")
+
+    # -- routes ----------------------------------------------------------------------------------------------
+
+    def set_route(
+        self,
+        network: str,
+        *,
+        index: int | None = None,
+        via: str | None = None,
+        onlink: bool = False,
+        blackhole: bool = False,
+        protocol: int = PROTO_CALICO,
+    ) -> None:
+        """A route of the main table, new or in place of the old one to the same network."""
+        body = _route(network, index, via, onlink=onlink, blackhole=blackhole, protocol=protocol)
+        self._add(RTM_NEWROUTE, body, NLM_F_CREATE | NLM_F_REPLACE, f"set route {network}")
+
+    def delete_route(self, network: str, *, index: int | None = None, tolerated: frozenset[int] = frozenset()) -> None:
+        """Remove the route to a network, of whatever kind, from the main table."""
+        packed, length = _network(network)
+        body = struct.pack("BBBBBBBBI", socket.AF_INET, length, 0, 0, _RT_TABLE_MAIN, 0, 255, 0, 0)
+        body += attribute(1, packed)
+        if index is not None:
+            body += attribute(4, _u32(index))
+        self._add(RTM_DELROUTE, body, 0, f"delete route {network}", tolerated=tolerated)
+
+
+def _ack_words(message: bytes, flags: int) -> str:
+    """The kernel's extended explanation, when it sent one."""
+    if not flags & _NLM_F_ACK_TLVS:
+        return ""
+    offset = 16 + 4 + 16
+    if not flags & _NLM_F_CAPPED:
+        echoed = struct.unpack_from("I", message, 20)[0]
+        offset += echoed - 16 + (-echoed % 4)
+    while offset + 4 <= len(message):
+        length, kind = struct.unpack_from("HH", message, offset)
+        if kind == 1:
+            words = message[offset + 4 : offset + length].rstrip(b"\0").decode(errors="replace")
+            number = -struct.unpack_from("i", message, 16)[0]
+            return f"{words} [{os.strerror(number)}]"
+        offset += max(4, length + (-length % 4))
+    return ""
+
+
+def _link_header(index: int, *, up: bool = False, change: bool = False) -> bytes:
+    flags = _IFF_UP if up else 0
+    return struct.pack("BxHiII", 0, 0, index, flags, _IFF_UP if up or change else 0)
+
+
+def _link_info(kind: str, data: bytes = b"") -> bytes:
+    info = attribute(_IFLA_INFO_KIND, kind.encode())
+    if data:
+        info += attribute(_IFLA_INFO_DATA, data)
+    return attribute(_IFLA_LINKINFO, info)
+
+
+def _address(index: int, address: str, prefix_length: int) -> bytes:
+    packed = socket.inet_aton(address)
+    header = struct.pack("BBBBi", socket.AF_INET, prefix_length, 0, 0, index)
+    return header + attribute(2, packed) + attribute(1, packed)
+
+
+def _neighbour(index: int, address: str, mac: str | None = None) -> bytes:
+    body = struct.pack("BxxxiHBB", socket.AF_INET, index, _NUD_PERMANENT, 0, 0)
+    body += attribute(1, socket.inet_aton(address))
+    if mac is not None:
+        body += attribute(2, _mac(mac))
+    return body
+
+
+def _forwarding(index: int, mac: str, destination: str) -> bytes:
+    header = struct.pack("BxxxiHBB", _AF_BRIDGE, index, _NUD_PERMANENT, _NTF_SELF, 0)
+    return header + attribute(2, _mac(mac)) + attribute(1, socket.inet_aton(destination))
+
+
+def _route(network: str, index: int | None, via: str | None, *, onlink: bool, blackhole: bool, protocol: int) -> bytes:
+    packed, length = _network(network)
+    kind = _RTN_BLACKHOLE if blackhole else _RTN_UNICAST
+    scope = _RT_SCOPE_UNIVERSE if via or blackhole else _RT_SCOPE_LINK
+    flags = _RTNH_F_ONLINK if onlink else 0
+    body = struct.pack("BBBBBBBBI", socket.AF_INET, length, 0, 0, _RT_TABLE_MAIN, protocol, scope, kind, flags)
+    if length:
+        body += attribute(1, packed)
+    if via:
+        body += attribute(5, socket.inet_aton(via))
+    if index is not None:
+        body += attribute(4, _u32(index))
+    return body

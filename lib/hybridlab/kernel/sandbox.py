@@ -1,0 +1,97 @@
+"""Every network namespace that something may open a socket in: pod sandboxes and nodes, by id.
+
+The data plane fills the registry, the container runtime reads it::
+
+    sandbox = sandboxes.get(pod_id)             # UnknownSandbox when there is none (any more)
+    sock = sandbox.socket(socket.AF_INET, socket.SOCK_DGRAM)     # born in the pod, about 10 us; usable from any thread
+    with sandbox.entered():                     # this thread is in the pod's network namespace inside the block
+        pid = spawn(...)
+
+A socket stays in the namespace it was born in, whatever thread uses it later.  A hostNetwork or HostProcess pod's
+sandbox is its node's namespace.  Nodes themselves are registered too: ``sandboxes.node(name)``.  This module knows no
+containers, mounts or processes; removing a sandbox does not end them, and what they hold keeps the namespace alive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket as sockets
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hybridlab.kernel import namespaces
+from hybridlab.kernel.wire import Refused
+
+
+class UnknownSandbox(Refused):
+    """There is no such sandbox: never added, or removed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sandbox:
+    """One network namespace with a name, an address and resolver settings."""
+
+    id: str
+    """The pod's id (``PodSpec.id``), or ``node:NAME``."""
+    netns: int
+    """Descriptor of the network namespace; owned by the registry, valid until the sandbox is removed."""
+    node: str
+    name: str
+    namespace: str
+    """Kubernetes namespace; empty for a node."""
+    hostname: str
+    address: str
+    """The pod's address; the node's for a node and for pods that use the node's network."""
+    nameservers: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()
+
+    def socket(self, family: int = sockets.AF_INET, kind: int = sockets.SOCK_STREAM, proto: int = 0) -> sockets.socket:
+        """A socket born in this namespace: non-blocking, close-on-exec.  Raises OSError as ``socket()`` does."""
+        with namespaces.entered(self.netns):
+            return sockets.socket(family, kind | sockets.SOCK_NONBLOCK, proto)
+
+    def entered(self) -> contextlib.AbstractContextManager[None]:
+        """The calling thread is in this namespace inside the block; never await in it."""
+        return namespaces.entered(self.netns)
+
+
+class Sandboxes:
+    """The registry; one per labd.  Used from the event loop's thread only, except :meth:`get`."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Sandbox] = {}
+
+    def add(self, sandbox: Sandbox) -> None:
+        """Register; the descriptor is the registry's from now on.  A second one with the same id is refused."""
+        if sandbox.id in self._by_id:
+            raise Refused(f"sandbox {sandbox.id} exists already ({self._by_id[sandbox.id].name})")
+        self._by_id[sandbox.id] = sandbox
+
+    def get(self, sandbox_id: str) -> Sandbox:
+        """Raises :class:`UnknownSandbox`."""
+        try:
+            return self._by_id[sandbox_id]
+        except KeyError:
+            raise UnknownSandbox(f"no sandbox {sandbox_id}: never added, or removed") from None
+
+    def node(self, name: str) -> Sandbox:
+        """The sandbox of a node; raises :class:`UnknownSandbox`."""
+        return self.get(node_id(name))
+
+    def remove(self, sandbox_id: str) -> None:
+        """Forget it and close its descriptor; raises :class:`UnknownSandbox`."""
+        sandbox = self.get(sandbox_id)
+        del self._by_id[sandbox_id]
+        os.close(sandbox.netns)
+
+    def __contains__(self, sandbox_id: str) -> bool:
+        return sandbox_id in self._by_id
+
+    def __iter__(self) -> Iterator[Sandbox]:
+        return iter(list(self._by_id.values()))
+
+
+def node_id(name: str) -> str:
+    """The sandbox id of a node."""
+    return f"node:{name}"

@@ -1,0 +1,25 @@
+"""Per-namespace kernel settings, written in the network namespace the calling thread is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hybridlab.kernel.errors import KernelError
+
+_ROOT = Path("/proc/sys")
+
+
+def write(name: str, value: int | str, *, optional: bool = False) -> None:
+    """Set ``net/...`` for the thread's network namespace; ``optional``: silently nothing when this kernel lacks it."""
+    try:
+        (_ROOT / name).write_text(str(value))
+    except FileNotFoundError as error:
+        if not optional:
+            raise KernelError(f"sysctl {name}", error.errno or 2) from error
+    except OSError as error:
+        raise KernelError(f"sysctl {name}={value}", error.errno or 5) from error
+
+
+def read(name: str) -> str:
+    """The setting as the thread's network namespace sees it."""
+    return (_ROOT / name).read_text().strip()

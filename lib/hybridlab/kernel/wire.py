@@ -1,0 +1,311 @@
+"""The line between the cluster and labd: JSON lines with descriptors over an inherited socketpair, on asyncio.
+
+Both ends are the same :class:`Channel`.  Each may call the other's methods, send events and pass descriptors
+(SCM_RIGHTS); the end-of-file of one ends both.
+
+Calling (from the cluster)::
+
+    result = await channel.call("runtime.start", {"spec": spec})          # spec may be a dataclass
+    result = await channel.call("runtime.exec", {"spec": spec}, fds=(stdin, stdout, stderr))
+    result, fds = await channel.call_fds("dataplane.socket", {...})       # the answer brings descriptors
+
+``call`` sends copies of ``fds``; the caller's own stay open and stay the caller's.  Cancelling the awaiting task
+cancels the handler on the other side.  A refusal arrives as :class:`CallFailed` with the other side's words.
+
+Answering (in labd)::
+
+    async def start(params: Any, fds: list[int]) -> object: ...
+    channel.register("runtime.start", start)
+    channel.emit("runtime.exit", event)                                   # unsolicited, no answer
+
+A handler owns the descriptors it was given and closes them.  It returns anything orjson can write (dataclasses too), or
+:class:`Reply` to send descriptors back, which are closed here once sent.  It refuses by raising :class:`Refused` (or
+KernelError, ShapeError); any other exception is a defect: it is answered the same way and its traceback logged.
+
+On the wire each line is one object: ``{id, method, params, fds}``, ``{id, result, fds}``, ``{id, error: {kind,
+message}}``, ``{cancel: id}`` or ``{event, params}``.  ``fds`` counts the descriptors that belong to the line; they
+arrive with its first byte or earlier, so a first-in-first-out queue pairs them.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from hybridlab.kernel.errors import KernelError
+from hybridlab.kernel.shapes import ShapeError, from_json, to_json
+
+__all__ = ["CallFailed", "Channel", "ChannelClosed", "Handler", "Refused", "Reply", "from_json", "to_json"]
+
+Handler = Callable[[Any, list[int]], Awaitable[object]]
+"""``async def handler(params, fds) -> result``."""
+
+_log = logging.getLogger(__name__)
+_CHUNK = 256 * 1024
+_MAX_FDS = 253
+"""The kernel's SCM_MAX_FD: descriptors in one message."""
+_FD_SPACE = socket.CMSG_SPACE(_MAX_FDS * array.array("i").itemsize)
+
+
+class Refused(Exception):
+    """Raise it in a handler to refuse a call: its message is what the caller reads."""
+
+
+class CallFailed(Exception):
+    """The other side refused or broke; ``kind`` is its exception's class name, the message its words."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class ChannelClosed(CallFailed):
+    """The other side is gone; nothing more can be called."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("ChannelClosed", message)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A result with descriptors; they are closed on this side once sent."""
+
+    result: object
+    fds: Sequence[int] = ()
+
+
+class Channel:
+    """One end of the line; create it in a running event loop."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        peer: str,
+        handlers: Mapping[str, Handler] | None = None,
+        on_event: Callable[[str, Any], None] | None = None,
+    ) -> None:
+        self.peer = peer
+        """Who is at the other end, for messages."""
+        self.on_event = on_event
+        """Called with (event, params) for each unsolicited event."""
+        self._handlers: dict[str, Handler] = dict(handlers or {})
+        self._sock = sock
+        self._sock.setblocking(False)
+        self._loop = asyncio.get_running_loop()
+        self._calls: dict[int, asyncio.Future[tuple[Any, list[int]]]] = {}
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._next_id = 0
+        self._unread = bytearray()
+        self._received_fds: deque[int] = deque()
+        self._unsent: deque[tuple[memoryview, list[int]]] = deque()
+        self._closed: asyncio.Future[str] = self._loop.create_future()
+        self._loop.add_reader(self._sock, self._readable)
+
+    # -- calling ---------------------------------------------------------------------------------------------
+
+    async def call(self, method: str, params: object = None, *, fds: Sequence[int] = ()) -> Any:
+        """Call the other side and return its result; descriptors in the answer are closed.
+
+        Raises :class:`CallFailed` with the other side's words, :class:`ChannelClosed` when it is gone.
+        """
+        result, received = await self.call_fds(method, params, fds=fds)
+        _close_all(received)
+        return result
+
+    async def call_fds(self, method: str, params: object = None, *, fds: Sequence[int] = ()) -> tuple[Any, list[int]]:
+        """As :meth:`call`, and also return the descriptors of the answer, which are the caller's from then on."""
+        self._next_id += 1
+        number = self._next_id
+        future: asyncio.Future[tuple[Any, list[int]]] = self._loop.create_future()
+        line = orjson.dumps({"id": number, "method": method, "params": params, "fds": len(fds)})
+        self._send(line, fds)
+        self._calls[number] = future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                _close_all(future.result()[1])
+            elif not self._closed.done():
+                self._send(orjson.dumps({"cancel": number}))
+            raise
+        finally:
+            self._calls.pop(number, None)
+
+    def emit(self, event: str, params: object = None) -> None:
+        """Send an event; silently nothing when the other side is gone (nobody is left to be told)."""
+        if not self._closed.done():
+            self._send(orjson.dumps({"event": event, "params": params}))
+
+    # -- answering -------------------------------------------------------------------------------------------
+
+    def register(self, method: str, handler: Handler) -> None:
+        """Offer a method to the other side; a second registration of the same name is a defect."""
+        if method in self._handlers:
+            raise ValueError(f"the method {method} is registered twice")
+        self._handlers[method] = handler
+
+    async def _answer(self, number: int, method: str, params: Any, fds: list[int]) -> None:
+        try:
+            handler = self._handlers.get(method)
+            if handler is None:
+                _close_all(fds)
+                raise Refused(f"there is no method {method}; known are {', '.join(sorted(self._handlers))}")
+            result = await handler(params, fds)
+            reply = result if isinstance(result, Reply) else Reply(result)
+            try:
+                line = orjson.dumps({"id": number, "result": reply.result, "fds": len(reply.fds)})
+                self._send(line, reply.fds)
+            finally:
+                _close_all(reply.fds)
+        except (Refused, KernelError, ShapeError) as error:
+            self._answer_error(number, error)
+        except ChannelClosed:
+            _log.debug("%s was answered after the channel closed", method)
+        except Exception as error:
+            _log.exception("%s failed", method)
+            self._answer_error(number, error)
+        finally:
+            self._running.pop(number, None)
+
+    def _answer_error(self, number: int, error: Exception) -> None:
+        words = str(error) if isinstance(error, (Refused, KernelError, ShapeError)) else repr(error)
+        if not self._closed.done():
+            self._send(orjson.dumps({"id": number, "error": {"kind": type(error).__name__, "message": words}}))
+
+    # -- life ------------------------------------------------------------------------------------------------
+
+    async def wait_closed(self) -> str:
+        """Return, once either side has closed, why."""
+        return await asyncio.shield(self._closed)
+
+    @property
+    def closed(self) -> bool:
+        """Nothing can be sent any more."""
+        return self._closed.done()
+
+    def close(self, reason: str = "closed here") -> None:
+        """Close the socket: the other side sees the end-of-file; pending calls fail, running handlers are cancelled."""
+        if self._closed.done():
+            return
+        self._closed.set_result(reason)
+        self._loop.remove_reader(self._sock)
+        self._loop.remove_writer(self._sock)
+        self._sock.close()
+        _close_all(self._received_fds)
+        self._received_fds.clear()
+        for _, fds in self._unsent:
+            _close_all(fds)
+        self._unsent.clear()
+        for future in self._calls.values():
+            if not future.done():
+                future.set_exception(ChannelClosed(f"{self.peer} is gone: {reason}"))
+        for task in list(self._running.values()):
+            task.cancel()
+
+    # -- bytes -----------------------------------------------------------------------------------------------
+
+    def _send(self, line: bytes, fds: Sequence[int] = ()) -> None:
+        if self._closed.done():
+            raise ChannelClosed(f"{self.peer} is gone: {self._closed.result()}")
+        if len(fds) > _MAX_FDS:
+            raise ValueError(f"{len(fds)} descriptors in one message; the kernel takes {_MAX_FDS}")
+        waiting = bool(self._unsent)
+        self._unsent.append((memoryview(line + b"\n"), [os.dup(fd) for fd in fds]))
+        if not waiting:
+            self._writable()
+
+    def _writable(self) -> None:
+        while self._unsent:
+            data, fds = self._unsent[0]
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+            try:
+                sent = self._sock.sendmsg([data], rights, socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                self._loop.add_writer(self._sock, self._writable)
+                return
+            except OSError as error:
+                self.close(f"sending failed: {error.strerror}")
+                return
+            _close_all(fds)
+            if sent < len(data):
+                self._unsent[0] = (data[sent:], [])
+            else:
+                self._unsent.popleft()
+        self._loop.remove_writer(self._sock)
+
+    def _readable(self) -> None:
+        try:
+            data, ancillary, flags, _ = self._sock.recvmsg(_CHUNK, _FD_SPACE, socket.MSG_CMSG_CLOEXEC)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(f"receiving failed: {error.strerror}")
+            return
+        for level, kind, payload in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                received = array.array("i")
+                received.frombytes(payload[: len(payload) - len(payload) % received.itemsize])
+                self._received_fds.extend(received)
+        if flags & socket.MSG_CTRUNC:
+            self.close("descriptors were cut off (RLIMIT_NOFILE reached): the queue can no longer be paired")
+            return
+        if not data:
+            self.close("end of file")
+            return
+        start = 0
+        self._unread += data
+        while (end := self._unread.find(b"\n", start)) >= 0:
+            line = bytes(self._unread[start:end])
+            start = end + 1
+            self._received(line)
+            if self._closed.done():
+                return
+        del self._unread[:start]
+
+    def _received(self, line: bytes) -> None:
+        try:
+            message = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            self.close(f"not a JSON line: {line[:80]!r}")
+            return
+        fds = [self._received_fds.popleft() for _ in range(message.get("fds") or 0)]
+        number = message.get("id", 0)
+        if "method" in message:
+            answer = self._answer(number, message["method"], message["params"], fds)
+            self._running[number] = self._loop.create_task(answer)
+        elif "cancel" in message:
+            task = self._running.get(message["cancel"])
+            if task is not None:
+                task.cancel()
+        elif "event" in message:
+            if self.on_event is not None:
+                self.on_event(message["event"], message["params"])
+        else:
+            self._resolve(number, message, fds)
+
+    def _resolve(self, number: int, message: dict[str, Any], fds: list[int]) -> None:
+        future = self._calls.get(number)
+        if future is None or future.done():
+            _close_all(fds)
+        elif "error" in message:
+            error = message["error"]
+            future.set_exception(CallFailed(error["kind"], error["message"]))
+        else:
+            future.set_result((message["result"], fds))
+
+
+def _close_all(fds: Sequence[int] | deque[int]) -> None:
+    for fd in fds:
+        with contextlib.suppress(OSError):
+            os.close(fd)

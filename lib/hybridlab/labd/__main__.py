@@ -1,0 +1,43 @@
+"""``python -m hybridlab.labd SOCKET PARENT SETTINGS``: enter the namespaces, then become pid 1 of the lab.
+
+Started by ``labd.launch`` only.  Little is imported before the fork, so that the waiter stays small.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import NoReturn
+
+from hybridlab.kernel import enter, namespaces, preflight
+
+
+def start() -> NoReturn:
+    """Wait for nothing and nobody: a parent that is gone already means there is no lab to be."""
+    begun = time.perf_counter()
+    control, parent, settings = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    os.set_inheritable(control, False)
+    lack = preflight.enter_or_lack()
+    # Entering a user namespace clears the parent-death signal, hence only now; and the parent may have died before.
+    namespaces.die_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+    if lack is not None:
+        from hybridlab.labd.main import report_failure
+
+        report_failure(control, [lack])
+        sys.exit(1)
+
+    def inside() -> int:
+        probe = preflight.start_probe()
+        from hybridlab.labd.main import run
+
+        return run(control, settings, probe, begun)
+
+    enter.become_waiter(inside, "labd")
+
+
+if __name__ == "__main__":
+    start()

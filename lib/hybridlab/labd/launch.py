@@ -1,0 +1,186 @@
+"""Starting labd from the outside, before anything heavy is imported, and meeting it in asyncio later.
+
+::
+
+    labd = launch(LabdSettings())         # single-threaded, no event loop needed, a few ms; then import what you like
+    ...
+    channel = await labd.connect()        # in asyncio; raises LabdFailed with what this machine lacks
+    ...
+    await labd.close()                    # everything inside is gone when this returns
+
+A fresh interpreter is started (``python -m hybridlab.labd``) instead of a bare fork: it costs 10 ms on the other core,
+and labd begins without the caller's memory, signal handlers and threads, and is seen by its own name in ps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybridlab.kernel.lack import Lack
+
+if TYPE_CHECKING:  # asyncio costs 40 ms and is imported while labd already starts
+    import asyncio
+
+    from hybridlab.kernel.wire import Channel
+
+READY, FAILED = "labd.ready", "labd.failed"
+"""The first event that labd sends is one of these."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabdSettings:
+    """What labd is told at its start."""
+
+    applet_settings: dict[str, float | str | int] = field(default_factory=dict)
+    """Handed to every applet: ``powershell_start_ms`` and the like."""
+    services: tuple[str, ...] = ("dataplane", "runtime")
+    """What labd offers; tests of one leave the other out."""
+    unprogrammed: dict[str, str] = field(default_factory=dict)
+    """Per OS, what a pod without a policy program may do: ``none``, ``egress`` or ``all`` (default: as Calico does)."""
+
+
+class LabdFailed(Exception):
+    """labd could not start; ``lacks`` says what this machine does not give, when that was the reason."""
+
+    def __init__(self, message: str, lacks: tuple[Lack, ...] = ()) -> None:
+        super().__init__(message)
+        self.lacks = lacks
+
+
+class Labd:
+    """A labd that was started: its waiter's pid, and the channel to it once connected."""
+
+    def __init__(self, pid: int, sock: socket.socket) -> None:
+        self.pid = pid
+        """The waiter's, in the caller's pid namespace; killing it kills the lab."""
+        self._socket = sock
+        self._channel: Channel | None = None
+        self.start_times: dict[str, float] = {}
+        """Milliseconds after the interpreter's start at which labd had reached each step."""
+
+    @property
+    def channel(self) -> Channel:
+        """Raises RuntimeError before :meth:`connect`."""
+        if self._channel is None:
+            raise RuntimeError("Labd.connect() was not awaited yet")
+        return self._channel
+
+    async def connect(self, on_event: Callable[[str, Any], None] | None = None) -> Channel:
+        """Wait until labd is ready and return the channel; raises :class:`LabdFailed`."""
+        import asyncio
+
+        from hybridlab.kernel.wire import Channel
+
+        hello: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        channel = Channel(self._socket, peer="labd")
+        self._channel = channel
+
+        def first(event: str, params: Any) -> None:
+            channel.on_event = on_event
+            hello.set_result((event, params))
+
+        channel.on_event = first
+        ended: asyncio.Future[Any] = asyncio.ensure_future(channel.wait_closed())
+        await asyncio.wait({hello, ended}, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if not hello.done():
+            status = await self._collect()
+            raise LabdFailed(f"labd ended before it was ready (exit status {status}); its log says why")
+        event, params = hello.result()
+        if event == FAILED:
+            lacks = tuple(Lack(**item) for item in params["lacks"])
+            await self.close()
+            raise LabdFailed("this machine does not allow a lab: " + "; ".join(map(str, lacks)), lacks)
+        self.start_times = params["times"]
+        return channel
+
+    async def close(self, *, patience: float = 5.0) -> None:
+        """End labd and return when its waiter is collected, by force after ``patience`` seconds."""
+        import asyncio
+
+        if self._channel is not None:
+            self._channel.close()
+        else:
+            self._socket.close()
+        try:
+            await asyncio.wait_for(self._collect(), patience)
+        except TimeoutError:
+            self.kill()
+            await self._collect()
+
+    def kill(self) -> None:
+        """SIGKILL to the waiter: the kernel ends everything inside with it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    async def _collect(self) -> int:
+        """Exit status of the waiter, once it ended; negative signal number."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        try:
+            pidfd = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return 0
+        ended: asyncio.Future[None] = loop.create_future()
+
+        def readable() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        loop.add_reader(pidfd, readable)
+        try:
+            await ended
+            _, status = os.waitpid(self.pid, 0)  # noqa: ASYNC222 - it has ended: the pidfd said so
+            return os.waitstatus_to_exitcode(status)
+        except ChildProcessError:
+            return 0
+        finally:
+            loop.remove_reader(pidfd)
+            os.close(pidfd)
+
+
+def launch(settings: LabdSettings, *, log_fd: int = 2) -> Labd:
+    """Start labd and return at once; what it has to say goes to ``log_fd``.
+
+    Call it from the main thread: the kernel kills labd when the *thread* that started it ends.
+    """
+    ours, theirs = socket.socketpair()
+    library = str(Path(__file__).resolve().parents[2])
+    environment = dict(os.environ, PYTHONPATH=library)
+    arguments = [
+        sys.executable,
+        "-P",
+        "-m",
+        "hybridlab.labd",
+        str(theirs.fileno()),
+        str(os.getpid()),
+        json.dumps(asdict(settings)),
+    ]
+    os.set_inheritable(theirs.fileno(), True)
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            arguments,
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, log_fd, 2),
+                (os.POSIX_SPAWN_DUP2, log_fd, 1),
+                (os.POSIX_SPAWN_DUP2, null, 0),
+            ],
+            setsid=True,  # a Ctrl-C at the terminal is for the caller, which then ends labd in good order
+        )
+    finally:
+        os.close(null)
+        theirs.close()
+    return Labd(pid, ours)
