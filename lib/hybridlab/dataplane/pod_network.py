@@ -1,0 +1,42 @@
+"""What a kubelet asks of the cluster's network plugin (CNI): give this pod an address and wire it, take it back.
+
+Calico implements it (IPAM and ``Dataplane.add_pod``), kubelets use it; neither imports the other.  Pods on the
+host network never come here: their kubelet registers them with ``Dataplane.add_pod(address=None)`` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class SandboxError(Exception):
+    """The pod cannot be wired now; the message is the plugin's own and becomes the FailedCreatePodSandBox event.
+
+    The kubelet tries again.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodAttachment:
+    """How a pod was wired."""
+
+    address: str
+    gateway: str
+    mtu: int
+    mac: str | None = None
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What the plugin notes at the pod (``cni.projectcalico.org/podIP`` ...); written by the kubelet."""
+
+
+class PodNetwork(Protocol):
+    """The network plugin of every node."""
+
+    async def attach(self, pod: Mapping[str, Any], node: str) -> PodAttachment:
+        """Wire the pod on the node.  Raises :class:`SandboxError`; idempotent per pod uid."""
+        ...
+
+    async def detach(self, pod_uid: str) -> None:
+        """Take the pod's address and interface back; nothing when there are none."""
+        ...

@@ -1,0 +1,103 @@
+"""The machines of a profile, one by one: names, underlay addresses, builds; and the cluster's well-known addresses.
+
+Everything that must agree between components (nodes, data plane, Calico, DNS) and follows from the profile alone
+stands here, so that nobody computes it twice.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hybridlab.profiles.check import node_names
+from hybridlab.profiles.model import OS, NodeGroup, Profile
+
+FIRST_HOST = 10
+"""Offset of the first machine's address in ``network.node_cidr``; the addresses below are left to the fabric."""
+
+API_PORT = 6443
+"""Where the kubernetes Service's endpoint says the API server listens."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """One machine of the cluster."""
+
+    name: str
+    index: int
+    """Position among all machines of the profile, from 0."""
+    group: NodeGroup
+    address: str
+    """Underlay address."""
+    prefix_length: int
+
+    @property
+    def os(self) -> OS:
+        """The machine's operating system."""
+        return self.group.os
+
+    @property
+    def build(self) -> int | None:
+        """Windows build number (``20348``); None on Linux."""
+        return int(self.group.windows_build.split(".")[2]) if self.group.windows_build else None
+
+
+def machines(profile: Profile) -> tuple[Machine, ...]:
+    """All machines in the profile's order."""
+    network = ipaddress.IPv4Network(profile.network.node_cidr)
+    named = [(group, name) for group in profile.nodes for name in node_names(group)]
+    return tuple(
+        Machine(
+            name=name,
+            index=index,
+            group=group,
+            address=str(network[FIRST_HOST + index]),
+            prefix_length=network.prefixlen,
+        )
+        for index, (group, name) in enumerate(named)
+    )
+
+
+def control_plane(profile: Profile) -> Machine:
+    """The first control-plane machine: where the API server and etcd are said to run."""
+    return next(machine for machine in machines(profile) if machine.group.control_plane)
+
+
+def kubernetes_address(profile: Profile) -> str:
+    """ClusterIP of ``default/kubernetes``: the first address of the service range."""
+    return str(ipaddress.IPv4Network(profile.network.service_cidr)[1])
+
+
+def dns_address(profile: Profile) -> str:
+    """ClusterIP of ``kube-system/kube-dns``: the tenth address of the service range, as kubeadm has it."""
+    return str(ipaddress.IPv4Network(profile.network.service_cidr)[10])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolver:
+    """What a pod's resolver is told."""
+
+    nameservers: tuple[str, ...]
+    searches: tuple[str, ...]
+
+
+def resolver(profile: Profile, pod: Mapping[str, Any]) -> Resolver:
+    """Nameservers and search list of a pod by its ``dnsPolicy`` and ``dnsConfig``, as a kubelet works them out.
+
+    The lab has no resolver outside the cluster: policy ``Default`` (and ``ClusterFirst`` on the host network,
+    which means the same) leaves the pod with what its ``dnsConfig`` names, which may be nothing.
+    """
+    spec = pod["spec"]
+    policy = spec.get("dnsPolicy", "ClusterFirst")
+    nameservers: list[str] = []
+    searches: list[str] = []
+    if policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not spec.get("hostNetwork")):
+        domain = profile.network.dns_domain
+        nameservers.append(dns_address(profile))
+        searches += [f"{pod['metadata'].get('namespace', 'default')}.svc.{domain}", f"svc.{domain}", domain]
+    config = spec.get("dnsConfig") or {}
+    nameservers += [address for address in config.get("nameservers", ()) if address not in nameservers]
+    searches += [name for name in config.get("searches", ()) if name not in searches]
+    return Resolver(nameservers=tuple(nameservers), searches=tuple(searches))
