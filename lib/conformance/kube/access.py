@@ -1,0 +1,151 @@
+"""How to reach a cluster and as whom: from a kubeconfig and context, or from inside a pod.
+
+Everything wrong with files and contexts is a UsageProblem of one line, before anything is contacted.  It does not look
+for ``~/.kube/config``: a cluster is used only when it is named.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.errors import UsageProblem
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@dataclass(frozen=True)
+class Access:
+    """A way to a cluster; ``configuration`` is the official client's, ``where`` how messages name it."""
+
+    where: str
+    server: str
+    user: str
+    configuration: Any = field(repr=False)
+
+
+def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) -> Access:
+    """Access by one kubeconfig file, or several that are merged as kubectl merges KUBECONFIG.
+
+    Raises UsageProblem: file missing, unreadable, malformed; context, cluster or user unknown.
+    """
+    files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    name = ":".join(str(path) for path in files)
+    parts = [_read(path) for path in files]
+    contexts, clusters, users = (_by_name(parts, files, kind) for kind in ("contexts", "clusters", "users"))
+    chosen = context or next((part["current-context"] for part in parts if part.get("current-context")), None)
+    if not chosen:
+        raise UsageProblem(f"kubeconfig {name} has no current-context; choose one of {_names(contexts)} by --context")
+    if chosen not in contexts:
+        raise UsageProblem(f"kubeconfig {name} has no context {chosen!r}; it has {_names(contexts)}")
+    pointed = contexts[chosen].get("context") or {}
+    cluster, user = pointed.get("cluster"), pointed.get("user")
+    if cluster not in clusters:
+        raise UsageProblem(f"kubeconfig {name}: context {chosen!r} names cluster {cluster!r}, which is not in it")
+    if user not in users:
+        raise UsageProblem(f"kubeconfig {name}: context {chosen!r} names user {user!r}, which is not in it")
+    server = str((clusters[cluster].get("cluster") or {}).get("server") or "")
+    if not server.startswith(("https://", "http://")):
+        raise UsageProblem(f"kubeconfig {name}: cluster {cluster!r} has no server address (found {server!r})")
+    configuration = _load(files, str(chosen), name)
+    return Access(f"kubeconfig {name}, context {chosen}", server, str(user), configuration)
+
+
+def from_environment(environ: Mapping[str, str], context: str | None = None) -> Access:
+    """Access by the files that KUBECONFIG names.  Raises UsageProblem, also when it is not set."""
+    value = environ.get("KUBECONFIG", "")
+    files = [Path(part).expanduser() for part in value.split(os.pathsep) if part]
+    if not files:
+        raise UsageProblem("KUBECONFIG is not set; set it, or name the file by --kubeconfig PATH")
+    return from_kubeconfig([path for path in files if path.exists()] or files, context)
+
+
+def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> Access:
+    """Access by the service account of the pod that this process runs in.  Raises UsageProblem outside a pod."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
+    token, authority = account / "token", account / "ca.crt"
+    missing = [
+        what
+        for what, there in (
+            ("environment variable KUBERNETES_SERVICE_HOST", host),
+            ("environment variable KUBERNETES_SERVICE_PORT", port),
+            (str(token), token.exists()),
+            (str(authority), authority.exists()),
+        )
+        if not there
+    ]
+    if missing:
+        raise UsageProblem(f"not inside a pod of the cluster (missing: {', '.join(missing)}); use --kubeconfig PATH")
+    from kubernetes.client.configuration import Configuration  # slow to import: only when a cluster is used
+
+    configuration = Configuration()
+    configuration.host = f"https://[{host}]:{port}" if ":" in str(host) else f"https://{host}:{port}"
+    configuration.ssl_ca_cert = str(authority)
+
+    def reread(target: Any) -> None:  # bound tokens are rotated about every hour
+        target.api_key["BearerToken"] = "Bearer " + token.read_text().strip()
+
+    reread(configuration)
+    configuration.refresh_api_key_hook = reread  # type: ignore[assignment]
+    return Access("the pod's service account", configuration.host, "service account", configuration)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """One kubeconfig file as a mapping."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        raise UsageProblem(f"kubeconfig {path} does not exist") from None
+    except IsADirectoryError:
+        raise UsageProblem(f"kubeconfig {path} is a directory, not a file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UsageProblem(f"kubeconfig {path} cannot be read: {reason}") from None
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark else ""
+        raise UsageProblem(f"kubeconfig {path}{line} is not YAML: {getattr(error, 'problem', error)}") from None
+    if not isinstance(content, dict):
+        raise UsageProblem(f"kubeconfig {path} is {'empty' if content is None else 'not a mapping'}")
+    return content
+
+
+def _by_name(parts: Sequence[Mapping[str, Any]], files: Sequence[Path], kind: str) -> dict[str, dict[str, Any]]:
+    """Entries of one kind by name; the first file that has a name wins, as with kubectl."""
+    found: dict[str, dict[str, Any]] = {}
+    for part, path in zip(parts, files, strict=True):
+        entries = part.get(kind) or []
+        if not isinstance(entries, list) or not all(isinstance(one, dict) and one.get("name") for one in entries):
+            raise UsageProblem(f"kubeconfig {path}: {kind} is not a list of entries with a name")
+        for entry in entries:
+            found.setdefault(str(entry["name"]), entry)
+    return found
+
+
+def _names(entries: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(entries)) or "none"
+
+
+def _load(files: Sequence[Path], context: str, name: str) -> Any:
+    """The official client's configuration for a context that is known to exist."""
+    from kubernetes.client.configuration import Configuration  # slow to import: only when a cluster is used
+    from kubernetes.config import kube_config
+
+    configuration = Configuration()
+    try:
+        kube_config.load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=os.pathsep.join(str(path) for path in files),
+            context=context,
+            client_configuration=configuration,
+            persist_config=False,
+        )
+    except Exception as error:  # the loader lets KeyError, binascii.Error, ... through for damaged entries
+        raise UsageProblem(f"kubeconfig {name}, context {context}: {' '.join(str(error).split())}") from None
+    return configuration

@@ -1,0 +1,155 @@
+"""Every write to the cluster: guarded, signed, described; with ``dry_run`` described instead of done.
+
+It does not journal or restore; whoever does wraps ``Changes.make``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from conformance.errors import EnvironmentBroken, UsageProblem
+from conformance.kube import guard
+from conformance.kube.client import APPLY_PATCH, FIELD_MANAGER, JSON_PATCH, MERGE_PATCH, Kube, Obj
+from conformance.kube.ownership import Ownership
+from conformance.kube.refused import ApiRefused
+from conformance.kube.waits import Waits
+from conformance.model.change import Change, ObjectRef
+
+
+def reference(obj: Obj, namespace: str | None = None) -> ObjectRef:
+    """What an object is called; ``namespace`` for objects that leave theirs open."""
+    meta = obj["metadata"]
+    return ObjectRef(
+        api_version=obj["apiVersion"], kind=obj["kind"], name=meta["name"], namespace=meta.get("namespace") or namespace
+    )
+
+
+class Changes:
+    """Makes Change objects happen on one cluster on behalf of one run.  Thread-safe.
+
+    ``tell`` gets one line per change that ``dry_run`` did not make.
+    """
+
+    def __init__(
+        self, kube: Kube, run: Ownership, *, dry_run: bool = False, tell: Callable[[str], None] = print
+    ) -> None:
+        self.kube, self.run, self.dry_run, self.tell = kube, run, dry_run, tell
+        self.waits = Waits(kube)
+        self.made: list[Change] = []
+
+    def make(self, change: Change) -> Obj | None:
+        """Make it.
+
+        Returns the object as the server now has it; None for deletions, evictions and dry runs.  Raises GuardRefused,
+        ApiRefused, ApiUnreachable, EnvironmentLacks (kind not served).
+        """
+        target = change.target
+        policy = target.kind in (*guard.CALICO_GLOBAL, *guard.ADMIN)
+        current = None
+        if policy and change.verb in ("patch", "delete"):
+            current = self.kube.find(target.api_version, target.kind, target.name, target.namespace)
+        guard.check(change, self.run, current)
+        if self.dry_run:
+            self.tell(f"dry run: {change.label}")
+            if change.body is not None:
+                self.tell(json.dumps(change.body, indent=2))
+            return None
+        done = self._send(change)
+        self.made.append(change)
+        return done
+
+    def _send(self, change: Change) -> Obj | None:
+        kube, target = self.kube, change.target
+        resource = kube.resource(target.api_version, target.kind)
+        one = kube.path(resource, target.namespace, target.name)
+        manager = {"fieldManager": FIELD_MANAGER}
+        body: Any = change.body
+        if change.verb in ("create", "apply", "replace"):
+            body = self.run.sign(body or {})
+        match change.verb:
+            case "create":
+                path = kube.path(resource, target.namespace)
+                data = kube.request("POST", path, query=manager, body=body)
+            case "apply":
+                data = kube.request(
+                    "PATCH", one, query=manager | {"force": "true"}, body=body, content_type=APPLY_PATCH, repeat=True
+                )
+            case "replace":
+                data = kube.request("PUT", one, query=manager, body=body)
+            case "patch":
+                kind = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
+                data = kube.request("PATCH", one, query=manager, body=body, content_type=kind)
+            case "delete":
+                try:
+                    kube.request("DELETE", one, body=body, repeat=True)
+                except ApiRefused as refusal:
+                    if not refusal.not_found:
+                        raise
+                return None
+            case "evict":
+                eviction = {
+                    "apiVersion": "policy/v1", "kind": "Eviction",
+                    "metadata": {"name": target.name, "namespace": target.namespace}, **(body or {}),
+                }  # fmt: skip
+                kube.request("POST", f"{one}/eviction", body=eviction)
+                return None
+        answer: Obj = json.loads(data)
+        return answer
+
+    # --- what most callers need -----------------------------------------------------------------------------------
+
+    def create(self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False) -> Obj | None:
+        """Create an object."""
+        return self.make(self._change("create", obj, why, namespace, foreign))
+
+    def apply(self, obj: Obj, why: str, *, namespace: str | None = None, foreign: bool = False) -> Obj | None:
+        """Create or update an object by server-side apply."""
+        return self.make(self._change("apply", obj, why, namespace, foreign))
+
+    def _change(self, verb: Any, obj: Obj, why: str, namespace: str | None, foreign: bool) -> Change:
+        target = reference(obj, namespace)
+        return Change(verb=verb, target=target, why=why, body=obj, cluster_scoped_or_foreign=foreign)
+
+    def patch(self, target: ObjectRef, patch: Any, why: str, *, foreign: bool = False) -> Obj | None:
+        """Merge patch (a dict) or JSON patch (a list)."""
+        return self.make(Change(verb="patch", target=target, why=why, body=patch, cluster_scoped_or_foreign=foreign))
+
+    def delete(self, target: ObjectRef, why: str, *, grace: int | None = None, foreign: bool = False) -> None:
+        """Delete an object and what it owns; nothing happens when it is not there."""
+        body: Obj = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if grace is not None:
+            body["gracePeriodSeconds"] = grace
+        self.make(Change(verb="delete", target=target, why=why, body=body, cluster_scoped_or_foreign=foreign))
+
+    def delete_and_wait(
+        self, target: ObjectRef, why: str, *, within: float, grace: int | None = None, foreign: bool = False
+    ) -> None:
+        """Delete an object and wait until it is gone.  Raises EnvironmentBroken with what still holds it."""
+        self.delete(target, why, grace=grace, foreign=foreign)
+        if not self.dry_run:
+            self.waits.gone(target, within=within)
+
+    def namespace(self, name: str, *, labels: dict[str, str] | None = None, why: str) -> None:
+        """Create a namespace of this run, or find it as this run made it.
+
+        Raises UsageProblem when it exists and is not this run's, EnvironmentBroken when it is being deleted.
+        """
+        found = self.kube.find("v1", "Namespace", name)
+        if found is None:
+            obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
+            try:
+                self.create(obj, why)
+                return
+            except ApiRefused as refusal:
+                if not refusal.already_exists:
+                    raise
+            found = self.kube.get("v1", "Namespace", name)
+        if not self.run.owns(found):
+            raise UsageProblem(
+                f"namespace {name} exists and is not this run's (it lacks the labels of run {self.run.run}); "
+                f"nothing was changed in it; remove it or choose another run id"
+            )
+        if (found.get("status") or {}).get("phase") == "Terminating":
+            raise EnvironmentBroken(f"namespace {name} of this run is being deleted by someone else")

@@ -1,0 +1,298 @@
+"""Requests to the API server: plain dicts in and out, a time-out on every one, one clear error for each way to fail.
+
+Uses the official client for what it knows best (credentials, TLS, proxies, connection pool) and none of its models:
+they reject whole lists for one odd object.  Its own retries are off; reads and throttled requests are repeated here,
+inside a deadline, and the last error is kept.  Thread-safe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from conformance.errors import ClusterUnusable
+from conformance.kube.access import Access
+from conformance.kube.discovery import Discovery, Resource
+from conformance.kube.refused import ApiRefused, ApiUnreachable, describe
+
+Obj = dict[str, Any]
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+FIELD_MANAGER = "calico-windows-conformance"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiTimes:
+    """Seconds that requests may take."""
+
+    connect: float = 5.0
+    """TCP and TLS."""
+    answer: float = 20.0
+    """Until the whole answer of one request is there."""
+    retry_within: float = 30.0
+    """Reads that fail in transport or with 5xx, and any request answered 429, are repeated for so long."""
+    pause: float = 0.25
+    """Between such repetitions, unless the server says Retry-After; doubles up to 2 s."""
+
+
+def user_agent(test: str = "") -> str:
+    """``calico-windows-conformance/0.1.0 test-id``: ties the server's audit log to a test."""
+    try:
+        version = metadata.version("calico-windows-conformance")
+    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
+        version = "unpackaged"
+    clean = "".join(char if 32 < ord(char) < 127 else "_" for char in test)
+    return f"calico-windows-conformance/{version} {clean}".strip()
+
+
+class Kube:
+    """One cluster's API.  ``test`` (a test's id, set by the plugin) goes into the User-Agent of every request."""
+
+    def __init__(self, access: Access, times: ApiTimes | None = None) -> None:
+        from kubernetes.client.api_client import ApiClient  # slow to import: only when a cluster is used
+
+        self.access = access
+        self.times = times or ApiTimes()
+        self.test = ""
+        configuration = access.configuration
+        configuration.retries = False
+        configuration.connection_pool_maxsize = 64
+        self._api = ApiClient(configuration)
+        self._lock = threading.Lock()
+        self.discovery = Discovery(self.read)
+
+    def close(self) -> None:
+        """Give the pooled connections back."""
+        self._api.close()  # type: ignore[no-untyped-call]
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def headers(self) -> dict[str, str]:
+        """Credentials (refreshed where the kubeconfig says how) and User-Agent, as every request carries them."""
+        headers = {"User-Agent": user_agent(self.test), "Accept": "application/json"}
+        with self._lock:  # the refresh hook runs a credential plugin and is not thread-safe
+            token = self.access.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+        if token:
+            headers["Authorization"] = token
+        return headers
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        repeat: bool | None = None,
+    ) -> bytes:
+        """The answer's body.
+
+        Raises ApiRefused for an error status, ApiUnreachable when no answer came.  ``repeat``: also repeat after
+        transport trouble and 5xx (default: for GET only); 429 is always repeated, since nothing was done.
+        """
+        from urllib3.exceptions import HTTPError  # comes with the client
+
+        name = f"{method} {path}"
+        url = self.access.configuration.host + path + (f"?{urlencode(query)}" if query else "")
+        repeat = method == "GET" if repeat is None else repeat
+        begin, pause, tries = time.monotonic(), self.times.pause, 0
+        while True:
+            tries += 1
+            wait = 0.0
+            try:
+                answer = self._call(method, url, body, content_type, (self.times.connect, self.times.answer))
+                data = answer.read() or b""
+                if answer.status < 400:
+                    return bytes(data)
+                trouble: BaseException = ApiRefused.from_response(answer.status, answer.reason or "", data, name)
+                again = answer.status == 429 or (repeat and answer.status in (500, 502, 503, 504))
+                with contextlib.suppress(TypeError, ValueError):
+                    wait = float(answer.getheader("Retry-After"))
+            except (HTTPError, OSError) as error:
+                trouble, again = error, repeat
+            except Exception as error:
+                if type(error).__name__ != "ApiException":  # the client's wrapping of TLS errors
+                    raise
+                trouble, again = error, False
+            wait = max(wait, pause)
+            if not again or time.monotonic() - begin + wait > self.times.retry_within:
+                if isinstance(trouble, ApiRefused):
+                    raise trouble
+                raise ApiUnreachable(name, tries, time.monotonic() - begin, trouble) from trouble
+            threading.Event().wait(wait)
+            pause = min(2.0, pause * 2)
+
+    def _call(self, method: str, url: str, body: Any, content_type: str, timeout: tuple[float, float]) -> Any:
+        headers = self.headers()
+        if body is not None:
+            headers["Content-Type"] = content_type
+        return self._api.call_api(method, url, header_params=headers, body=body, _request_timeout=timeout)
+
+    def read(self, path: str, **query: str) -> Any:
+        """GET, as JSON."""
+        return json.loads(self.request("GET", path, query=query or None))
+
+    # --- objects --------------------------------------------------------------------------------------------------
+
+    def path(self, resource: Resource, namespace: str | None = None, name: str | None = None, sub: str = "") -> str:
+        """URL path of a collection or an object."""
+        parts = [resource.prefix]
+        if namespace and resource.namespaced:
+            parts += ["namespaces", quote(namespace)]
+        parts.append(resource.plural)
+        if name:
+            parts.append(quote(name))
+        if sub:
+            parts.append(sub)
+        return "/".join(parts)
+
+    def resource(self, api_version: str, kind: str) -> Resource:
+        """Where a kind is served.  Raises EnvironmentLacks when the cluster does not serve it."""
+        return self.discovery.resource(api_version, kind)
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Obj:
+        """One object.  Raises ApiRefused (``not_found``)."""
+        found: Obj = self.read(self.path(self.resource(api_version, kind), namespace, name))
+        return found
+
+    def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
+        """One object, or None when there is none (also when its kind is not served)."""
+        if not self.discovery.serves(api_version, kind):
+            return None
+        try:
+            return self.get(api_version, kind, name, namespace)
+        except ApiRefused as refusal:
+            if refusal.not_found:
+                return None
+            raise
+
+    def objects(
+        self, api_version: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> list[Obj]:
+        """Objects of a kind (namespace None: of all namespaces), page by page."""
+        return self.objects_at(api_version, kind, namespace, labels=labels, fields=fields)[0]
+
+    def objects_at(
+        self, api_version: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> tuple[list[Obj], str]:
+        """Objects and the resourceVersion to watch from."""
+        path = self.path(self.resource(api_version, kind), namespace)
+        query = (
+            {"limit": "500"}
+            | ({"labelSelector": labels} if labels else {})
+            | ({"fieldSelector": fields} if fields else {})
+        )
+        items: list[Obj] = []
+        while True:
+            page = self.read(path, **query)
+            items += page.get("items") or []
+            meta = page.get("metadata") or {}
+            if not meta.get("continue"):
+                break
+            query["continue"] = meta["continue"]
+        for item in items:  # lists leave these out
+            item.setdefault("apiVersion", api_version)
+            item.setdefault("kind", kind)
+        return items, str(meta.get("resourceVersion") or "")
+
+    def watch(
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        since: str,
+        *,
+        labels: str = "",
+        fields: str = "",
+        seconds: float,
+    ) -> Iterator[Obj]:
+        """Watch events (``type``, ``object``) after ``since`` for at most ``seconds``.
+
+        Ends when the time is over or the server ends it; raises ApiRefused (410: list again), ApiUnreachable.
+        """
+        from urllib3.exceptions import HTTPError, ReadTimeoutError  # comes with the client
+
+        path = self.path(self.resource(api_version, kind), namespace)
+        query = {"watch": "true", "resourceVersion": since, "timeoutSeconds": str(max(1, int(seconds + 0.999)))}
+        query |= {"labelSelector": labels} if labels else {}
+        query |= {"fieldSelector": fields} if fields else {}
+        url = f"{self.access.configuration.host}{path}?{urlencode(query)}"
+        answer = None
+        try:
+            answer = self._call("GET", url, None, "", (self.times.connect, max(0.01, seconds)))
+            if answer.status >= 400:
+                raise ApiRefused.from_response(
+                    answer.status, answer.reason or "", answer.read() or b"", f"WATCH {path}"
+                )
+            rest = b""
+            for chunk in answer.response.stream(65536, decode_content=True):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        event: Obj = json.loads(line)
+                        if event.get("type") == "ERROR":
+                            status = event.get("object") or {}
+                            raise ApiRefused(
+                                int(status.get("code") or 500), str(status.get("reason")), str(status.get("message")),
+                                f"WATCH {path}", status,
+                            )  # fmt: skip
+                        yield event
+        except ReadTimeoutError:
+            return  # quiet for as long as we were willing to listen
+        except (HTTPError, OSError) as error:
+            raise ApiUnreachable(f"WATCH {path}", 1, seconds, error) from error
+        finally:
+            if answer is not None:
+                answer.response.close()
+
+    def logs(
+        self, namespace: str, pod: str, container: str, *, tail: int | None = None, since: float | None = None,
+        previous: bool = False,
+    ) -> str:  # fmt: skip
+        """A container's log: the last ``tail`` lines, at most ``since`` seconds old."""
+        query = {"container": container} | ({"tailLines": str(tail)} if tail is not None else {})
+        query |= {"sinceSeconds": str(max(1, int(since)))} if since is not None else {}
+        query |= {"previous": "true"} if previous else {}
+        path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"
+        return self.request("GET", path, query=query).decode(errors="replace")
+
+    # --- first contact --------------------------------------------------------------------------------------------
+
+    def version(self) -> Obj:
+        """``/version``, as first contact.  Raises ClusterUnusable with one line that says what is wrong and where."""
+        try:
+            found: Obj = json.loads(self.request("GET", "/version", repeat=False))
+        except (ApiUnreachable, ApiRefused) as trouble:
+            raise ClusterUnusable([first_contact(self.access, trouble)]) from trouble
+        except ValueError as trouble:
+            raise ClusterUnusable(
+                [f"{self.access.server} ({self.access.where}) is no Kubernetes API server"]
+            ) from trouble
+        return found
+
+
+def first_contact(access: Access, trouble: ApiRefused | ApiUnreachable) -> str:
+    """What first contact's failure means, in one line."""
+    where = f"{access.server} ({access.where})"
+    if isinstance(trouble, ApiRefused):
+        if trouble.code == 401:
+            return f"{where} does not accept the credentials of {access.user}: expired or revoked ({trouble.message})"
+        if trouble.code == 403:
+            return f"{where} forbids {access.user} even to read /version: {trouble.message}"
+        return f"{where} answers {trouble.code} {trouble.reason} to {trouble.request}: {trouble.message}"
+    text = describe(trouble.last)
+    if "CERTIFICATE_VERIFY_FAILED" in text or "certificate verify failed" in text:
+        return f"{where} has a certificate that this kubeconfig's certificate authority did not sign: {text}"
+    if "refused" in text.lower():
+        return f"{where} refuses connections: is the cluster (or the lab that wrote this kubeconfig) still running?"
+    return f"{where} cannot be reached: {text}"

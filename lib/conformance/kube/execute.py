@@ -1,0 +1,119 @@
+"""One command in one pod, to its end: bytes and an exit code, or ExecBroken with everything that was seen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.kube import channels
+from conformance.kube.channels import ExecBroken
+from conformance.kube.client import Kube
+from conformance.kube.refused import describe
+from conformance.kube.transcript import ExecRecord, Transcript, forget
+
+COULD_NOT_START = "the command did not start"
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """A command that ended."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+
+    @property
+    def output(self) -> str:
+        """Standard output and error as text, for people: undecodable bytes are shown escaped."""
+        return (self.stdout + self.stderr).decode(errors="backslashreplace").replace("\r\n", "\n")
+
+
+def run(
+    kube: Kube,
+    namespace: str,
+    pod: str,
+    container: str,
+    argv: Sequence[str],
+    *,
+    within: float,
+    connect_within: float = 10.0,
+    stdin: bytes | None = None,
+    transcript: Transcript = forget,
+) -> ExecResult:
+    """Run ``argv`` and wait for its exit status.
+
+    ``within`` seconds bound everything.  Raises ExecBroken (a ProbeBroken): refused, cut, hanging, status lost, could
+    not start.  Thread-safe.
+    """
+    begin, at = time.monotonic(), time.time()
+    heard: dict[int, bytearray] = {number: bytearray() for number in (channels.STDOUT, channels.STDERR, channels.ERROR)}
+    code: int | None = None
+    trouble = ""
+    retryable = True
+    try:
+        channel = channels.connect(
+            kube, namespace, pod, container, argv, stdin=stdin is not None, within=min(connect_within, within)
+        )
+        try:
+            trouble = _converse(channel, heard, stdin, begin + within)
+        finally:
+            channel.shutdown()
+        code, problem = channels.exit_status(bytes(heard[channels.ERROR]))
+        if code is None:
+            trouble = trouble or problem
+            retryable = COULD_NOT_START not in problem
+        else:
+            trouble = ""  # the status arrived; how the connection ended afterwards does not matter
+    except ExecBroken as broken:
+        trouble, retryable = str(broken), broken.retryable
+        raise
+    finally:
+        seconds = time.monotonic() - begin
+        out, err = bytes(heard[channels.STDOUT]), bytes(heard[channels.STDERR])
+        transcript(
+            ExecRecord(
+                at=at, seconds=seconds, namespace=namespace, pod=pod, container=container, argv=tuple(argv),
+                exit_code=code, stdout=out, stderr=err, trouble=trouble,
+            )
+        )  # fmt: skip
+    if code is None:
+        raise ExecBroken(
+            f"exec in {namespace}/{pod}/{container} of {' '.join(argv)[:120]!r}: {trouble} after {seconds:.1f} s "
+            f"(stdout {_short(out)}, stderr {_short(err)})",
+            transport=trouble, stdout=out, stderr=err, retryable=retryable,
+        )  # fmt: skip
+    return ExecResult(code, out, err, seconds)
+
+
+def _converse(channel: Any, heard: dict[int, bytearray], stdin: bytes | None, end: float) -> str:
+    """Send standard input, collect what comes until the server closes; what broke, or ""."""
+    import websocket  # only when something is run in a pod
+
+    try:
+        if stdin is not None:
+            channels.send(channel, stdin)
+            channels.close_stdin(channel)
+        while True:
+            left = end - time.monotonic()
+            if left <= 0:
+                return "the command did not end in time"
+            channel.settimeout(left)
+            operation, data = channel.recv_data()
+            if operation == websocket.ABNF.OPCODE_CLOSE:
+                return ""
+            if data and data[0] in heard:
+                heard[data[0]] += data[1:]
+    except websocket.WebSocketTimeoutException:
+        return "the command did not end in time"
+    except websocket.WebSocketConnectionClosedException:
+        return "the connection was cut"
+    except (websocket.WebSocketException, OSError) as error:
+        return f"the connection broke: {describe(error)}"
+
+
+def _short(data: bytes, limit: int = 200) -> str:
+    text = data.decode(errors="backslashreplace").strip()
+    return repr(text if len(text) <= limit else text[:limit] + "...") if text else "empty"

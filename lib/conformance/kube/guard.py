@@ -1,0 +1,222 @@
+"""No change of this suite may reach beyond its run: what a Change must satisfy before it is made.
+
+A cluster-scoped policy is only made when its own selection, read from the object, is limited to the run's namespaces:
+the example policies in Calico's documents, with ``selector: all()``, would cut off every pod of the cluster.
+It judges selections only where it can prove the limit; a form that it cannot read is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.errors import SuiteTrouble
+from conformance.kube.ownership import RUN_LABEL, Ownership
+from conformance.model.change import Change
+
+CALICO_GLOBAL = ("GlobalNetworkPolicy", "StagedGlobalNetworkPolicy")
+ADMIN = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy")
+FOREVER_REFUSED = ("HostEndpoint",)
+"""Selects no namespace at all: one without an allowing profile denies a node everything but failsafe ports."""
+NAMESPACE_KEYS = ("projectcalico.org/name", "kubernetes.io/metadata.name")
+POD_NAMESPACE_KEYS = ("projectcalico.org/namespace",)
+
+
+class GuardRefused(SuiteTrouble):
+    """A change that this suite must not make; says which rule and what to write instead."""
+
+
+def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = None) -> None:
+    """Raises GuardRefused unless the change stays inside the run.
+
+    ``current`` is the object as it is, for patches: the merged result is judged.
+    """
+    target = change.target
+    if target.kind in (*CALICO_GLOBAL, *ADMIN, *FOREVER_REFUSED):
+        if change.verb == "delete":
+            if current is not None and not run.owns(dict(current)):
+                raise GuardRefused(
+                    f"refused to {change.label}: it does not carry {RUN_LABEL}={run.run}, it is not this run's"
+                )
+            return
+        body = merged(current or {}, change.body or {}) if change.verb == "patch" else (change.body or {})
+        problem = unlimited(target.kind, body.get("spec") or {}, run)
+        if problem:
+            raise GuardRefused(f"refused to {change.label}: {problem}")
+        return
+    namespace = target.name if target.kind == "Namespace" else target.namespace
+    if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:
+        return
+    where = f"namespace {namespace}" if namespace else "the whole cluster"
+    raise GuardRefused(
+        f"refused to {change.label}: it changes {where}, which is not this run's ({run.namespace}); "
+        "declare it with cluster_scoped_or_foreign=True"
+    )
+
+
+def merged(old: Any, patch: Any) -> Any:
+    """JSON merge patch (RFC 7396)."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(old) if isinstance(old, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
+    """Why a cluster-scoped policy's selection is not limited to the run; empty when it is."""
+    if kind in FOREVER_REFUSED:
+        return f"a {kind} concerns a node, which no run owns"
+    if kind in ADMIN:
+        return _admin(spec, run)
+    for field in ("applyOnForward", "preDNAT", "doNotTrack"):
+        if spec.get(field):
+            return f"{field} makes it a policy for host endpoints, which no run owns"
+    for field, keys in (("namespaceSelector", NAMESPACE_KEYS), ("selector", POD_NAMESPACE_KEYS)):
+        text = spec.get(field)
+        if text and limits(str(text), (*keys, RUN_LABEL), run):
+            return ""
+    return (
+        f"its selection (selector {spec.get('selector')!r}, namespaceSelector {spec.get('namespaceSelector')!r}) "
+        f"is not limited to this run's namespaces; add namespaceSelector: {RUN_LABEL} == '{run.run}'"
+    )
+
+
+def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
+    subject = spec.get("subject") or {}
+    selector = subject.get("namespaces") or (subject.get("pods") or {}).get("namespaceSelector") or {}
+    labels: dict[str, list[str]] = {key: [value] for key, value in (selector.get("matchLabels") or {}).items()}
+    for rule in selector.get("matchExpressions") or []:
+        if rule.get("operator") == "In":
+            labels.setdefault(rule["key"], list(rule.get("values") or []))
+    for key, values in labels.items():
+        if values and all(_ours(key, value, (*NAMESPACE_KEYS, RUN_LABEL), run) for value in values):
+            return ""
+    return (
+        f"its subject {subject!r} is not limited to this run's namespaces; select namespaces by {RUN_LABEL}: {run.run}"
+    )
+
+
+# --- Calico selectors: can it select anything outside the run? -------------------------------------------------------
+
+TOKEN = re.compile(
+    r"\s*(?:(?P<op>&&|\|\||==|!=|!|\(|\)|\{|\}|,)|(?P<quoted>\"[^\"]*\"|'[^']*')"
+    r"|(?P<word>[A-Za-z0-9_./-]+))"
+)
+
+
+def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
+    """Whether a Calico selector can only match the run: proved from its structure, False when it cannot be read."""
+    tokens: list[str] = []
+    position = 0
+    text = text.strip()
+    while position < len(text):
+        match = TOKEN.match(text, position)
+        if not match:
+            return False
+        tokens.append(match.group().strip())
+        position = match.end()
+    try:
+        reader = _Reader(tokens, keys, run)
+        result = reader.either()
+    except (IndexError, ValueError):
+        return False
+    return result and reader.at == len(tokens)
+
+
+class _Reader:
+    """Recursive descent over a selector; every method answers whether its part limits to the run."""
+
+    def __init__(self, tokens: list[str], keys: tuple[str, ...], run: Ownership) -> None:
+        self.tokens, self.keys, self.run, self.at = tokens, keys, run, 0
+
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def take(self, expected: str = "") -> str:
+        token = self.tokens[self.at]
+        if expected and token != expected:
+            raise ValueError(token)
+        self.at += 1
+        return token
+
+    def either(self) -> bool:
+        """``a || b`` limits when both do."""
+        result = self.both()
+        while self.peek() == "||":
+            self.take()
+            result = self.both() and result
+        return result
+
+    def both(self) -> bool:
+        """``a && b`` limits when one does."""
+        result = self.single()
+        while self.peek() == "&&":
+            self.take()
+            result = self.single() or result
+        return result
+
+    def single(self) -> bool:
+        if self.peek() == "!":
+            self.take()
+            self.single()
+            return False
+        if self.peek() == "(":
+            self.take()
+            result = self.either()
+            self.take(")")
+            return result
+        word = self.take()
+        if self.peek() == "(":  # all(), global(), has(x)
+            while self.take() != ")":
+                pass
+            return False
+        return self.comparison(word)
+
+    def comparison(self, key: str) -> bool:
+        operator = self.take()
+        if operator == "==":
+            return _ours(key, self.value(), self.keys, self.run)
+        if operator == "!=":
+            self.value()
+            return False
+        if operator == "in":
+            return all(_ours(key, value, self.keys, self.run) for value in self.values())
+        if operator == "not":
+            self.take("in")
+            self.values()
+            return False
+        if operator in ("starts", "ends"):
+            self.take("with")
+            value = self.value()
+            return operator == "starts" and key != RUN_LABEL and key in self.keys and self.run.has_namespace(value)
+        if operator == "contains":
+            self.value()
+            return False
+        raise ValueError(operator)
+
+    def value(self) -> str:
+        token = self.take()
+        if token[0] not in "\"'":
+            raise ValueError(token)
+        return token[1:-1]
+
+    def values(self) -> list[str]:
+        self.take("{")
+        found = [self.value()]
+        while self.peek() == ",":
+            self.take()
+            found.append(self.value())
+        self.take("}")
+        return found
+
+
+def _ours(key: str, value: str, keys: tuple[str, ...], run: Ownership) -> bool:
+    if key not in keys:
+        return False
+    return value == run.run if key == RUN_LABEL else run.has_namespace(value)

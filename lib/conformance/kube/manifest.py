@@ -1,0 +1,31 @@
+"""Manifests as dicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from conformance.errors import UsageProblem
+from conformance.kube.client import Obj
+
+
+def load(path: Path) -> list[Obj]:
+    """The objects of a YAML file, in order.  Raises UsageProblem with file and line."""
+    try:
+        documents = [one for one in yaml.safe_load_all(path.read_text()) if one is not None]
+    except OSError as error:
+        raise UsageProblem(f"manifest {path} cannot be read: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise UsageProblem(f"manifest {path}{line}: {getattr(error, 'problem', error)}") from None
+    for one in documents:
+        if not isinstance(one, dict) or not {"apiVersion", "kind", "metadata"} <= one.keys():
+            raise UsageProblem(f"manifest {path}: a document is no Kubernetes object")
+    return documents
+
+
+def dump(objects: list[Obj]) -> str:
+    """Objects as YAML, for reports."""
+    return str(yaml.safe_dump_all(objects, sort_keys=False))

@@ -1,0 +1,65 @@
+"""What the API server said no to, and what never reached it.  Neither says anything about the cluster's conformance."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from conformance.errors import SuiteTrouble
+
+
+class ApiRefused(SuiteTrouble):
+    """A request that the API server answered with an error; ``status`` is its ``Status`` object if it sent one."""
+
+    def __init__(
+        self, code: int, reason: str, message: str, request: str, status: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(f"{request}: {code} {reason}: {message}")
+        self.code, self.reason, self.message, self.request = code, reason, message, request
+        self.status: dict[str, Any] = status or {}
+
+    @classmethod
+    def from_response(cls, code: int, phrase: str, body: bytes, request: str) -> ApiRefused:
+        """Built from a response: the ``Status`` object when the body holds one, else the first line of the body."""
+        try:
+            status = json.loads(body)
+        except ValueError:
+            status = None
+        if isinstance(status, dict) and status.get("kind") == "Status":
+            return cls(code, status.get("reason") or phrase, status.get("message") or phrase, request, status)
+        line = body.decode(errors="replace").strip().splitlines()
+        return cls(code, phrase, line[0][:300] if line else "no body", request)
+
+    @property
+    def not_found(self) -> bool:
+        """404: no such object, or no such resource."""
+        return self.code == 404
+
+    @property
+    def already_exists(self) -> bool:
+        """409 on create."""
+        return self.code == 409 and self.reason == "AlreadyExists"
+
+
+class ApiUnreachable(SuiteTrouble):
+    """No answer from the API server within the time given; ``last`` is what came of the last of ``tries`` requests."""
+
+    def __init__(self, request: str, tries: int, seconds: float, last: BaseException | str) -> None:
+        super().__init__(
+            f"{request}: no answer from the API server after {tries} {'try' if tries == 1 else 'tries'} "
+            f"in {seconds:.1f} s: {describe(last)}"
+        )
+        self.last = last
+
+
+def describe(error: BaseException | str) -> str:
+    """One line that says what went wrong, without object addresses and nested representations."""
+    if isinstance(error, str):
+        return error
+    text = " ".join(str(error).split())
+    for mark in ("[Errno", "[SSL"):  # the operating system's own words are at the end of urllib3's
+        if mark in text:
+            return text[text.index(mark) :].rstrip(")").strip()
+    if ">: " in text:
+        text = text.rsplit(">: ", 1)[1]
+    return text or type(error).__name__

@@ -1,0 +1,49 @@
+"""What the user of a kubeconfig may do, asked from the API server before anything is tried."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from conformance.kube.client import Kube
+
+
+@dataclass(frozen=True)
+class Right:
+    """One verb on one resource; ``needed_for`` completes "needed to ..."."""
+
+    verb: str
+    resource: str
+    """``pods``, ``pods/exec`` ..."""
+    group: str = ""
+    namespace: str | None = None
+    """None: in all namespaces."""
+    needed_for: str = ""
+
+    @property
+    def label(self) -> str:
+        """``create deployments.apps in all namespaces``."""
+        name = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.verb} {name} in {self.namespace or 'all namespaces'}"
+
+
+def missing(kube: Kube, rights: Sequence[Right]) -> list[Right]:
+    """Those of ``rights`` that the API server says we do not have (SelfSubjectAccessReview), in order."""
+
+    def allowed(right: Right) -> bool:
+        resource, _, sub = right.resource.partition("/")
+        attributes = {"verb": right.verb, "group": right.group, "resource": resource}
+        attributes |= {"subresource": sub} if sub else {}
+        attributes |= {"namespace": right.namespace} if right.namespace else {}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }  # fmt: skip
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        answer = json.loads(kube.request("POST", path, body=review, repeat=True))
+        return bool((answer.get("status") or {}).get("allowed"))
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return [right for right, may in zip(rights, pool.map(allowed, rights), strict=True) if not may]

@@ -1,0 +1,168 @@
+"""A long-lived command in a pod: lines in, lines out, until either side ends it.
+
+Each stream has one thread that owns its socket: a TLS connection may not be read and written by two threads at once.
+Callers hand lines to :meth:`ExecStream.send`; what comes back is given to the callbacks from the stream's thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.kube import channels
+from conformance.kube.client import Kube
+from conformance.kube.refused import describe
+from conformance.kube.transcript import ExecRecord, Transcript, forget
+
+KEEP = 65536
+"""Bytes of each output that the transcript keeps (the last ones)."""
+
+
+@dataclass(frozen=True)
+class StreamEnd:
+    """How a stream ended: ``exit_code`` None when no status arrived, ``trouble`` what broke ("": nothing)."""
+
+    exit_code: int | None
+    trouble: str
+    stderr: str
+
+
+class ExecStream:
+    """A running command.  ``on_line`` gets each complete line of standard output (without its end), ``on_end`` the end.
+
+    Silence (no byte and no pong) for ``silence`` seconds counts as a dead connection; a WebSocket ping is sent when a
+    third of it has passed, so that an idle connection lives and load balancers do not cut it (usually at 300 s).
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        namespace: str,
+        pod: str,
+        container: str,
+        argv: Sequence[str],
+        *,
+        on_line: Callable[[bytes], None],
+        on_end: Callable[[StreamEnd], None],
+        connect_within: float,
+        silence: float,
+        transcript: Transcript = forget,
+    ) -> None:
+        """Raises ExecBroken when the exec cannot be opened."""
+        self.where = (namespace, pod, container)
+        self.argv = tuple(argv)
+        self._on_line, self._on_end, self._silence, self._transcript = on_line, on_end, silence, transcript
+        self._begin, self._at = time.monotonic(), time.time()
+        self._queue: deque[bytes | None] = deque()
+        self._lines = bytearray()
+        self._kept = {channels.STDOUT: bytearray(), channels.STDERR: bytearray(), channels.ERROR: bytearray()}
+        self._closing = False
+        self._finished = threading.Event()
+        self._channel: Any = channels.connect(kube, namespace, pod, container, argv, stdin=True, within=connect_within)
+        self._wake_read, self._wake_write = os.pipe()
+        self._thread = threading.Thread(target=self._serve, name=f"exec {namespace}/{pod}", daemon=True)
+        self._thread.start()
+
+    def send(self, line: bytes) -> None:
+        """Queue a line for the command's standard input; nothing happens when the stream has ended."""
+        self._queue.append(line + b"\n")
+        self._wake()
+
+    def close(self, within: float = 2.0) -> None:
+        """End standard input, wait shortly for the command to end by itself, then cut the connection; idempotent."""
+        if not self._finished.is_set():
+            self._queue.append(None)
+            self._wake()
+            if not self._finished.wait(within):
+                self._closing = True
+                self._wake()
+        self._thread.join(within)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over."""
+        return self._finished.is_set()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # ended meanwhile
+            os.write(self._wake_write, b"x")
+
+    def _serve(self) -> None:
+        trouble = ""
+        try:
+            trouble = self._loop()
+        except Exception as error:  # the thread's end must reach the caller, whatever it is
+            trouble = f"the connection broke: {describe(error)}"
+        finally:
+            self._channel.shutdown()
+            code, problem = channels.exit_status(bytes(self._kept[channels.ERROR]))
+            trouble = "" if code is not None or self._closing else (trouble or problem)
+            out, err = bytes(self._kept[channels.STDOUT]), bytes(self._kept[channels.STDERR])
+            namespace, pod, container = self.where
+            self._finished.set()
+            self._transcript(
+                ExecRecord(
+                    at=self._at, seconds=time.monotonic() - self._begin, namespace=namespace, pod=pod,
+                    container=container, argv=self.argv, exit_code=code, stdout=out, stderr=err, trouble=trouble,
+                )
+            )  # fmt: skip
+            self._on_end(StreamEnd(code, trouble, err.decode(errors="backslashreplace")))
+            os.close(self._wake_read)
+            wake, self._wake_write = self._wake_write, -1
+            os.close(wake)
+
+    def _loop(self) -> str:
+        import websocket  # only when something is run in a pod
+
+        sock = self._channel.sock
+        self._channel.settimeout(self._silence)
+        heard = pinged = time.monotonic()
+        while not self._closing:
+            pending = getattr(sock, "pending", lambda: 0)()
+            ready = [sock] if pending else select.select([sock, self._wake_read], [], [], self._silence / 3)[0]
+            if self._wake_read in ready:
+                os.read(self._wake_read, 4096)
+            while self._queue:
+                line = self._queue.popleft()
+                if line is None:
+                    channels.close_stdin(self._channel)
+                else:
+                    channels.send(self._channel, line)
+            now = time.monotonic()
+            if sock not in ready:
+                if now - heard > self._silence:
+                    return f"nothing was heard for {now - heard:.0f} s"
+                if now - pinged > self._silence / 3:
+                    self._channel.ping()
+                    pinged = now
+                continue
+            try:
+                operation, data = self._channel.recv_data(control_frame=True)
+            except websocket.WebSocketConnectionClosedException:
+                return "the connection was cut"
+            heard = time.monotonic()
+            if operation == websocket.ABNF.OPCODE_CLOSE:
+                return ""
+            if operation == websocket.ABNF.OPCODE_BINARY and data:
+                self._take(data[0], data[1:])
+        return ""
+
+    def _take(self, number: int, data: bytes) -> None:
+        if number not in self._kept:
+            return
+        kept = self._kept[number]
+        kept += data
+        del kept[:-KEEP]
+        if number == channels.STDOUT:
+            self._lines += data
+            *lines, rest = self._lines.split(b"\n")
+            self._lines = bytearray(rest)
+            for line in lines:
+                self._on_line(bytes(line).rstrip(b"\r"))

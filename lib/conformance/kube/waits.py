@@ -1,0 +1,212 @@
+"""Waiting for objects on a watch: every state seen is kept, so that a wait that fails says what it saw.
+
+An image that cannot be pulled, a pod that cannot be scheduled: the event's own text is in the message.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube.client import Kube, Obj
+from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.model.change import ObjectRef
+
+PULL_TROUBLE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError")
+HOPELESS_PULL = (
+    "not found", "no match for platform", "manifest unknown", "pull access denied", "unauthorized", "forbidden",
+    "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
+)  # fmt: skip
+"""Texts of pull errors that waiting does not cure; others (a registry that is slow or busy) may pass."""
+HOPELESS_START = ("does not match the operating system", "0xc0370101", "executable file not found", "no such file")
+"""Texts of start errors that waiting does not cure; others (HNS busy, a mount that is late) may pass."""
+
+
+@dataclass
+class Seen:
+    """States that a wait saw, each with its seconds since the wait began; consecutive equal ones once."""
+
+    states: list[tuple[float, str]] = field(default_factory=list)
+
+    def add(self, seconds: float, state: str) -> None:
+        if not self.states or self.states[-1][1] != state:
+            self.states.append((seconds, state))
+
+    def __str__(self) -> str:
+        return "; ".join(f"+{seconds:.1f} s {state}" for seconds, state in self.states) or "nothing"
+
+
+class Waits:
+    """Waits on one cluster."""
+
+    def __init__(self, kube: Kube) -> None:
+        self.kube = kube
+
+    def states(
+        self, api_version: str, kind: str, namespace: str | None, *, labels: str = "", fields: str = "", within: float
+    ) -> Iterator[dict[str, Obj]]:
+        """The selected objects by name, now and after every change of one of them, for at most ``within`` seconds.
+
+        Lists again when the watch is cut or too old.  Raises ApiUnreachable and ApiRefused as reads do.
+        """
+        end = time.monotonic() + within
+        while True:
+            items, since = self.kube.objects_at(api_version, kind, namespace, labels=labels, fields=fields)
+            now = {one["metadata"]["name"]: one for one in items}
+            yield now
+            left = end - time.monotonic()
+            if left <= 0:
+                return
+            try:
+                for event in self.kube.watch(
+                    api_version, kind, namespace, since, labels=labels, fields=fields, seconds=left
+                ):
+                    obj = event["object"]
+                    if event["type"] == "BOOKMARK":
+                        continue
+                    if event["type"] == "DELETED":
+                        now.pop(obj["metadata"]["name"], None)
+                    else:
+                        now[obj["metadata"]["name"]] = obj
+                    yield now
+                    if time.monotonic() > end:
+                        return
+            except ApiRefused as refusal:
+                if refusal.code != 410:
+                    raise
+            except ApiUnreachable:
+                pass  # the list above repeats within its own deadline and raises when the server stays away
+
+    def gone(self, target: ObjectRef, *, within: float) -> float:
+        """Seconds until an object was gone.  Raises EnvironmentBroken with its finalizers when it stays."""
+        begin = time.monotonic()
+        last: Obj | None = None
+        for now in self.states(
+            target.api_version, target.kind, target.namespace, fields=f"metadata.name={target.name}", within=within
+        ):
+            found = now.get(target.name)
+            if found is None or (last is not None and found["metadata"].get("uid") != last["metadata"].get("uid")):
+                return time.monotonic() - begin
+            last = found
+        meta = (last or {}).get("metadata") or {}
+        conditions = [one.get("message", "") for one in ((last or {}).get("status") or {}).get("conditions") or []]
+        raise EnvironmentBroken(
+            f"{target.label} is still there {within:.0f} s after its deletion; finalizers "
+            f"{meta.get('finalizers') or 'none'}; {' '.join(filter(None, conditions)) or 'no condition says why'}"
+        )
+
+    def pods_ready(
+        self,
+        namespace: str,
+        labels: str,
+        count: int,
+        *,
+        within: float,
+        progress: Callable[[str], None] | None = None,
+    ) -> list[Obj]:
+        """The ``count`` pods that carry ``labels`` and do not terminate, once all are Ready.
+
+        ``progress`` is told each new state.  Raises EnvironmentBroken when they are not ready in time, and at once
+        when an image cannot be pulled or a container cannot start, with the event's text.
+        """
+        begin, seen = time.monotonic(), Seen()
+        for now in self.states("v1", "Pod", namespace, labels=labels, within=within):
+            pods = [one for one in now.values() if not one["metadata"].get("deletionTimestamp")]
+            state = ", ".join(f"{one['metadata']['name']} {pod_state(one)}" for one in pods) or "no pod"
+            if progress and (not seen.states or seen.states[-1][1] != state):
+                progress(state)
+            seen.add(time.monotonic() - begin, state)
+            if len(pods) == count and all(is_ready(one) for one in pods):
+                return pods
+            for pod in pods:
+                problem = hopeless(pod)
+                if problem:
+                    raise EnvironmentBroken(self._pod_message(pod, problem))
+        bad = [one for one in now.values() if not is_ready(one)]
+        detail = self._pod_message(bad[0], pod_state(bad[0])) if bad else f"no pod with {labels}"
+        raise EnvironmentBroken(
+            f"{namespace}: {sum(map(is_ready, now.values()))} of {count} pods ({labels}) ready after {within:.0f} s: "
+            f"{detail}; seen: {seen}"
+        )
+
+    def _pod_message(self, pod: Obj, problem: str) -> str:
+        meta = pod["metadata"]
+        node = pod["spec"].get("nodeName") or "no node yet"
+        texts = [
+            f"{one.get('reason')}: {one.get('message')}" for one in self.events(pod) if one.get("type") == "Warning"
+        ]
+        events = " | ".join(dict.fromkeys(texts[-3:])) or "no warning event"
+        return f"pod {meta['namespace']}/{meta['name']} ({node}): {problem}; events: {events}"
+
+    def events(self, obj: Obj) -> list[Obj]:
+        """Events about an object, oldest first; none when they may not be read."""
+        meta = obj["metadata"]
+        try:
+            found = self.kube.objects(
+                "v1", "Event", meta.get("namespace") or "default", fields=f"involvedObject.name={meta['name']}"
+            )
+        except ApiRefused:
+            return []
+        uid = meta.get("uid")
+        mine = [one for one in found if (one.get("involvedObject") or {}).get("uid") in (None, "", uid)]
+        return sorted(mine, key=when)
+
+
+def when(event: Obj) -> str:
+    """When an event last happened, as text that sorts."""
+    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
+
+
+def is_ready(pod: Obj) -> bool:
+    """Whether a pod's Ready condition is true and it is not on its way out."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return ready and not pod["metadata"].get("deletionTimestamp")
+
+
+def restarts(pod: Obj) -> int:
+    """Container restarts of a pod, all containers together."""
+    return sum(int(one.get("restartCount") or 0) for one in (pod.get("status") or {}).get("containerStatuses") or [])
+
+
+def pod_state(pod: Obj) -> str:
+    """One phrase: ``Ready``, ``ContainerCreating``, ``ImagePullBackOff``, ``Unschedulable: 0/6 nodes ...``."""
+    status = pod.get("status") or {}
+    if pod["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    if is_ready(pod):
+        return "Ready"
+    for one in status.get("conditions") or []:
+        if one.get("type") == "PodScheduled" and one.get("status") == "False":
+            return f"{one.get('reason')}: {one.get('message')}"
+    for one in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        state = one.get("state") or {}
+        if "waiting" in state:
+            waiting = state["waiting"]
+            return f"{one['name']} {waiting.get('reason')}" + (
+                f": {waiting['message']}" if waiting.get("message") else ""
+            )
+        if "terminated" in state:
+            ended = state["terminated"]
+            how = f"{one['name']} ended with {ended.get('exitCode')} ({ended.get('reason')})"
+            return f"{how} {ended.get('message') or ''}".strip()
+    return f"{status.get('phase') or 'Pending'}, not ready"
+
+
+def hopeless(pod: Obj) -> str:
+    """Why waiting for this pod is useless; empty while there is hope."""
+    status = pod.get("status") or {}
+    for one in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        waiting = (one.get("state") or {}).get("waiting") or {}
+        reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
+        if reason in ("InvalidImageName", "ErrImageNeverPull") or (
+            reason in PULL_TROUBLE and any(text in message.lower() for text in HOPELESS_PULL)
+        ):
+            return f"image {one.get('image')} cannot be pulled: {reason}: {message}"
+        if reason in ("RunContainerError", "CreateContainerError") and any(
+            text in message.lower() for text in HOPELESS_START
+        ):
+            return f"container {one.get('name')} cannot start: {reason}: {message}"
+    return ""
