@@ -68,6 +68,7 @@ DOORS: dict[str, set[str]] = {
 }
 """Third-party package to the packages that may import it."""
 
+
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """(line, dotted module) of every import in a file, wherever it stands; relative ones made absolute."""
     package = ".".join(path.relative_to(path.parents[_depth(path)]).with_suffix("").parts[:-1])
