@@ -1,0 +1,93 @@
+"""Typed settings of one run: what the options said, and the timings.
+
+Frozen, and handed to every worker unchanged.  Reads YAML and nothing else; it knows neither pytest nor the cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from conformance.errors import UsageProblem
+from conformance.settings.timings import OsTimings, RunTimings, Timings, load_timings
+
+__all__ = ["Images", "OsTimings", "RunTimings", "Settings", "Timings", "Toleration", "Workers", "load_timings"]
+
+_TOLERATION = re.compile(
+    r"(?P<key>[A-Za-z0-9./_-]+)(?:=(?P<value>[A-Za-z0-9._-]*))?"
+    r"(?::(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toleration:
+    """A taint that the suite's pods put up with, besides the usual Windows and control-plane ones."""
+
+    key: str
+    """The taint's key."""
+    value: str | None = None
+    """The taint's value; None: any."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """The taint's effect; None: all."""
+
+    @classmethod
+    def parse(cls, text: str) -> Toleration:
+        """``key[=value][:effect]`` as ``--tolerate`` takes it.  Raises UsageProblem."""
+        match = _TOLERATION.fullmatch(text)
+        if not match:
+            raise UsageProblem(
+                f"--tolerate {text}: expected KEY[=VALUE][:EFFECT]; EFFECT is NoSchedule, PreferNoSchedule or NoExecute"
+            )
+        return cls(key=match["key"], value=match["value"], effect=match["effect"])  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Images:
+    """Where the suite's pods get their images."""
+
+    registry: str | None = None
+    """Registry that replaces the one in every image reference (air gap); None: as published."""
+    pull_secrets: tuple[str, ...] = ()
+    """Names of secrets, present in the run's namespaces or copied there, that the kubelets pull with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """How ``-n auto`` is resolved.  Pods and Windows nodes bound it; a worker mostly waits, so CPUs do not."""
+
+    at_least: int = 2
+    """workers.  Fewer would leave the suite's parallel paths unused."""
+    at_most: int = 8
+    """workers.  Every worker has its own pods; Kubernetes' netpol suite uses 3, Calico's Windows lanes 1."""
+    per_windows_node: int = 2
+    """workers.  At most 2 PowerShell starts at once per node (2 to 4 s and a core each, dotnet-framework-docker#25)."""
+    addresses: int = 8
+    """addresses.  Windows pods that one worker may have at a time: demo, probers, and what policy tests add."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything a run was told."""
+
+    timings: Timings = field(default_factory=load_timings)
+    """Patience, per operating system."""
+    images: Images = field(default_factory=Images)
+    """Where images come from."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Further taints to put up with (``--tolerate``)."""
+    workers: Workers = field(default_factory=Workers)
+    """Bounds of ``-n auto``."""
+    calicoctl: Path | None = None
+    """A calicoctl to write Calico objects with where projectcalico.org/v3 is not served (``--calicoctl``)."""
+    calico_version: str | None = None
+    """The version to judge by instead of the detected one (``--calico-version``)."""
+    keep: bool = False
+    """Leave the run's objects behind (``--keep``)."""
+    disruptive: bool = False
+    """Tests that change something cluster-wide may run."""
+    run_id: str = "local"
+    """Short name of the run, part of the names of its namespaces."""
+    worker: str = "main"
+    """Short name of this process: ``main`` or ``gw0``, ``gw1`` ..., part of the names of its namespaces."""

@@ -1,0 +1,167 @@
+"""How long things may take: one typed field per meaning, values per operating system in ``timings.yaml``.
+
+Seconds are floats.  An override names its units (``5 s``, ``250 ms``, ``2 min``, ``3 tries``); anything unknown or
+without its unit is a UsageProblem of one line.  No other module writes a time-out down.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.errors import UsageProblem
+from conformance.model.endpoint import OS
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
+_QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OsTimings:
+    """Patience with one operating system."""
+
+    pod_ready: float
+    """s.  From scheduling to Ready with the image present.  Linux: as Calico's e2e conncheck (1 min); Windows: 5 min,
+    since Calico's 15 min contain the pull, and e2e density allows 59 s (P99) for a pause pod alone."""
+    image_pull: float
+    """s.  Pulling one image.  Windows server core took over 10 min in the windows-testing lanes; Calico's win-fv waits
+    20 min."""
+    warm_up: float
+    """s.  From Ready until DNS and one connection work.  New Windows pods have no network for 4 to 40 s
+    (containerd#8340, azure-container-networking#299)."""
+    tcp_give_up: float
+    """s.  One TCP or UDP attempt.  Windows sends its first SYN again only after 3 s (kubernetes#107853), so less than
+    that sees one packet only; Linux after 1 s (RFC 6298)."""
+    http_give_up: float
+    """s.  One HTTP request, connection included.  Calico's e2e uses ``Invoke-WebRequest -TimeoutSec 5``; 3 s more let a
+    lost first SYN be repeated on Windows."""
+    dns_give_up: float
+    """s.  One name, search list included.  glibc and Windows both wait 5 s or less for the first server; Windows asks a
+    second time."""
+    exec_overhead: float
+    """s.  What an exec may take beyond the attempts in it.  PowerShell starts in 2 to 4 s and a core
+    (dotnet-framework-docker#25, #211)."""
+    policy_effect: float
+    """s.  From a policy change to its effect.  Calico's e2e retries 30 s, and 60 s on Windows, whose HNS data plane
+    "can take longer"."""
+    service_effect: float
+    """s.  From a Service or endpoint change to its effect.  kube-proxy on Windows needs up to 30 s after its start
+    (kubernetes#109162)."""
+    hold: float
+    """s.  How long a verdict must last once reached.  Felix on Windows batches for 100 ms and tries again after 5 s."""
+    poll_every: float
+    """s.  Between two questions.  1 s as Calico's e2e; on Linux, where an attempt costs milliseconds, shorter, so that
+    the measured delay is finer than the poll."""
+    agree: int
+    """tries.  Equal answers in a row that make a verdict.  gateway-api's conformance asks for 3."""
+    delete: float
+    """s.  Deleting a namespace with its pods.  Kubernetes' e2e allows 5 min on Windows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTimings:
+    """Patience with the run itself."""
+
+    lab_ready: float
+    """s.  From starting the lab to its ready line; it needs 2 to 4 s on two idle cores, and runs are also started on
+    busy machines."""
+    lab_end: float
+    """s.  From SIGTERM to the lab's end; afterwards it is killed and the kernel removes its namespaces."""
+    facts: float
+    """s.  Reading everything that decides which claims apply; about 20 requests."""
+    progress_every: float
+    """s.  Between two lines that say what a long step waits for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timings:
+    """All of them."""
+
+    linux: OsTimings
+    windows: OsTimings
+    run: RunTimings
+
+    def of(self, os: OS) -> OsTimings:
+        """The patience that one operating system needs."""
+        return self.windows if os == "windows" else self.linux
+
+
+def load_timings(override: Path | None = None) -> Timings:
+    """The packaged timings, with the entries of ``override`` in their place.
+
+    Raises UsageProblem, one line with file and line: unreadable, not YAML, unknown key, missing or wrong unit.
+    """
+    values = {section: dict(entries) for section, entries in _packaged().items()}
+    if override is not None:
+        try:
+            text = override.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as trouble:
+            why = trouble.strerror if isinstance(trouble, OSError) else "not UTF-8 text"
+            raise UsageProblem(f"--timings {override}: cannot be read: {why}") from None
+        for section, entries in _parse(text, f"--timings {override}").items():
+            values[section].update(entries)
+    sections = {name: cls(**values[name]) for name, cls in _SECTIONS.items()}
+    return Timings(**sections)
+
+
+_SECTIONS: Mapping[str, Any] = {"linux": OsTimings, "windows": OsTimings, "run": RunTimings}
+
+
+@functools.cache
+def _packaged() -> Mapping[str, Mapping[str, Any]]:
+    text = resources.files(__package__).joinpath("timings.yaml").read_text(encoding="utf-8")
+    return _parse(text, "timings.yaml")
+
+
+def _parse(text: str, where: str) -> dict[str, dict[str, Any]]:
+    """Sections and entries with their numbers; only what the text names."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        root = yaml.compose(text, Loader=loader)
+    except yaml.YAMLError as trouble:
+        mark = getattr(trouble, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(trouble, "problem", None) or "not YAML"
+        raise UsageProblem(f"{where}{line}: not YAML: {problem}") from None
+    values: dict[str, dict[str, Any]] = {}
+    for key, section in _entries(root, where, "sections linux, windows, run"):
+        if key.value not in _SECTIONS:
+            raise UsageProblem(
+                f"{where}:{key.start_mark.line + 1}: unknown section {key.value!r}; there are {', '.join(_SECTIONS)}"
+            )
+        known = {field.name: str(field.type) for field in fields(_SECTIONS[key.value])}
+        values[key.value] = entries = {}
+        for name, value in _entries(section, where, f"entries of {key.value}"):
+            place = f"{where}:{name.start_mark.line + 1}: {key.value}.{name.value}"
+            if name.value not in known:
+                raise UsageProblem(f"{place}: unknown key; {key.value} has {', '.join(known)}")
+            entries[name.value] = _quantity(value, known[name.value], place)
+    return values
+
+
+def _entries(node: Any, where: str, what: str) -> Any:
+    if node is None:
+        return []
+    if not isinstance(node, yaml.MappingNode):
+        raise UsageProblem(f"{where}:{node.start_mark.line + 1}: expected {what} as a mapping")
+    return node.value
+
+
+def _quantity(node: Any, kind: str, place: str) -> float | int:
+    text = str(node.value) if isinstance(node, yaml.ScalarNode) else "something else than a number with its unit"
+    match = _QUANTITY.fullmatch(text.strip())
+    unit = match["unit"] if match else ""
+    if kind == "int":
+        if match and unit == "tries" and match["number"].isdigit() and int(match["number"]) > 0:
+            return int(match["number"])
+        raise UsageProblem(f'{place}: expected a count such as "3 tries", found "{text}"')
+    if match and unit in _SECONDS and float(match["number"]) > 0:
+        return float(match["number"]) * _SECONDS[unit]
+    raise UsageProblem(f'{place}: expected a time such as "5 s", "250 ms" or "2 min", found "{text}"')
