@@ -1,0 +1,169 @@
+"""Writes IPAM's state to the API: IPAMBlock, BlockAffinity and IPAMHandle objects, in batches.
+
+One writer for the whole cluster: whoever changed IPAM awaits ``saved()``, and everything that changed until the
+batch starts is written once.  What could not be written stays due and is tried again with the next change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Callable
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.calico.block import Attribute, Block
+from hybridlab.calico.ipam import IPAM
+from hybridlab.calico.resources import CalicoResources
+
+BATCH_SECONDS = 0.002
+"""How long changes are collected before they are written."""
+
+
+def block_name(cidr: ipaddress.IPv4Network) -> str:
+    """``192-168-0-64-26``."""
+    return str(cidr).replace(".", "-").replace("/", "-")
+
+
+def block_object(block: Block) -> Obj:
+    """The IPAMBlock that says what the block is."""
+    attributes: list[Attribute] = []
+    index: dict[int, int] = {}
+    allocations: list[int | None] = [None] * block.size
+    for ordinal in sorted(block.used):
+        attribute = block.used[ordinal]
+        if id(attribute) not in index:
+            index[id(attribute)] = len(attributes)
+            attributes.append(attribute)
+        allocations[ordinal] = index[id(attribute)]
+    return {
+        "apiVersion": "crd.projectcalico.org/v1",
+        "kind": "IPAMBlock",
+        "metadata": {"name": block_name(block.cidr)},
+        "spec": {
+            "cidr": str(block.cidr),
+            "affinity": f"host:{block.node}",
+            "strictAffinity": False,
+            "allocations": allocations,
+            "attributes": [{"handle_id": item.handle, "secondary": dict(item.secondary)} for item in attributes],
+            "unallocated": list(block.free),
+            "sequenceNumber": block.sequence,
+            "sequenceNumberForAllocation": {str(key): value for key, value in sorted(block.sequence_of.items())},
+            "deleted": False,
+        },
+    }
+
+
+def affinity_object(block: Block, resources: CalicoResources) -> Obj:
+    """The BlockAffinity of a block."""
+    head = resources.head("blockaffinities", "BlockAffinity")
+    old = head["apiVersion"].endswith("/v1")
+    return {
+        **head,
+        "metadata": {"name": f"{block.node}-{block_name(block.cidr)}"},
+        "spec": {
+            "cidr": str(block.cidr),
+            "node": block.node,
+            "state": "confirmed",
+            "type": "host",
+            "deleted": "false" if old else False,
+        },
+    }
+
+
+def handle_object(handle: str, held: tuple[tuple[Block, str], ...]) -> Obj:
+    """The IPAMHandle that says how many addresses of which blocks a handle holds."""
+    counts: dict[str, int] = {}
+    for block, _ in held:
+        counts[str(block.cidr)] = counts.get(str(block.cidr), 0) + 1
+    return {
+        "apiVersion": "crd.projectcalico.org/v1",
+        "kind": "IPAMHandle",
+        "metadata": {"name": handle.lower()},
+        "spec": {"handleID": handle, "block": counts, "deleted": False},
+    }
+
+
+class IPAMWriter:
+    """Brings the API's IPAM objects up to IPAM's state."""
+
+    def __init__(self, client: Client, ipam: IPAM, resources: CalicoResources, log: Callable[[str], None]) -> None:
+        self._client, self._ipam, self._resources, self._log = client, ipam, resources, log
+        self._claimed: set[ipaddress.IPv4Network] = set()
+        self._batch: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()
+        self._enabled = resources.served("ipamblocks")
+
+    async def saved(self) -> None:
+        """Returns when everything that has changed so far is in the API.  Raises ApiError when it was refused."""
+        if self._batch is None or self._batch.done():
+            self._batch = asyncio.create_task(self._write_soon())
+        await asyncio.shield(self._batch)
+
+    async def save_now(self) -> None:
+        """Write at once, without collecting (start of a cluster)."""
+        async with self._writing:
+            await self._write()
+
+    async def _write_soon(self) -> None:
+        await asyncio.sleep(BATCH_SECONDS)
+        async with self._writing:
+            self._batch = None  # what changes from here on belongs to the next batch
+            await self._write()
+
+    async def _write(self) -> None:
+        blocks, handles = list(self._ipam.dirty_blocks), list(self._ipam.dirty_handles)
+        self._ipam.dirty_blocks.clear()
+        self._ipam.dirty_handles.clear()
+        if not self._enabled:
+            return
+        results = await asyncio.gather(
+            *(self._put_block(cidr) for cidr in blocks),
+            *(self._put_handle(handle) for handle in handles),
+            return_exceptions=True,
+        )
+        failed = next((result for result in results if isinstance(result, BaseException)), None)
+        for cidr, result in zip(blocks, results, strict=False):
+            if isinstance(result, BaseException):
+                self._ipam.dirty_blocks[cidr] = None
+        for handle, result in zip(handles, results[len(blocks) :], strict=True):
+            if isinstance(result, BaseException):
+                self._ipam.dirty_handles[handle] = None
+        if failed is not None:
+            self._log(f"IPAM objects could not be written, {len(self._ipam.dirty_blocks)} blocks are due: {failed}")
+            raise failed
+
+    async def _put_block(self, cidr: ipaddress.IPv4Network) -> None:
+        block = self._ipam.block(cidr)
+        if cidr not in self._claimed:
+            await self._put(self._resources.name("blockaffinities"), affinity_object(block, self._resources), new=True)
+            await self._put(self._resources.name("ipamblocks"), block_object(block), new=True)
+            self._claimed.add(cidr)
+        else:
+            await self._put(self._resources.name("ipamblocks"), block_object(block), new=False)
+
+    async def _put_handle(self, handle: str) -> None:
+        name = self._resources.name("ipamhandles")
+        held = self._ipam.of_handle(handle)
+        if held:
+            await self._put(name, handle_object(handle, held), new=True)
+            return
+        try:
+            await self._client.delete(name, handle.lower())
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    async def _put(self, resource: str, obj: Obj, *, new: bool) -> None:
+        """Create or replace, whichever the object needs; ``new`` says what to try first."""
+        try:
+            if new:
+                await self._client.create(resource, obj)
+            else:
+                await self._client.replace(resource, obj)
+        except ApiError as error:
+            if error.code == 409 and error.reason == "AlreadyExists":
+                await self._client.replace(resource, obj)
+            elif error.code == 404 and not new:
+                await self._client.create(resource, obj)
+            else:
+                raise

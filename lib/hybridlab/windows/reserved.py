@@ -1,0 +1,40 @@
+"""The four addresses of an IPAM block that a Windows node keeps for itself, and what each is for.
+
+Source: Calico's startup_windows.go and Windows CNI plugin.  Ordinals count from the block's first address.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+RESERVED_HANDLE = "windows-reserved-ipam-handle"
+"""IPAM handle of the reserved addresses; no IPAMHandle object exists for it."""
+RESERVED_NOTE = "windows host rsvd"
+
+NETWORK, GATEWAY, HOST_ENDPOINT = 0, 1, 2
+"""Ordinals: network address; gateway and (overlay) tunnel address; host endpoint, kube-proxy's ``--source-vip``."""
+
+SMALLEST_BLOCK = 29
+"""Longest block prefix a Windows node can use: a /30 would leave no address for a pod."""
+
+
+def reserved_ordinals(size: int) -> tuple[int, int, int, int]:
+    """The ordinals that no pod gets in a block of ``size`` addresses; the last one is the broadcast address."""
+    return NETWORK, GATEWAY, HOST_ENDPOINT, size - 1
+
+
+def reserved_addresses(block: str) -> tuple[str, str, str, str]:
+    """The reserved addresses of a block: network, gateway, host endpoint, broadcast."""
+    network = ipaddress.IPv4Network(block)
+    one, two, three, four = (str(network[ordinal]) for ordinal in reserved_ordinals(network.num_addresses))
+    return one, two, three, four
+
+
+def gateway(block: str) -> str:
+    """The pods' gateway in overlay mode, which is also the node's tunnel address."""
+    return reserved_addresses(block)[GATEWAY]
+
+
+def source_vip(block: str) -> str:
+    """The host endpoint's address in overlay mode: what kube-proxy gets as ``--source-vip``."""
+    return reserved_addresses(block)[HOST_ENDPOINT]
