@@ -1,0 +1,99 @@
+"""What a failed expectation says: a first line that is enough at 3 a.m., then why, what was seen, what to do.
+
+Builds text from its arguments and nothing else; at most twelve lines, everything longer is an attachment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from conformance.model.attempt import Attempt
+from conformance.model.observation import Observation, Verdict
+
+MARK = "<---- WRONG"
+
+
+def headline(
+    claims: Sequence[str], attempt: Attempt, expected: str, seen: Sequence[Observation], seconds: float
+) -> str:
+    """``POL-1  ns/client (windows, node w1) -> 10.0.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED (3 tries)``."""
+    tries = sum(observation.tries for observation in seen)
+    observed = summary(seen)
+    return (
+        f"{', '.join(claims) or 'no claim'}  {attempt.label}  expected {expected}, observed {observed} "
+        f"({_count(tries, 'try', 'tries')}, {seconds:.1f} s)"
+    )
+
+
+def summary(seen: Sequence[Observation]) -> str:
+    """The verdicts of some observations of one attempt: ``CONNECTED``, or ``TIMED_OUT 7 times, last CONNECTED``."""
+    if not seen:
+        return "nothing"
+    counts = Counter(observation.verdict.value for observation in seen)
+    if len(counts) == 1:
+        return seen[-1].verdict.value
+    parts = [f"{verdict} {_count(count, 'time', 'times')}" for verdict, count in counts.most_common()]
+    return f"{', '.join(parts)}, last {seen[-1].verdict.value}"
+
+
+def details(seen: Sequence[Observation]) -> str:
+    """The newest observation's own words."""
+    if not seen:
+        return "nothing was observed"
+    last = seen[-1]
+    words = [f"{last.verdict.value} after {last.seconds * 1000:.0f} ms"]
+    if last.detail:
+        words.append(last.detail)
+    if last.status is not None:
+        words.append(f"HTTP {last.status}")
+    if last.seen_client:
+        words.append(f"the server saw {last.seen_client}")
+    if last.served_by:
+        words.append(f"served by {last.served_by}")
+    if last.answers:
+        words.append(f"answers {', '.join(last.answers)}")
+    return "; ".join(words)
+
+
+def connectivity(
+    claims: Sequence[str],
+    attempt: Attempt,
+    *,
+    expected: str,
+    because: str,
+    seen: Sequence[Observation],
+    seconds: float,
+    further: Mapping[str, str],
+) -> str:
+    """The whole message about one attempt; ``further`` lines are shown in order (policies, controls, see)."""
+    lines = {"because": because, "observed": details(seen), **further}
+    width = max(map(len, lines))
+    return "\n".join(
+        [
+            headline(claims, attempt, expected, seen, seconds),
+            *(f"  {key:{width}}  {text}" for key, text in lines.items()),
+        ]
+    )
+
+
+def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
+    """Expected and observed side by side: (what, expected, observed, right); wrong rows are marked."""
+    what = max((len(row[0]) for row in rows), default=0)
+    expected = max((len(row[1]) for row in rows), default=0)
+    observed = max((len(row[2]) for row in rows), default=0)
+    head = f"{'attempt':{what}}  {'expected':{max(expected, 8)}} | {'observed':{observed}}"
+    lines = [
+        f"{name:{what}}  {wanted:{max(expected, 8)}} | {found:{observed}}{'' if right else '  ' + MARK}".rstrip()
+        for name, wanted, found, right in rows
+    ]
+    return "\n".join([head.rstrip(), *lines])
+
+
+def verdict_of(seen: Sequence[Observation]) -> Verdict | None:
+    """The newest verdict."""
+    return seen[-1].verdict if seen else None
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

@@ -1,0 +1,300 @@
+"""Expectations about traffic: reachable, blocked, matrix, source_is, resolves.
+
+Every wait polls to agreement and keeps all observations.  A denial is believed only when it is the named verdict
+(a silent drop), when the same path was seen open before by this test (control before), when another attempt that
+shares its source or its target gets through in the same rounds (control beside), when N rounds in a row agree, and
+when it then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.expect import message
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Target, Workload
+from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.settings import OsTimings, Timings
+from conformance.timing import SYSTEM_CLOCK, Clock, hold, until
+
+Route = tuple[Workload, Target]
+"""Who goes where."""
+
+
+class Prober(Protocol):
+    """What expectations need of probing."""
+
+    def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
+        """One observation per attempt, in order; raises ProbeBroken or EnvironmentBroken."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a message and a report need to know about the test that expects."""
+
+    claims: tuple[str, ...] = ()
+    policies: Callable[[], Sequence[str]] = tuple
+    """Names of the policies in force now, with their age."""
+    attach: Callable[[str, str], None] = lambda name, text: None
+    """Puts a text into the report."""
+    record: Callable[[str, float], None] = lambda name, value: None
+    """Keeps a figure with the claim's result."""
+
+
+@dataclass
+class Expect:
+    """The expectations of one test."""
+
+    prober: Prober
+    timings: Timings
+    context: Context = field(default_factory=Context)
+    clock: Clock = SYSTEM_CLOCK
+    _opened: set[tuple[str, str]] = field(default_factory=set)
+    """Routes that this test has seen open: the controls before."""
+
+    # --- what tests say --------------------------------------------------------------------------------------------
+
+    def reachable(
+        self, sources: Workload | Sequence[Workload], target: Target, *, because: str, kind: Kind | None = None
+    ) -> list[Observation]:
+        """Every source connects to the target; returns the last round's observations."""
+        return self.matrix(open=[(source, target) for source in _several(sources)], because=because, kind=kind)
+
+    def blocked(
+        self,
+        sources: Workload | Sequence[Workload],
+        target: Target,
+        *,
+        because: str,
+        beside: Route | Workload,
+        kind: Kind | None = None,
+    ) -> list[Observation]:
+        """Every source's packets vanish on their way to the target, while ``beside`` passes.
+
+        ``beside`` is a route, or another source to the same target; when it fails, ControlBroken is raised.
+        """
+        control = (beside, target) if isinstance(beside, Workload) else beside
+        closed = [(source, target) for source in _several(sources)]
+        return self._decide([control], closed, because, kind, open_is_control=True)
+
+    def matrix(
+        self,
+        *,
+        because: str,
+        open: Sequence[Route] = (),
+        closed: Sequence[Route] = (),
+        kind: Kind | None = None,
+    ) -> list[Observation]:
+        """All ``open`` routes connect and all ``closed`` ones time out, in the same rounds, until N agree; then held.
+
+        Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
+        """
+        return self._decide(open, closed, because, kind, open_is_control=False)
+
+    def source_is(self, source: Workload, target: Target, address: str | Sequence[str], *, because: str) -> Observation:
+        """The server sees ``address`` (or one of them) as its client; ProbeBroken when it does not tell."""
+        allowed = [address] if isinstance(address, str) else list(address)
+        seen = self.reachable(source, target, because=because, kind=_telling(target))[-1]
+        if not seen.seen_client:
+            raise ProbeBroken(f"{seen.attempt.label}: the server did not say whom it saw", seen=[seen])
+        if seen.seen_client not in allowed:
+            raise Nonconformance(
+                message.connectivity(
+                    self.context.claims,
+                    seen.attempt,
+                    expected=f"source {' or '.join(allowed)}",
+                    because=because,
+                    seen=[seen],
+                    seconds=seen.seconds,
+                    further={"source": f"{seen.seen_client} instead of {' or '.join(allowed)}"},
+                ),
+                seen=[seen],
+            )
+        return seen
+
+    def resolves(
+        self, source: Workload, name: str, to: Sequence[str], *, because: str, record: str = "A"
+    ) -> Observation:
+        """The name resolves, by the pod's own resolver settings, to exactly these answers."""
+        patience = self._patience([source])[0]
+        attempt = Attempt(source=source, kind=Kind.DNS, give_up_after=patience.dns_give_up, query=name, record=record)
+        wanted = sorted(to)
+        settled = until(
+            lambda: self.prober.observe([attempt])[0],
+            lambda seen: seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == wanted,
+            within=patience.service_effect,
+            agree=patience.agree,
+            every=patience.poll_every,
+            what=because,
+            clock=self.clock,
+        )
+        if not settled.met:
+            raise Nonconformance(
+                message.connectivity(
+                    self.context.claims,
+                    attempt,
+                    expected=f"RESOLVED to {', '.join(wanted)}",
+                    because=because,
+                    seen=settled.seen,
+                    seconds=settled.seconds,
+                    further={"do": "compare with the Service and with CoreDNS' log in kube-system"},
+                ),
+                seen=settled.seen,
+            )
+        return settled.last
+
+    # --- how they are decided --------------------------------------------------------------------------------------
+
+    def _decide(
+        self,
+        open: Sequence[Route],
+        closed: Sequence[Route],
+        because: str,
+        kind: Kind | None,
+        *,
+        open_is_control: bool,
+    ) -> list[Observation]:
+        self._demand_controls(open, closed)
+        attempts = [self._attempt(source, target, kind) for source, target in (*open, *closed)]
+        wanted = [True] * len(open) + [False] * len(closed)
+
+        def right(round_: Sequence[Observation]) -> bool:
+            return all(_as_wanted(observation, want) for observation, want in zip(round_, wanted, strict=True))
+
+        patience = self._patience([attempt.source for attempt in attempts] + self._servers(attempts))
+        settled = until(
+            lambda: self.prober.observe(attempts),
+            right,
+            within=max(one.policy_effect for one in patience),
+            agree=max(one.agree for one in patience),
+            every=min(one.poll_every for one in patience),
+            what=because,
+            clock=self.clock,
+        )
+        rounds, seconds = list(settled.seen), settled.seconds
+        met = settled.met
+        if met and closed:
+            held = hold(
+                lambda: self.prober.observe(attempts),
+                right,
+                seconds=max(one.hold for one in patience),
+                every=min(one.poll_every for one in patience),
+                what=because,
+                clock=self.clock,
+            )
+            rounds += held.seen
+            seconds += held.seconds
+            met = held.met
+        if not met:
+            raise self._verdict_on(attempts, wanted, rounds, seconds, because, open_is_control=open_is_control)
+        if settled.first_correct_after is not None and settled.stable_after is not None:
+            self.context.record("seconds to first correct answer", round(settled.first_correct_after, 3))
+            self.context.record("seconds to stable answer", round(settled.stable_after, 3))
+        self._opened.update(_key(attempt) for attempt, want in zip(attempts, wanted, strict=True) if want)
+        return rounds[-1]
+
+    def _attempt(self, source: Workload, target: Target, kind: Kind | None) -> Attempt:
+        kind = kind or (Kind.UDP if target.protocol == "udp" else Kind.TCP)
+        patience = self.timings.of(source.os)
+        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
+        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
+
+    def _patience(self, workloads: Sequence[Workload]) -> list[OsTimings]:
+        return [self.timings.of(system) for system in sorted({workload.os for workload in workloads})]
+
+    @staticmethod
+    def _servers(attempts: Sequence[Attempt]) -> list[Workload]:
+        return [backend for attempt in attempts if attempt.target for backend in attempt.target.backends]
+
+    def _demand_controls(self, open: Sequence[Route], closed: Sequence[Route]) -> None:
+        for source, target in closed:
+            route = f"{source.label} -> {target.label}"
+            if (source.uid, target.label) not in self._opened:
+                raise ControlBroken(
+                    f"{route}: this test never saw the path open, so a denial would prove nothing; "
+                    "expect it to be reachable before the policy is applied",
+                    control="before",
+                )
+            if not any(other.uid == source.uid or goal.label == target.label for other, goal in open):
+                raise ControlBroken(
+                    f"{route}: no open route beside it shares its source or its target, so a dead client or server "
+                    "would look like a denial; name one",
+                    control="beside",
+                )
+
+    def _verdict_on(
+        self,
+        attempts: Sequence[Attempt],
+        wanted: Sequence[bool],
+        rounds: Sequence[Sequence[Observation]],
+        seconds: float,
+        because: str,
+        *,
+        open_is_control: bool,
+    ) -> Exception:
+        """What the rounds deserve: a violation if any expectation itself failed, else a broken control."""
+        last = rounds[-1]
+        wrong = [index for index, want in enumerate(wanted) if not _as_wanted(last[index], want)]
+        if not wrong:  # right in the last round, but never N times in a row: show the attempt that wavered most
+            wrong = [max(range(len(last)), key=lambda index: self._wrong_rounds(rounds, wanted, index))]
+        denials = [index for index in wrong if not wanted[index]]
+        first = (denials or wrong)[0]
+        seen = [round_[first] for round_ in rounds]
+        table = message.table(
+            [
+                (
+                    attempt.label,
+                    "CONNECTED" if want else "TIMED_OUT",
+                    message.summary([round_[index] for round_ in rounds]),
+                    _as_wanted(last[index], want),
+                )
+                for index, (attempt, want) in enumerate(zip(attempts, wanted, strict=True))
+            ]
+        )
+        self.context.attach("expected and observed", table)
+        control_only = open_is_control and not denials
+        further: dict[str, str] = {}
+        policies = self.context.policies()
+        if policies:
+            further["policies"] = ", ".join(policies)
+        if len(attempts) > 1:
+            further["beside"] = f"{len(attempts) - len(wrong)} of {len(attempts)} attempts were as expected"
+        text = message.connectivity(
+            self.context.claims,
+            attempts[first],
+            expected="CONNECTED" if wanted[first] else "TIMED_OUT",
+            because=because,
+            seen=seen,
+            seconds=seconds,
+            further=further,
+        )
+        if len(attempts) > 1:
+            text = f"{text}\n{table}"
+        flat = [observation for round_ in rounds for observation in round_]
+        if control_only:
+            return ControlBroken(f"control failed: {text}", control=attempts[first].label, seen=flat)
+        return Nonconformance(text, seen=flat)
+
+    @staticmethod
+    def _wrong_rounds(rounds: Sequence[Sequence[Observation]], wanted: Sequence[bool], index: int) -> int:
+        return sum(not _as_wanted(round_[index], wanted[index]) for round_ in rounds)
+
+
+def _as_wanted(observation: Observation, want: bool) -> bool:
+    return observation.verdict is Verdict.CONNECTED if want else observation.verdict in DENIED_VERDICTS
+
+
+def _several(sources: Workload | Sequence[Workload]) -> Sequence[Workload]:
+    return [sources] if isinstance(sources, Workload) else sources
+
+
+def _telling(target: Target) -> Kind:
+    """The kind of attempt whose server says whom it saw."""
+    return Kind.UDP if target.protocol == "udp" else Kind.HTTP
+
+
+def _key(attempt: Attempt) -> tuple[str, str]:
+    return (attempt.source.uid, attempt.target.label if attempt.target else "")

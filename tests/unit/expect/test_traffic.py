@@ -1,0 +1,152 @@
+"""An expectation passes only on what it names; a broken control or probe is never a denial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.expect.traffic import Context, Expect
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.expect.stand_ins import Answer, Clock, ScriptedProber, observation, target, workload
+
+FRIEND, STRANGER, SERVER = workload("friend"), workload("stranger", "windows"), target()
+UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
+
+Make = Callable[..., Expect]
+
+
+@pytest.fixture
+def attached() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def expect(attached: dict[str, str]) -> Make:
+    def made(**answers: list[Answer]) -> Expect:
+        context = Context(claims=("POL-1",), policies=lambda: ["ns/allow-friend (31 s)"], attach=attached.__setitem__)
+        return Expect(ScriptedProber(answers), load_timings(), context, Clock())
+
+    return made
+
+
+def opened(expect: Expect) -> Expect:
+    """The same expectations after both routes were seen open; scripts start anew."""
+    prober = expect.prober
+    assert isinstance(prober, ScriptedProber)
+    after, prober.answers = prober.answers, {"friend": [UP], "stranger": [UP]}
+    expect.reachable([FRIEND, STRANGER], SERVER, because="no policy is in force yet")
+    prober.answers, prober.rounds = after, 0
+    return expect
+
+
+def test_a_connection_that_agrees_three_times_is_reachable(expect: Make) -> None:
+    last = expect(friend=[UP]).reachable(FRIEND, SERVER, because="nothing forbids it")
+    assert [seen.verdict for seen in last] == [UP]
+
+
+def test_a_single_connection_among_drops_is_not_reachable(expect: Make) -> None:
+    wavering = expect(friend=[UP, DROPPED, UP, UP, DROPPED, DROPPED])
+    with pytest.raises(Nonconformance, match=r"POL-1  ns/friend .* expected CONNECTED, observed TIMED_OUT \d+ times"):
+        wavering.reachable(FRIEND, SERVER, because="nothing forbids it")
+
+
+def test_a_policy_that_takes_effect_late_is_still_a_denial(expect: Make) -> None:
+    late = opened(expect(friend=[UP], stranger=[UP, UP, DROPPED]))
+    last = late.blocked(STRANGER, SERVER, because="its label is missing", beside=FRIEND)
+    assert [seen.verdict for seen in last] == [UP, DROPPED]
+
+
+def test_an_open_path_is_not_blocked(expect: Make, attached: dict[str, str]) -> None:
+    with pytest.raises(Nonconformance) as failed:
+        opened(expect(friend=[UP], stranger=[UP])).blocked(STRANGER, SERVER, because="no label", beside=FRIEND)
+    first, *rest = str(failed.value).splitlines()
+    assert first.startswith(
+        "POL-1  ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED"
+    )
+    assert any("because" in line and "no label" in line for line in rest)
+    assert any("policies" in line and "ns/allow-friend (31 s)" in line for line in rest)
+    assert "<---- WRONG" in attached["expected and observed"]
+
+
+@pytest.mark.parametrize("verdict", [v for v in Verdict if v not in {UP, DROPPED, Verdict.RESOLVED}])
+def test_no_other_verdict_counts_as_a_denial(expect: Make, verdict: Verdict) -> None:
+    with pytest.raises(Nonconformance, match=f"expected TIMED_OUT, observed {verdict}"):
+        opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+
+
+def test_a_denial_that_does_not_hold_is_a_violation(expect: Make) -> None:
+    leaking = opened(expect(friend=[UP], stranger=[DROPPED, DROPPED, DROPPED, DROPPED, UP]))
+    with pytest.raises(Nonconformance, match="last CONNECTED"):
+        leaking.blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+
+
+def test_a_denial_without_a_control_before_proves_nothing(expect: Make) -> None:
+    with pytest.raises(ControlBroken, match="never saw the path open"):
+        expect(friend=[UP], stranger=[DROPPED]).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+
+
+def test_a_denial_beside_an_unrelated_route_proves_nothing(expect: Make) -> None:
+    elsewhere = (FRIEND, target("192.168.0.77"))
+    with pytest.raises(ControlBroken, match="no open route beside it"):
+        opened(expect(friend=[UP], stranger=[DROPPED])).blocked(STRANGER, SERVER, because="x", beside=elsewhere)
+
+
+def test_a_dead_server_is_a_broken_control_and_no_denial(expect: Make) -> None:
+    dead = opened(expect(friend=[DROPPED], stranger=[DROPPED]))
+    with pytest.raises(ControlBroken, match=r"control failed: .*ns/friend") as broken:
+        dead.blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+    assert not isinstance(broken.value, AssertionError)
+
+
+@pytest.mark.parametrize("when", [0, 1, 4], ids=["at once", "while settling", "while holding"])
+def test_a_broken_probe_is_never_a_denial(expect: Make, when: int) -> None:
+    script: list[Answer] = [DROPPED] * when + [ProbeBroken("exec lost its status")]
+    with pytest.raises(ProbeBroken, match="lost its status"):
+        opened(expect(friend=[UP], stranger=script)).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+
+
+def test_a_matrix_names_the_wrong_cell_and_shows_both_sides(expect: Make) -> None:
+    with pytest.raises(Nonconformance) as failed:
+        opened(expect(friend=[DROPPED], stranger=[DROPPED])).matrix(
+            open=[(FRIEND, SERVER)], closed=[(STRANGER, SERVER)], because="only friends may enter"
+        )
+    text = str(failed.value)
+    assert "ns/friend" in text.splitlines()[0]
+    assert [line for line in text.splitlines() if line.endswith("<---- WRONG")] == [
+        line for line in text.splitlines() if line.startswith("ns/friend")
+    ]
+
+
+def telling(address: str) -> Answer:
+    def answer(attempt: object, _: int) -> Observation:
+        return observation(attempt, UP, seen_client=address)  # type: ignore[arg-type]
+
+    return answer
+
+
+def test_the_source_that_the_server_saw_is_compared(expect: Make) -> None:
+    expect(friend=[telling("192.168.0.5")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+    with pytest.raises(Nonconformance, match=r"10\.0\.0\.11 instead of 192\.168\.0\.5"):
+        expect(friend=[telling("10.0.0.11")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+
+
+def test_a_server_that_does_not_tell_breaks_the_probe(expect: Make) -> None:
+    with pytest.raises(ProbeBroken, match="did not say whom it saw"):
+        expect(friend=[telling("")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+
+
+def resolved(*answers: str) -> Answer:
+    def answer(attempt: object, _: int) -> Observation:
+        return observation(attempt, Verdict.RESOLVED, answers=answers)  # type: ignore[arg-type]
+
+    return answer
+
+
+def test_a_name_resolves_only_to_exactly_the_expected_answers(expect: Make) -> None:
+    expect(friend=[resolved("10.96.0.7")]).resolves(FRIEND, "web", ["10.96.0.7"], because="the Service says so")
+    for wrong in (resolved("10.96.0.8"), resolved("10.96.0.7", "10.96.0.8"), Verdict.DNS_FAILED, UP):
+        with pytest.raises(Nonconformance, match=r"expected RESOLVED to 10\.96\.0\.7"):
+            expect(friend=[wrong]).resolves(FRIEND, "web", ["10.96.0.7"], because="the Service says so")
