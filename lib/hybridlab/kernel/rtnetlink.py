@@ -221,6 +221,11 @@ class RouteSocket:
         """Delete a link and wait for the kernel to finish: about 20 ms.  Closing its namespace is faster."""
         self._add(RTM_DELLINK, _link_header(index), 0, f"delete link {what}")
 
+    def delete_link_named(self, name: str, *, tolerated: frozenset[int] = frozenset()) -> None:
+        """As :meth:`delete_link`, for a link whose index is not known."""
+        body = _link_header(0) + attribute(_IFLA_IFNAME, _name(name))
+        self._add(RTM_DELLINK, body, 0, f"delete link {name}", tolerated=tolerated)
+
     # -- addresses -------------------------------------------------------------------------------------------
 
     def add_address(self, index: int, address: str, prefix_length: int) -> None:
@@ -253,10 +258,13 @@ class RouteSocket:
         body = _forwarding(index, mac, destination)
         self._add(RTM_NEWNEIGH, body, NLM_F_CREATE | NLM_F_REPLACE, f"set forwarding entry {mac} to {destination}")
 
-    def delete_forwarding(self, index: int, mac: str, destination: str) -> None:
+    def delete_forwarding(
+        self, index: int, mac: str, destination: str, *, tolerated: frozenset[int] = frozenset()
+    ) -> None:
         """Remove a VXLAN forwarding entry."""
         body = _forwarding(index, mac, destination)
-        self._add(RTM_DELNEIGH, body, 0, f"delete forwarding entry {mac} to {destination}")
+        what = f"delete forwarding entry {mac} to {destination}"
+        self._add(RTM_DELNEIGH, body, 0, what, tolerated=tolerated)
 
     # -- routes ----------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """labd: pid 1 of the lab's namespaces, one asyncio loop that answers the cluster's calls.
 
 Composition only: what it offers comes from the data plane and from the container runtime, each a class with
-``handlers()``.  labd ends when the channel to the cluster does (end-of-file), and with it everything in its pid namespace.
+``handlers()``.  labd ends when the channel to the cluster does (end-of-file), and with it all that is inside.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ async def _serve(control: int, settings: LabdSettings, times: dict[str, float], 
             emit=channel.emit,
             reaper=reaper,
             applet_settings=settings.applet_settings,
-            servers={"coredns": None},
+            servers={"coredns": dataplane.resolver.serve},
         )
         for method, handler in runtime.handlers().items():
             channel.register(method, handler)

@@ -1,0 +1,169 @@
+"""The cluster's DNS: answers from one zone over UDP and TCP, with whatever sockets it is given.
+
+A, SRV and PTR records; any other type of an existing name is an empty answer, an unknown name under the cluster's domain
+NXDOMAIN, everything else REFUSED: there is no upstream.  It knows no Kubernetes; the zone is set from outside and holds for
+every server at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import random
+import socket
+from typing import Any, Protocol
+
+from hybridlab.dataplane.model import Zone
+
+PORT = 53
+TTL = 30
+"""Seconds, as in the Corefile that kubeadm installs."""
+_UDP_LIMIT = 512
+_EDNS_LIMIT = 1232
+_REVERSE = ".in-addr.arpa"
+
+
+class SocketSource(Protocol):
+    """Where the server's sockets come from: a pod's network."""
+
+    def socket(self, family: int = ..., kind: int = ..., proto: int = ...) -> socket.socket:
+        """Non-blocking."""
+        ...
+
+
+class Resolver:
+    """Holds the zone and serves it."""
+
+    def __init__(self) -> None:
+        self._zone = Zone(domain="cluster.local", a={})
+        self._inner: frozenset[str] = frozenset()
+
+    def set_zone(self, zone: Zone) -> None:
+        """Answer from this zone from now on."""
+        inner: set[str] = set()
+        for name in (*zone.a, *zone.srv):
+            labels = name.split(".")
+            for start in range(1, len(labels)):
+                parent = ".".join(labels[start:])
+                if parent in inner:
+                    break
+                inner.add(parent)
+        self._zone = zone
+        self._inner = frozenset(inner)
+
+    async def serve(self, net: SocketSource) -> None:
+        """Answer on port 53 of a pod's network until cancelled; closes what it opened."""
+        # dnslib takes 10 ms to import and only labs with DNS need it: not at labd's start, and not on the loop.
+        dns = await asyncio.to_thread(importlib.import_module, "dnslib")
+        loop = asyncio.get_running_loop()
+        with contextlib.ExitStack() as opened:
+            udp = opened.enter_context(net.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            tcp = opened.enter_context(net.socket(socket.AF_INET, socket.SOCK_STREAM))
+            tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            udp.bind(("0.0.0.0", PORT))
+            tcp.bind(("0.0.0.0", PORT))
+
+            async def stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                await self._serve_stream(dns, reader, writer)
+
+            server = await asyncio.start_server(stream, sock=tcp)
+            loop.add_reader(udp, self._serve_datagrams, dns, udp)
+            try:
+                await asyncio.Future()
+            finally:
+                loop.remove_reader(udp)
+                server.close()
+
+    def _serve_datagrams(self, dns: Any, udp: socket.socket) -> None:
+        # A burst is answered in slices, so that the loop's other work is not kept waiting.
+        for _ in range(16):
+            try:
+                query, client = udp.recvfrom(4096)
+            except (BlockingIOError, ConnectionRefusedError):
+                return
+            answer = self.answer(dns, query, stream=False)
+            if answer is not None:
+                with contextlib.suppress(OSError):  # as any resolver: a client that is gone gets nothing
+                    udp.sendto(answer, client)
+
+    async def _serve_stream(self, dns: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                length = int.from_bytes(await reader.readexactly(2), "big")
+                answer = self.answer(dns, await reader.readexactly(length), stream=True)
+                if answer is None:
+                    return
+                writer.write(len(answer).to_bytes(2, "big") + answer)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return
+        finally:
+            writer.close()
+
+    def answer(self, dns: Any, query: bytes, *, stream: bool) -> bytes | None:
+        """The packed answer to a packed query (``dns`` is the dnslib module); None for what is no query."""
+        try:
+            request = dns.DNSRecord.parse(query)
+        except dns.DNSError:
+            return None
+        if request.header.qr or not request.questions:
+            return None
+        reply = request.reply(ra=0, aa=1)
+        limit = _UDP_LIMIT
+        for record in request.ar:
+            if record.rtype == dns.QTYPE.OPT:
+                limit = max(_UDP_LIMIT, min(record.edns_len, _EDNS_LIMIT))
+                reply.add_ar(dns.EDNS0(udp_len=_EDNS_LIMIT))
+        self._fill(dns, reply)
+        packed: bytes = reply.pack()
+        if not stream and len(packed) > limit:
+            short = request.reply(ra=0, aa=1)
+            short.header.tc = 1
+            packed = short.pack()
+        return packed
+
+    def _fill(self, dns: Any, reply: Any) -> None:
+        question = reply.q
+        asked = str(question.qname).rstrip(".")
+        name = asked.lower()
+        zone = self._zone
+        if name in zone.a or name in zone.srv:
+            if question.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
+                for address in self._shuffled(zone.a.get(name, ())):
+                    reply.add_answer(dns.RR(question.qname, dns.QTYPE.A, ttl=TTL, rdata=dns.A(address)))
+            if question.qtype in (dns.QTYPE.SRV, dns.QTYPE.ANY):
+                self._add_srv(dns, reply, zone.srv.get(name, ()))
+        elif name.endswith(_REVERSE):
+            address = ".".join(reversed(name.removesuffix(_REVERSE).split(".")))
+            if address not in zone.ptr:
+                reply.header.rcode = dns.RCODE.REFUSED
+            elif question.qtype in (dns.QTYPE.PTR, dns.QTYPE.ANY):
+                target = dns.PTR(zone.ptr[address])
+                reply.add_answer(dns.RR(question.qname, dns.QTYPE.PTR, ttl=TTL, rdata=target))
+        elif name == zone.domain or name.endswith(f".{zone.domain}"):
+            if name not in self._inner and name != zone.domain:
+                reply.header.rcode = dns.RCODE.NXDOMAIN
+        else:
+            reply.header.rcode = dns.RCODE.REFUSED
+        if name == zone.domain or name.endswith(f".{zone.domain}"):
+            self._add_authority(dns, reply)
+
+    def _add_authority(self, dns: Any, reply: Any) -> None:
+        """An empty answer names the zone's start, which is how resolvers tell it from a referral."""
+        if reply.rr:
+            return
+        domain = self._zone.domain
+        start = dns.SOA(f"ns.dns.{domain}", f"hostmaster.{domain}", (1, 7200, 1800, 86400, TTL))
+        reply.add_auth(dns.RR(domain, dns.QTYPE.SOA, ttl=TTL, rdata=start))
+
+    def _add_srv(self, dns: Any, reply: Any, targets: tuple[tuple[int, str], ...]) -> None:
+        for port, target in targets:
+            record = dns.SRV(priority=0, weight=100 // len(targets), port=port, target=target)
+            reply.add_answer(dns.RR(reply.q.qname, dns.QTYPE.SRV, ttl=TTL, rdata=record))
+            for address in self._zone.a.get(target.lower(), ()):
+                reply.add_ar(dns.RR(target, dns.QTYPE.A, ttl=TTL, rdata=dns.A(address)))
+
+    def _shuffled(self, addresses: tuple[str, ...]) -> list[str]:
+        """In random order, as CoreDNS's loadbalance plugin does."""
+        return random.sample(addresses, len(addresses))

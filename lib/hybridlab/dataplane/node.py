@@ -1,0 +1,223 @@
+"""One machine of the lab: a network namespace with ``eth0``, the VXLAN device, routes as Felix lays them, and its pods' ends.
+
+Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and what is programmed through them; every method
+runs on the programming thread.  Pods' own namespaces: ``dataplane.pod``.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+from typing import Any
+
+from hybridlab.dataplane.fabric import Fabric
+from hybridlab.dataplane.injection import NODE_CHAINS, NODE_TABLE, Injections
+from hybridlab.dataplane.model import NodeRoutes, NodeSpec, RemoteBlock, ServiceTable, VxlanSpec
+from hybridlab.dataplane.policy import Policy, Unprogrammed, base_table
+from hybridlab.dataplane.services import BASE_TABLE, Services
+from hybridlab.kernel import namespaces, rtdump, sysctl
+from hybridlab.kernel.conntrack import ConntrackSocket
+from hybridlab.kernel.nft import Nft
+from hybridlab.kernel.rtnetlink import LO_INDEX, PROTO_BOOT, RouteSocket
+from hybridlab.kernel.wire import Refused
+
+VXLAN_DEVICE = "vxlan.calico"
+_ETH0_INDEX = 2
+_FIRST_FREE_INDEX = 10
+_NOBODY_MAC = "02:00:00:ff:ff:ff"
+_GONE = frozenset({errno.ESRCH, errno.ENOENT, errno.ENODEV})
+
+_OUTGOING_TABLE = """
+table ip outgoing {
+  set pools { type ipv4_addr; flags interval; }
+  chain sources {
+  }
+  chain o_post {
+    type nat hook postrouting priority 99; policy accept;
+    jump sources
+  }
+}
+"""
+
+
+class Node:
+    """A node and everything programmed on it."""
+
+    def __init__(self, spec: NodeSpec, fabric: Fabric, unprogrammed: Unprogrammed) -> None:
+        self.spec = spec
+        self.netns = namespaces.new_netns()
+        """Descriptor, owned here."""
+        self._next_index = _FIRST_FREE_INDEX
+        self._vxlan_index: int | None = None
+        self._routes = NodeRoutes(own_blocks=(), remote_blocks=())
+        fabric.plug(self.netns, mac=_node_mac(spec.address), mtu=spec.underlay_mtu, index=_ETH0_INDEX)
+        with namespaces.entered(self.netns):
+            # A new namespace may inherit these from the machine it is made on.
+            sysctl.write("net/ipv6/conf/all/disable_ipv6", 1, optional=True)
+            sysctl.write("net/ipv4/ip_forward", 1)
+            sysctl.write("net/ipv4/conf/all/rp_filter", 0)
+            sysctl.write("net/ipv4/conf/default/rp_filter", 0)
+            sysctl.write("net/ipv4/conf/eth0/rp_filter", 0)
+            self.route = RouteSocket()
+            self._nft = Nft(spec.name)
+            self._conntrack = ConntrackSocket()
+        self._bring_up()
+        self._nft.run(NODE_TABLE + base_table(unprogrammed) + BASE_TABLE + _OUTGOING_TABLE)
+        self.policy = Policy(self._nft, spec.os)
+        self.services = Services(self._nft, self._conntrack)
+        self.injections = Injections(self._nft, NODE_CHAINS)
+        if spec.vxlan is not None:
+            self.set_vxlan(spec.vxlan)
+
+    def _bring_up(self) -> None:
+        gateway = _gateway(self.spec)
+        self.route.set_link(LO_INDEX, what="lo")
+        self.route.set_link(_ETH0_INDEX, what="eth0")
+        self.route.add_address(_ETH0_INDEX, self.spec.address, self.spec.prefix_length)
+        # A default route must exist, or a ClusterIP is unreachable before it is translated.  What is sent there vanishes.
+        self.route.set_neighbour(_ETH0_INDEX, gateway, _NOBODY_MAC)
+        self.route.set_route("0.0.0.0/0", via=gateway, index=_ETH0_INDEX, protocol=PROTO_BOOT)
+        self.route.flush()
+
+    def new_index(self) -> int:
+        """An interface index that no device of this node has or had."""
+        self._next_index += 1
+        return self._next_index
+
+    # -- VXLAN and routes ------------------------------------------------------------------------------------
+
+    def set_vxlan(self, spec: VxlanSpec | None) -> None:
+        """Replace the VXLAN device; its routes, neighbours and forwarding entries go with the old one."""
+        if self._vxlan_index is not None:
+            self.route.delete_link(self._vxlan_index, VXLAN_DEVICE)
+            self.route.flush()
+            self._vxlan_index = None
+            self._routes = NodeRoutes(own_blocks=self._routes.own_blocks, remote_blocks=())
+        if spec is None:
+            return
+        index = self.new_index()
+        self.route.add_vxlan(
+            VXLAN_DEVICE,
+            index=index,
+            vni=spec.vni,
+            port=spec.port,
+            mtu=spec.mtu,
+            mac=spec.tunnel_mac,
+            local=self.spec.address,
+            device=_ETH0_INDEX,
+        )
+        self.route.add_address(index, spec.tunnel_address, 32)
+        self.route.flush()
+        self._vxlan_index = index
+
+    def set_routes(self, routes: NodeRoutes) -> None:
+        """Lay all pod routing of the node as Felix does, and take away what is no longer wanted."""
+        if routes.remote_blocks and self._vxlan_index is None:
+            raise Refused(f"node {self.spec.name} has no VXLAN device to route {routes.remote_blocks[0].cidr} over")
+        self._remove_stale(routes)
+        for block in routes.own_blocks:
+            self.route.set_route(block, blackhole=True)
+        if self._vxlan_index is not None:
+            for tunnel in {(b.tunnel_address, b.tunnel_mac, b.node_address) for b in routes.remote_blocks}:
+                address, mac, node = tunnel
+                self.route.set_forwarding(self._vxlan_index, mac, node)
+                self.route.set_neighbour(self._vxlan_index, address, mac)
+            for remote in routes.remote_blocks:
+                self.route.set_route(remote.cidr, via=remote.tunnel_address, index=self._vxlan_index, onlink=True)
+        self.route.flush()
+        self._set_outgoing(routes)
+        self.services.set_pools(routes.pools)
+        self._routes = routes
+
+    def _remove_stale(self, routes: NodeRoutes) -> None:
+        def tunnels(blocks: tuple[RemoteBlock, ...]) -> dict[str, tuple[str, str]]:
+            return {b.tunnel_address: (b.tunnel_mac, b.node_address) for b in blocks}
+
+        cidrs = {*routes.own_blocks, *(b.cidr for b in routes.remote_blocks)}
+        for cidr in (*self._routes.own_blocks, *(b.cidr for b in self._routes.remote_blocks)):
+            if cidr not in cidrs:
+                self.route.delete_route(cidr, tolerated=_GONE)
+        if self._vxlan_index is None:
+            return
+        before, wanted = tunnels(self._routes.remote_blocks), tunnels(routes.remote_blocks)
+        for address, (mac, node) in before.items():
+            if address not in wanted:
+                self.route.delete_neighbour(self._vxlan_index, address, tolerated=_GONE)
+            if (mac, node) not in wanted.values() and mac not in {m for m, _ in wanted.values()}:
+                self.route.delete_forwarding(self._vxlan_index, mac, node, tolerated=_GONE)
+
+    def _set_outgoing(self, routes: NodeRoutes) -> None:
+        """natOutgoing: what a pod sends to an address outside the pools carries the node's address."""
+        pools = ", ".join(routes.pools)
+        commands = ["flush chain ip outgoing sources", "flush set ip outgoing pools"]
+        if routes.pools:
+            commands.append(f"add element ip outgoing pools {{ {pools} }}")
+        if routes.pools and routes.nat_outgoing:
+            rule = f"ip saddr @pools ip daddr != @pools snat to {self.spec.address}"
+            commands.append(f"add rule ip outgoing sources {rule}")
+        self._nft.run("\n".join(commands))
+
+    # -- pods' host ends -------------------------------------------------------------------------------------
+
+    def add_pod_route(self, index: int, address: str, mac: str) -> None:
+        """Lead an address to a pod's host-side interface."""
+        self.route.set_neighbour(index, address, mac)
+        self.route.set_route(f"{address}/32", index=index)
+        self.route.flush()
+
+    def remove_pod_route(self, index: int, address: str) -> None:
+        """Stop leading an address to an interface; it may be gone already."""
+        self.route.delete_route(f"{address}/32", index=index, tolerated=_GONE)
+        self.route.delete_neighbour(index, address, tolerated=_GONE)
+        self.route.flush()
+
+    # -- services --------------------------------------------------------------------------------------------
+
+    def set_services(self, table: ServiceTable) -> None:
+        """Replace all services."""
+        self.services.set(table, self._routes.own_blocks)
+
+    # -- truth -----------------------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, Any]:
+        """What the kernel has now, read back."""
+        connections = [
+            {
+                "protocol": c.protocol,
+                "original": c.original,
+                "reply": c.reply,
+                "state": c.state,
+                "mark": c.mark,
+            }
+            for c in self._conntrack.entries()
+        ]
+        return {
+            "links": rtdump.links(self.route),
+            "addresses": rtdump.addresses(self.route),
+            "routes": rtdump.routes(self.route),
+            "neighbours": rtdump.neighbours(self.route),
+            "fdb": rtdump.forwarding(self.route),
+            "connections": connections,
+            "ruleset": self._nft.list_ruleset(),
+        }
+
+    def close(self) -> None:
+        """Let go; the kernel takes the rest away."""
+        self._nft.close()
+        self._conntrack.close()
+        self.route.close()
+        os.close(self.netns)
+
+
+def _node_mac(address: str) -> str:
+    return "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))
+
+
+def _gateway(spec: NodeSpec) -> str:
+    """The first free address of the underlay network; nobody has it."""
+    network = ipaddress.IPv4Interface(f"{spec.address}/{spec.prefix_length}").network
+    for host in network.hosts():
+        if str(host) != spec.address:
+            return str(host)
+    raise Refused(f"node {spec.name}: the underlay network {network} has room for no gateway")

@@ -1,0 +1,227 @@
+"""Policy at a node's pod interfaces: ``table ip cali``, changed by difference and atomically.
+
+On every packet that a pod sends or gets (forward, and input for pod to own node; what the node itself sends to its own pods
+is always allowed), after established connections were accepted and invalid packets dropped::
+
+    from-wl: iifname vmap @fromwl -> goto fw-POD   then what an unprogrammed pod may send
+    to-wl:   oifname vmap @towl   -> goto tw-POD   then what an unprogrammed pod may get
+
+A pod's chain per direction holds its first tier; every further tier is a chain of its own that ``pass`` and the end of a
+passing tier go to.  ``allow`` returns (the other end of the connection still has its say), ``deny`` drops silently.  A
+direction without tiers, and the end of a last tier that passes, allow: the profile's business.
+
+Linux: selectors are named sets, refilled without touching rules.  Windows: members are written into the rules, and whatever
+changes replaces the whole lists of the endpoints concerned, as one HNS update does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from hybridlab.dataplane.model import OS, EndpointProgram, PolicyUpdate, Tier
+from hybridlab.dataplane.rules import SET_DECLARATION, Rendered, Renderer, SetKind, set_elements, set_name
+from hybridlab.dataplane.table import Change, Rules, SetContent, Table
+from hybridlab.kernel.nft import Nft
+from hybridlab.kernel.wire import Refused
+
+Unprogrammed = Literal["none", "egress", "all"]
+"""What a pod may do before its first program: nothing, send, or both."""
+
+DEFAULT_UNPROGRAMMED: dict[OS, Unprogrammed] = {"linux": "none", "windows": "egress"}
+"""Calico on Linux drops until Felix has programmed the endpoint; on Windows its CNI plugin blocks ingress only."""
+
+
+def base_table(unprogrammed: Unprogrammed) -> str:
+    """The fixed part of the table; ``f_policy`` is for faults that let traffic past policy."""
+    unknown_source = "drop" if unprogrammed == "none" else "return"
+    unknown_destination = "return" if unprogrammed == "all" else "drop"
+    return f"""
+table ip cali {{
+  map fromwl {{ type ifname : verdict; }}
+  map towl {{ type ifname : verdict; }}
+  chain f_policy {{
+  }}
+  chain from-wl {{
+    iifname vmap @fromwl
+    {unknown_source}
+  }}
+  chain to-wl {{
+    oifname vmap @towl
+    {unknown_destination}
+  }}
+  chain c_forward {{
+    type filter hook forward priority filter; policy accept;
+    jump f_policy
+    ct state established,related accept
+    ct state invalid drop
+    iifname "cali*" jump from-wl
+    oifname "cali*" jump to-wl
+  }}
+  chain c_input {{
+    type filter hook input priority filter; policy accept;
+    jump f_policy
+    ct state established,related accept
+    ct state invalid drop
+    iifname "cali*" jump from-wl
+  }}
+}}
+"""
+
+
+class Policy:
+    """All of a node's endpoints: their interfaces, programs and the IP sets that programs name."""
+
+    def __init__(self, nft: Nft, node_os: OS) -> None:
+        self._table = Table(nft, "cali")
+        self._inline = node_os == "windows"
+        self._sets: dict[str, tuple[str, ...]] = {}
+        self._programs: dict[str, EndpointProgram] = {}
+        self._interfaces: dict[str, str] = {}
+        self._chains_of: dict[str, frozenset[str]] = {}
+        self._sets_of: dict[str, frozenset[tuple[SetKind, str]]] = {}
+
+    def add_interface(self, endpoint: str, interface: str) -> None:
+        """The pod's host-side interface exists; a program that came before it takes effect now."""
+        self._interfaces[endpoint] = interface
+        if endpoint in self._programs:
+            self._apply([endpoint])
+
+    def remove_interface(self, endpoint: str) -> None:
+        """The pod is gone: so are its chains and its program."""
+        interface = self._interfaces.pop(endpoint, None)
+        self._programs.pop(endpoint, None)
+        if interface is not None:
+            self._table.apply(self._without(endpoint, interface))
+            self._chains_of.pop(endpoint, None)
+            self._sets_of.pop(endpoint, None)
+
+    def update(self, update: PolicyUpdate) -> None:
+        """Apply an update as one transaction; raises Refused for a set that is named but was never sent."""
+        self._refuse_unknown_sets(update)
+        sets_before, programs_before = self._sets, self._programs
+        self._sets = {n: m for n, m in sets_before.items() if n not in update.removed_sets} | update.sets
+        self._programs = {
+            e: p for e, p in programs_before.items() if e not in update.removed_endpoints
+        } | update.endpoints
+        try:
+            self._apply(self._concerned(update), update)
+        except Exception:
+            self._sets, self._programs = sets_before, programs_before
+            raise
+
+    def _refuse_unknown_sets(self, update: PolicyUpdate) -> None:
+        known = (self._sets.keys() - set(update.removed_sets)) | update.sets.keys()
+        programs = self._programs | update.endpoints
+        for endpoint, program in programs.items():
+            if endpoint in update.removed_endpoints:
+                continue
+            if endpoint in update.endpoints or update.removed_sets:
+                missing = _named_sets(program) - known
+                if missing:
+                    raise Refused(
+                        f"the program of endpoint {endpoint} names IP sets that were never sent or are "
+                        f"removed: {', '.join(sorted(missing))}"
+                    )
+
+    def _concerned(self, update: PolicyUpdate) -> list[str]:
+        """Endpoints whose rules have to be written anew."""
+        concerned = [e for e in update.endpoints if e in self._interfaces]
+        if self._inline:
+            changed = set(update.sets)
+            for endpoint, sets in self._sets_of.items():
+                if endpoint not in update.endpoints and any(name in changed for _, name in sets):
+                    concerned.append(endpoint)
+        return [e for e in concerned if e not in update.removed_endpoints]
+
+    def _apply(self, endpoints: Sequence[str], update: PolicyUpdate | None = None) -> None:
+        change = Change()
+        chains_of = dict(self._chains_of)
+        sets_of = dict(self._sets_of)
+        for endpoint in update.removed_endpoints if update else ():
+            interface = self._interfaces.get(endpoint)
+            if interface is not None:
+                gone = self._without(endpoint, interface)
+                change.chains |= gone.chains
+                change.entries |= gone.entries
+            chains_of.pop(endpoint, None)
+            sets_of.pop(endpoint, None)
+        for endpoint in endpoints:
+            chains, sets = self._render(endpoint)
+            change.chains |= dict.fromkeys(self._chains_of.get(endpoint, frozenset()) - chains.keys())
+            change.chains |= chains
+            interface = self._interfaces[endpoint]
+            change.entries[("fromwl", f'"{interface}"')] = f"goto fw-{interface}"
+            change.entries[("towl", f'"{interface}"')] = f"goto tw-{interface}"
+            chains_of[endpoint] = frozenset(chains)
+            sets_of[endpoint] = sets
+        if not self._inline:
+            needed = {named for endpoint in endpoints for named in sets_of[endpoint]}
+            self._change_sets(change, needed, update)
+        self._table.apply(change)
+        self._chains_of, self._sets_of = chains_of, sets_of
+
+    def _change_sets(self, change: Change, needed: set[tuple[SetKind, str]], update: PolicyUpdate | None) -> None:
+        """Sets exist in the kernel from the first rule that names them (which also tells their kind)."""
+        kinds: tuple[SetKind, ...] = ("addresses", "endpoints")
+        for name in update.sets if update else ():
+            needed |= {(kind, name) for kind in kinds if self._table.has_set(set_name(kind, name))}
+        for kind, name in needed:
+            content = SetContent(SET_DECLARATION[kind], frozenset(set_elements(kind, self._sets[name])))
+            change.sets[set_name(kind, name)] = content
+        for name in set(update.removed_sets) - update.sets.keys() if update else ():
+            for kind in kinds:
+                change.sets[set_name(kind, name)] = None
+
+    def _render(self, endpoint: str) -> tuple[dict[str, Rules | None], frozenset[tuple[SetKind, str]]]:
+        program, interface = self._programs[endpoint], self._interfaces[endpoint]
+        renderer = Renderer(self._sets.__getitem__ if self._inline else None)
+        chains: dict[str, Rules | None] = {}
+        sets: set[tuple[SetKind, str]] = set()
+        for prefix, tiers in (("fw", program.egress), ("tw", program.ingress)):
+            name = f"{prefix}-{interface}"
+            for chain, rendered in _tier_chains(renderer, name, tiers):
+                chains[chain] = tuple(rendered.rules)
+                sets |= rendered.sets
+        return chains, frozenset(sets)
+
+    def _without(self, endpoint: str, interface: str) -> Change:
+        chains = self._chains_of.get(endpoint, frozenset())
+        entries: Mapping[tuple[str, str], str | None] = {
+            ("fromwl", f'"{interface}"'): None,
+            ("towl", f'"{interface}"'): None,
+        }
+        return Change(chains=dict.fromkeys(chains), entries=dict(entries))
+
+
+def _tier_chains(renderer: Renderer, name: str, tiers: tuple[Tier, ...]) -> list[tuple[str, Rendered]]:
+    """The chain of each tier; the first has the endpoint's own name, and exists even without tiers."""
+    if not tiers:
+        return [(name, Rendered())]
+    names = [name] + [f"{name}-{number}" for number in range(1, len(tiers))]
+    chains = []
+    for number, tier in enumerate(tiers):
+        passed = f"goto {names[number + 1]}" if number + 1 < len(tiers) else "return"
+        rendered = Rendered()
+        for rule in tier.rules:
+            renderer.rule(rule, accept="return", next_tier=passed, into=rendered)
+        end = "drop" if tier.end == "deny" else passed
+        rendered.rules.append(f'{end} comment "end of tier {tier.name[:80]}"')
+        chains.append((names[number], rendered))
+    return chains
+
+
+def _named_sets(program: EndpointProgram) -> set[str]:
+    return {
+        name
+        for tier in (*program.ingress, *program.egress)
+        for rule in tier.rules
+        for names in (
+            rule.match.src_sets,
+            rule.match.not_src_sets,
+            rule.match.dst_sets,
+            rule.match.not_dst_sets,
+            rule.match.dst_ip_port_sets,
+        )
+        for name in names
+    }

@@ -1,0 +1,167 @@
+"""One policy rule as nft text: the same match on Linux with named sets, on Windows with their members written out.
+
+Pure: text in, text out.  What Windows does not support and skips is decided before a rule comes here; every match is
+rendered as it stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hybridlab.dataplane.model import Match, Rule
+
+SetKind = Literal["addresses", "endpoints"]
+"""``addresses``: addresses and networks; ``endpoints``: ``address,protocol,port``."""
+
+_NEVER = None
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_COMMENT_MAX = 120
+"""Bytes; the kernel keeps 128 with the terminator and a header."""
+
+
+@dataclass
+class Rendered:
+    """A chain's rules and the named sets they need."""
+
+    rules: list[str] = field(default_factory=list)
+    sets: set[tuple[SetKind, str]] = field(default_factory=set)
+
+
+class Renderer:
+    """Turns matches into nft text; ``members`` gives a set's members when they are to be written out (Windows)."""
+
+    def __init__(self, members: Callable[[str], Collection[str]] | None = None) -> None:
+        self._members = members
+
+    def rule(self, rule: Rule, *, accept: str, next_tier: str, into: Rendered) -> None:
+        """Append the rule; nothing when its match can never hold (an empty set written out)."""
+        criteria = self._match(rule.match, into.sets)
+        if criteria is _NEVER:
+            return
+        # A namespace's own kernel log is seen by nobody, so logging is counted instead of written.
+        verdict = {"allow": accept, "deny": "drop", "pass": next_tier, "log": "counter"}[rule.action]
+        into.rules.append(" ".join([*criteria, verdict, *_comment(rule.comment)]))
+
+    def _match(self, match: Match, sets: set[tuple[SetKind, str]]) -> list[str] | None:
+        parts: list[str | None] = [*_protocol(match)]
+        parts += _networks("saddr", match.src_nets, match.not_src_nets)
+        parts += _networks("daddr", match.dst_nets, match.not_dst_nets)
+        for direction, names, operator in (
+            ("saddr", match.src_sets, ""),
+            ("saddr", match.not_src_sets, "!= "),
+            ("daddr", match.dst_sets, ""),
+            ("daddr", match.not_dst_sets, "!= "),
+        ):
+            parts += [self._in_set(f"ip {direction}", operator, "addresses", n, sets) for n in names]
+        parts += _ports("sport", match.src_ports, match.not_src_ports)
+        parts += _ports("dport", match.dst_ports, match.not_dst_ports)
+        endpoint = "ip daddr . meta l4proto . th dport"
+        parts += [self._in_set(endpoint, "", "endpoints", n, sets) for n in match.dst_ip_port_sets]
+        if match.icmp_type is not None:
+            parts.append(f"icmp type {match.icmp_type}")
+        if match.icmp_code is not None:
+            parts.append(f"icmp code {match.icmp_code}")
+        if any(part is _NEVER for part in parts):
+            return None
+        return [part for part in parts if part]
+
+    def _in_set(
+        self, selector: str, operator: str, kind: SetKind, name: str, sets: set[tuple[SetKind, str]]
+    ) -> str | None:
+        sets.add((kind, name))
+        if self._members is None:
+            return f"{selector} {operator}@{set_name(kind, name)}"
+        elements = set_elements(kind, self._members(name))
+        if not elements:
+            return "" if operator else _NEVER
+        return f"{selector} {operator}{{ {', '.join(elements)} }}"
+
+
+def set_name(kind: SetKind, name: str) -> str:
+    """The nft name of an IP set: readable where the characters allow it, else a hash."""
+    if not _SAFE_NAME.fullmatch(name):
+        readable = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:30]
+        name = f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return f"{'s' if kind == 'addresses' else 'p'}-{name}"
+
+
+SET_DECLARATION: dict[SetKind, str] = {
+    "addresses": "type ipv4_addr; flags interval;",
+    "endpoints": "type ipv4_addr . inet_proto . inet_service;",
+}
+
+
+def set_elements(kind: SetKind, members: Iterable[str]) -> list[str]:
+    """Members as nft elements, without overlaps, sorted."""
+    if kind == "endpoints":
+        return sorted({" . ".join(member.split(",")) for member in members})
+    return _collapsed(members)
+
+
+def _collapsed(networks: Iterable[str]) -> list[str]:
+    given = set(networks)
+    if not any("/" in member and not member.endswith("/32") for member in given):
+        return sorted(member.removesuffix("/32") for member in given)
+    collapsed = ipaddress.collapse_addresses(ipaddress.IPv4Network(n, strict=False) for n in given)
+    return [str(network).removesuffix("/32") for network in collapsed]
+
+
+def _protocol(match: Match) -> list[str]:
+    parts = []
+    if match.protocol is not None:
+        parts.append(f"meta l4proto {match.protocol}")
+    elif match.src_ports or match.dst_ports or match.not_src_ports or match.not_dst_ports:
+        parts.append("meta l4proto { tcp, udp, udplite, sctp }")
+    if match.not_protocol is not None:
+        parts.append(f"meta l4proto != {match.not_protocol}")
+    return parts
+
+
+def _networks(direction: str, wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> list[str | None]:
+    parts: list[str | None] = []
+    if wanted:
+        parts.append(_any_of(f"ip {direction}", "", _collapsed(wanted)))
+    if unwanted:
+        networks = _collapsed(unwanted)
+        parts.append(_NEVER if networks == ["0.0.0.0/0"] else _any_of(f"ip {direction}", "!= ", networks))
+    return parts
+
+
+def _ports(
+    direction: str, wanted: tuple[tuple[int, int], ...], unwanted: tuple[tuple[int, int], ...]
+) -> list[str | None]:
+    parts: list[str | None] = []
+    if wanted:
+        parts.append(_any_of(f"th {direction}", "", _ranges(wanted)))
+    if unwanted:
+        parts.append(_any_of(f"th {direction}", "!= ", _ranges(unwanted)))
+    return parts
+
+
+def _ranges(ports: tuple[tuple[int, int], ...]) -> list[str]:
+    """Port ranges without overlaps, as nft wants them in one set."""
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(ports):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return [str(first) if first == last else f"{first}-{last}" for first, last in merged]
+
+
+def _any_of(selector: str, operator: str, values: list[str]) -> str:
+    if values == ["0.0.0.0/0"]:
+        return ""
+    if len(values) == 1:
+        return f"{selector} {operator}{values[0]}"
+    return f"{selector} {operator}{{ {', '.join(values)} }}"
+
+
+def _comment(text: str) -> list[str]:
+    clean = text.replace('"', "'").replace("\n", " ").encode()[:_COMMENT_MAX].decode(errors="ignore")
+    return [f'comment "{clean}"'] if clean else []

@@ -1,0 +1,149 @@
+"""One nft table that is changed by difference: chains, sets and verdict maps as they are now, and the way to what is wanted.
+
+Policy and services say what a chain, a set or a map entry shall be; this module finds what differs from the kernel and
+applies it in one transaction.  Base chains (those with a hook) and what is fixed are made once from text and not
+managed here.  A transaction that an ordinary user's socket buffer cannot hold (about 1,100 rules) is applied in several:
+first sets and chains, then the entries that lead to them, so that nothing is ever more open than before or after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from hybridlab.kernel.nft import Nft, NftTooLong
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+Rules = tuple[str, ...]
+"""nft rule texts, in order."""
+
+
+@dataclass(frozen=True)
+class SetContent:
+    """A named set: its declaration (``type ipv4_addr; flags interval;``) and its members."""
+
+    declaration: str
+    members: frozenset[str]
+
+
+@dataclass
+class Change:
+    """What shall be; None removes.  What is not named stays."""
+
+    chains: dict[str, Rules | None] = field(default_factory=dict)
+    sets: dict[str, SetContent | None] = field(default_factory=dict)
+    entries: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """(map, key) to verdict."""
+
+
+class Table:
+    """The managed part of ``table FAMILY NAME`` in one network namespace."""
+
+    def __init__(self, nft: Nft, name: str) -> None:
+        self._nft = nft
+        self._name = name
+        self.chains: dict[str, Rules] = {}
+        """What is in the kernel."""
+        self._sets: dict[str, SetContent] = {}
+        self._entries: dict[tuple[str, str], str] = {}
+
+    def adopt(self, *, chains: Mapping[str, Rules], sets: Mapping[str, str]) -> None:
+        """Manage chains and empty sets (name to declaration) that the table was made with."""
+        self.chains.update(chains)
+        self._sets.update({n: SetContent(declaration, frozenset()) for n, declaration in sets.items()})
+
+    def has_set(self, name: str) -> bool:
+        """The set exists in the kernel."""
+        return name in self._sets
+
+    def apply(self, change: Change) -> None:
+        """Make it so; on NftError nothing has changed (unless the change had to be split: then part of it may have)."""
+        real = self._reduce(change)
+        steps = list(self._steps(real))
+        if not steps:
+            return
+        try:
+            self._nft.run("\n".join(line for step in steps for line in step))
+        except NftTooLong:
+            for batch in _batches(steps):
+                self._nft.run("\n".join(batch))
+        self._remember(real)
+
+    def _reduce(self, change: Change) -> Change:
+        """Without what is so already."""
+        return Change(
+            chains={n: c for n, c in change.chains.items() if self.chains.get(n) != c},
+            sets={n: c for n, c in change.sets.items() if self._sets.get(n) != c},
+            entries={k: v for k, v in change.entries.items() if self._entries.get(k) != v},
+        )
+
+    def _remember(self, change: Change) -> None:
+        _update(self.chains, change.chains)
+        _update(self._sets, change.sets)
+        _update(self._entries, change.entries)
+
+    def _steps(self, change: Change) -> Iterator[list[str]]:
+        """Groups of commands in the order in which they may also be applied one by one."""
+        table = f"ip {self._name}"
+        added = [n for n, rules in change.chains.items() if rules is not None and n not in self.chains]
+        if added:
+            yield [f"add chain {table} {name}" for name in added]
+        for name, content in change.sets.items():
+            if content is not None:
+                yield list(self._fill_set(table, name, content))
+        for name, rules in change.chains.items():
+            if rules is not None:
+                flush = [f"flush chain {table} {name}"] if name in self.chains else []
+                yield [*flush, *(f"add rule {table} {name} {rule}" for rule in rules)]
+        if change.entries:
+            yield list(self._change_entries(table, change.entries))
+        removed = [n for n, rules in change.chains.items() if rules is None]
+        if removed:
+            yield [
+                *(f"flush chain {table} {name}" for name in removed),
+                *(f"delete chain {table} {name}" for name in removed),
+            ]
+        gone = [n for n, content in change.sets.items() if content is None]
+        if gone:
+            yield [f"delete set {table} {name}" for name in gone]
+
+    def _fill_set(self, table: str, name: str, content: SetContent) -> Iterator[str]:
+        if name in self._sets:
+            yield f"flush set {table} {name}"
+        else:
+            yield f"add set {table} {name} {{ {content.declaration} }}"
+        if content.members:
+            yield f"add element {table} {name} {{ {', '.join(sorted(content.members))} }}"
+
+    def _change_entries(self, table: str, entries: Mapping[tuple[str, str], str | None]) -> Iterator[str]:
+        for (name, key), _ in entries.items():
+            if (name, key) in self._entries:
+                yield f"delete element {table} {name} {{ {key} }}"
+        for (name, key), verdict in entries.items():
+            if verdict is not None:
+                yield f"add element {table} {name} {{ {key} : {verdict} }}"
+
+
+_LINES_PER_BATCH = 400
+
+
+def _batches(steps: Sequence[list[str]]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    for step in steps:
+        if batch and len(batch) + len(step) > _LINES_PER_BATCH:
+            yield batch
+            batch = []
+        batch = batch + step
+    if batch:
+        yield batch
+
+
+def _update(current: dict[_K, _V], change: Mapping[_K, _V | None]) -> None:
+    for key, value in change.items():
+        if value is None:
+            current.pop(key, None)
+        else:
+            current[key] = value

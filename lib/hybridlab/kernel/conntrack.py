@@ -1,0 +1,105 @@
+"""The connection table of a network namespace by ctnetlink: list, and delete single entries.
+
+A :class:`ConntrackSocket` belongs to the namespace of the thread that makes it.  Only IPv4 TCP and UDP entries are told.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hybridlab.kernel.errors import KernelError
+from hybridlab.kernel.rtdump import attributes, dump
+from hybridlab.kernel.rtnetlink import NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR, attribute
+
+_NETLINK_NETFILTER = 12
+_CT_GET, _CT_DELETE = 0x101, 0x102
+_TUPLE_ORIGINAL, _TUPLE_REPLY, _PROTOINFO, _MARK = 1, 2, 4, 8
+_NESTED = 0x8000
+_PROTOCOLS = {6: "tcp", 17: "udp"}
+_TCP_STATES = "NONE SYN_SENT SYN_RECV ESTABLISHED FIN_WAIT CLOSE_WAIT LAST_ACK TIME_WAIT CLOSE SYN_SENT2".split()
+_ENOENT = 2
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """One direction of a connection."""
+
+    source: str
+    destination: str
+    source_port: int
+    destination_port: int
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One tracked connection; ``reply`` shows what NAT made of it."""
+
+    protocol: str
+    original: Tuple
+    reply: Tuple
+    state: str
+    """TCP's; empty for UDP."""
+    mark: int
+    key: bytes
+    """The original tuple as the kernel wrote it, for deleting."""
+
+
+class ConntrackSocket:
+    """Reads and deletes entries of one namespace; not safe for two threads at once."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
+        self._socket.bind((0, 0))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+
+    def entries(self) -> Iterator[Connection]:
+        """Every TCP and UDP connection; exhaust it before any other call."""
+        body = struct.pack("!BBH", socket.AF_INET, 0, 0)
+        for message in dump(self._socket, _CT_GET, body, "connections"):
+            attrs = attributes(message[4:])
+            original, reply = _tuple(attrs[_TUPLE_ORIGINAL]), _tuple(attrs[_TUPLE_REPLY])
+            if original is None or reply is None:
+                continue
+            protocol, there = original
+            info = attributes(attributes(attrs.get(_PROTOINFO, b"")).get(1, b""))
+            state = info.get(1, b"\0")[0]
+            yield Connection(
+                protocol=protocol,
+                original=there,
+                reply=reply[1],
+                state=_TCP_STATES[state] if protocol == "tcp" and state < len(_TCP_STATES) else "",
+                mark=int.from_bytes(attrs.get(_MARK, b""), "big"),
+                key=attrs[_TUPLE_ORIGINAL],
+            )
+
+    def delete(self, connection: Connection) -> None:
+        """Forget a connection; one that ended meanwhile is no error."""
+        body = struct.pack("!BBH", socket.AF_INET, 0, 0) + attribute(_TUPLE_ORIGINAL | _NESTED, connection.key)
+        flags = NLM_F_REQUEST | NLM_F_ACK
+        self._socket.send(struct.pack("IHHII", 16 + len(body), _CT_DELETE, flags, 1, 0) + body)
+        data = self._socket.recv(1 << 16)
+        if struct.unpack_from("IH", data)[1] == NLMSG_ERROR:
+            number = -struct.unpack_from("i", data, 16)[0]
+            if number not in (0, _ENOENT):
+                raise KernelError(f"delete connection {connection.original}", number)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+def _tuple(data: bytes) -> tuple[str, Tuple] | None:
+    parts = attributes(data)
+    address, ports = attributes(parts[1]), attributes(parts[2])
+    protocol = _PROTOCOLS.get(ports[1][0])
+    if protocol is None:
+        return None
+    return protocol, Tuple(
+        socket.inet_ntoa(address[1]),
+        socket.inet_ntoa(address[2]),
+        int.from_bytes(ports[2], "big"),
+        int.from_bytes(ports[3], "big"),
+    )

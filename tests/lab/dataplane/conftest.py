@@ -1,0 +1,226 @@
+"""A small lab of real namespaces: two Linux and two Windows nodes with two pods each, and ways to try traffic in it.
+
+The tests act *as* pods: labd gives them sockets that were born in a pod's namespace.  One lab serves all tests of a module;
+a test that changes policy, services or faults puts them back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pytest
+
+from hybridlab.dataplane.model import (
+    EndpointProgram,
+    NodeRoutes,
+    NodeSpec,
+    PodSpec,
+    PolicyUpdate,
+    RemoteBlock,
+    ServicePort,
+    ServiceTable,
+    VxlanSpec,
+)
+from hybridlab.dataplane.remote import RemoteDataplane
+from hybridlab.labd.launch import LabdSettings, launch
+
+T = TypeVar("T")
+POOL = "192.168.0.0/16"
+OPEN = EndpointProgram()
+DENIED_SECONDS = 0.4
+
+
+@dataclass(frozen=True)
+class TestNode:
+    """What a node of the test lab has."""
+
+    spec: NodeSpec
+    block: str
+    vxlan: VxlanSpec
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an attempt came to: ``open`` with the source that the server saw, or the error's name."""
+
+    outcome: str
+    source: str = ""
+
+
+class Lab:
+    """The lab, and attempts in it."""
+
+    def __init__(self, runner: asyncio.Runner, plane: RemoteDataplane) -> None:
+        self.runner = runner
+        self.plane = plane
+        self.nodes = {n: _node(n, i) for i, n in enumerate(("l1", "l2", "w1", "w2"), start=1)}
+        self.pods: dict[str, PodSpec] = {}
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
+
+    async def build(self) -> None:
+        for node in self.nodes.values():
+            await self.plane.add_node(node.spec)
+        for node in self.nodes.values():
+            await self.plane.set_routes(node.spec.name, self.routes(node.spec.name))
+        await asyncio.gather(
+            *(self.add_pod(node, letter) for node in self.nodes for letter in ("a", "b")),
+        )
+        for node in self.nodes:
+            await self.open_all(node)
+
+    def routes(self, name: str) -> NodeRoutes:
+        own = self.nodes[name]
+        remote = tuple(
+            RemoteBlock(
+                cidr=n.block,
+                node_address=n.spec.address,
+                tunnel_address=n.vxlan.tunnel_address,
+                tunnel_mac=n.vxlan.tunnel_mac,
+            )
+            for n in self.nodes.values()
+            if n is not own
+        )
+        return NodeRoutes(own_blocks=(own.block,), remote_blocks=remote, pools=(POOL,))
+
+    async def add_pod(self, node: str, letter: str) -> PodSpec:
+        number = list(self.nodes).index(node)
+        windows = node.startswith("w")
+        spec = PodSpec(
+            id=f"{node}{letter}",
+            node=node,
+            name=f"{node}{letter}",
+            namespace="default",
+            address=f"192.168.1.{64 * number + 5 + 'abcdefgh'.index(letter)}",
+            gateway=f"192.168.1.{64 * number + 1}" if windows else "169.254.1.1",
+        )
+        await self.plane.add_pod(spec)
+        self.pods[spec.id] = spec
+        return spec
+
+    async def open_all(self, node: str) -> None:
+        programs = {p.id: OPEN for p in self.pods.values() if p.node == node and p.address}
+        await self.plane.update_policy(node, PolicyUpdate(endpoints=programs))
+
+    def address(self, pod: str) -> str:
+        found = self.pods[pod].address
+        assert found is not None
+        return found
+
+    def program(self, pod: str, program: EndpointProgram, **sets: tuple[str, ...]) -> None:
+        update = PolicyUpdate(endpoints={pod: program}, sets=sets)
+        self.run(self.plane.update_policy(self.pods[pod].node, update))
+
+    @contextlib.contextmanager
+    def policy(self, pod: str, program: EndpointProgram, **sets: tuple[str, ...]) -> Iterator[None]:
+        """The program for the length of the block, then open again."""
+        self.program(pod, program, **sets)
+        try:
+            yield
+        finally:
+            node = self.pods[pod].node
+            update = PolicyUpdate(endpoints={pod: OPEN}, removed_sets=tuple(sets))
+            self.run(self.plane.update_policy(node, update))
+
+    @contextlib.contextmanager
+    def services(self, *ports: ServicePort, snat: dict[str, str] | None = None) -> Iterator[None]:
+        """These services on every node for the length of the block."""
+        self.run(self._services(ports, snat or {}))
+        try:
+            yield
+        finally:
+            self.run(self._services((), {}))
+
+    async def _services(self, ports: tuple[ServicePort, ...], snat: dict[str, str]) -> None:
+        for node in self.nodes:
+            table = ServiceTable(ports=ports, snat_local_pods_to=snat.get(node))
+            await self.plane.set_services(node, table)
+
+    @contextlib.contextmanager
+    def fault(self, scope: str, *rules: tuple[str, str]) -> Iterator[None]:
+        """Fault rules named ``test`` for the length of the block."""
+        self.run(self.plane.set_fault_rules(scope, "test", rules))
+        try:
+            yield
+        finally:
+            self.run(self.plane.clear_fault_rules(scope, "test"))
+
+    def socket(self, where: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
+        sock = self.run(self.plane.socket(where, socket.AF_INET, kind))
+        sock.settimeout(DENIED_SECONDS)
+        return sock
+
+    @contextlib.contextmanager
+    def listening(self, *where: str, port: int = 8080) -> Iterator[dict[str, socket.socket]]:
+        """TCP listeners in these sandboxes."""
+        with contextlib.ExitStack() as opened:
+            listeners = {}
+            for name in where:
+                sock = opened.enter_context(self.socket(name))
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                sock.bind(("0.0.0.0", port))
+                sock.listen(16)
+                listeners[name] = sock
+            yield listeners
+
+    def attempt(self, source: str, address: str, port: int, *listeners: socket.socket) -> Answer:
+        """One TCP connection from a sandbox; whichever listener gets it tells the source it saw."""
+        with self.socket(source) as client:
+            try:
+                client.connect((address, port))
+            except TimeoutError:
+                return Answer("timed out")
+            except OSError as error:
+                return Answer(type(error).__name__)
+            for listener in listeners:
+                listener.settimeout(0.05)
+                with contextlib.suppress(TimeoutError):
+                    accepted, peer = listener.accept()
+                    accepted.close()
+                    return Answer("open", peer[0])
+            return Answer("open")
+
+    def tcp(self, source: str, target: str) -> Answer:
+        """From one sandbox to a pod's port 8080."""
+        with self.listening(target) as listeners:
+            return self.attempt(source, self.address(target), 8080, listeners[target])
+
+
+def _node(name: str, number: int) -> TestNode:
+    """Node number N: 10.0.0.10+N, block 192.168.1.64*(N-1)/26, tunnel address .0 on Linux and .1 on Windows."""
+    windows = name.startswith("w")
+    base = 64 * (number - 1)
+    vxlan = VxlanSpec(
+        vni=4096,
+        port=4789,
+        mtu=1450,
+        tunnel_address=f"192.168.1.{base + 1 if windows else base}",
+        tunnel_mac=f"66:00:00:00:00:{number:02x}",
+    )
+    spec = NodeSpec(
+        name=name,
+        os="windows" if windows else "linux",
+        address=f"10.0.0.{10 + number}",
+        prefix_length=24,
+        vxlan=vxlan,
+    )
+    return TestNode(spec=spec, block=f"192.168.1.{base}/26", vxlan=vxlan)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    labd = launch(LabdSettings(services=("dataplane",)))
+    with asyncio.Runner() as runner:
+        try:
+            channel = runner.run(labd.connect())
+            built = Lab(runner, RemoteDataplane(channel))
+            runner.run(built.build())
+            yield built
+        finally:
+            runner.run(labd.close())
