@@ -64,7 +64,7 @@ DOORS: dict[str, set[str]] = {
     "yaml": {"conformance.settings", "conformance.catalog", "conformance.kube", "hybridlab.profiles"},
     "aiohttp": {"hybridlab.api"},
     "trustme": {"hybridlab.cli"},
-    "dnslib": {"hybridlab.dataplane", "hybridlab.runtime"},
+    "dnslib": {"hybridlab.dataplane", "hybridlab.runtime", "hybridlab.windows"},
 }
 """Third-party package to the packages that may import it."""
 
