@@ -1,0 +1,34 @@
+"""The catalog: every documented, testable statement about Calico for Windows, as data, and what follows from it.
+
+``data/*.yaml`` holds the claims by area; nothing here knows how a claim is tested.  Loaded once, when first asked for.
+"""
+
+from conformance.catalog.applicability import Applicability, Applies, NotApplicable, Undecided, applicability
+from conformance.catalog.claims import Claim, Conditions, Isolation, IsolationKind, Modality, Needs, Source
+from conformance.catalog.coverage import Coverage, coverage
+from conformance.catalog.loading import Catalog, CatalogError, catalog, load
+from conformance.catalog.versions import NEWEST, Range, Version
+
+__all__ = [
+    "NEWEST",
+    "Applicability",
+    "Applies",
+    "Catalog",
+    "CatalogError",
+    "Claim",
+    "Conditions",
+    "Coverage",
+    "Isolation",
+    "IsolationKind",
+    "Modality",
+    "Needs",
+    "NotApplicable",
+    "Range",
+    "Source",
+    "Undecided",
+    "Version",
+    "applicability",
+    "catalog",
+    "coverage",
+    "load",
+]

@@ -1,0 +1,140 @@
+"""Does a claim say anything about this cluster?  Decided from facts alone; an unknown fact decides nothing.
+
+Only an unknown version is taken for something, the newest range, and that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.catalog.claims import Claim
+from conformance.catalog.versions import NEWEST, Range, Version
+from conformance.model.facts import Fact, Facts, NodeFacts
+
+
+@dataclass(frozen=True)
+class Applies:
+    """The claim is about this cluster; ``assumed`` says what was taken for granted on the way."""
+
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotApplicable:
+    """It is not: the condition, and the fact that fails it."""
+
+    condition: str
+    fact: str
+
+    def __str__(self) -> str:
+        """``it is about mode vxlan; here: mode bgp (IPPool default ...)``."""
+        return f"it is about {self.condition}; here: {self.fact}"
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Nobody can tell: the condition, and why the fact is not known."""
+
+    condition: str
+    fact: str
+
+    def __str__(self) -> str:
+        """``it is about mode vxlan; that could not be found out: ...``."""
+        return f"it is about {self.condition}, which could not be found out: {self.fact}"
+
+
+Applicability = Applies | NotApplicable | Undecided
+
+
+def applicability(claim: Claim, facts: Facts) -> Applicability:
+    """The first condition that fails, else the first that cannot be decided, else Applies."""
+    outcomes = list(_check(claim, facts))
+    for wanted in (NotApplicable, Undecided):
+        for outcome in outcomes:
+            if isinstance(outcome, wanted):
+                return outcome
+    return Applies(tuple(line for outcome in outcomes if isinstance(outcome, Applies) for line in outcome.assumed))
+
+
+def direct_server_return(node: NodeFacts) -> bool:
+    """Whether a Windows build can do it: 1809 from 17763.1432, any from 18317 (Calico's limitations page)."""
+    build, revision = node.windows_build or (0, 0)
+    return build >= 18317 or (build == 17763 and revision >= 1432)
+
+
+def _check(claim: Claim, facts: Facts) -> Iterator[Applicability]:
+    applies = claim.applies
+    words = (
+        ("mode", applies.modes, facts.mode),
+        ("platform", applies.platforms, facts.platform),
+        ("datastore", applies.datastores, facts.datastore),
+        ("installation by", applies.installs, facts.install),
+        ("CNI", applies.cnis, facts.cni),
+    )
+    for name, wanted, fact in words:
+        if wanted:
+            yield _word(name, wanted, fact)
+    if applies.calico:
+        yield _version("Calico", applies.calico, facts.calico_version)
+    if applies.kubernetes:
+        yield _version("Kubernetes", applies.kubernetes, facts.kubernetes_version)
+    if applies.windows_builds:
+        yield _builds(applies.windows_builds, facts)
+    if applies.dsr is not None:
+        yield _dsr(applies.dsr, facts)
+
+
+def _word(name: str, wanted: tuple[str, ...], fact: Fact[Any]) -> Applicability:
+    condition = f"{name} {' or '.join(wanted)}"
+    if fact.value is None:
+        return Undecided(condition, fact.source)
+    if str(fact.value).casefold() in {word.casefold() for word in wanted}:
+        return Applies()
+    return NotApplicable(condition, f"{name} {fact.value} ({fact.source})")
+
+
+def _version(name: str, wanted: Range, fact: Fact[str]) -> Applicability:
+    condition = f"{name} {wanted}"
+    assumed: tuple[str, ...] = ()
+    try:
+        version = Version.parse(fact.value or "")
+    except ValueError:
+        version = NEWEST
+        assumed = (f"{name} version {fact.value or 'unknown'} ({fact.source}) is judged as the newest",)
+    if version in wanted:
+        return Applies(assumed)
+    return NotApplicable(condition, assumed[0] if assumed else f"{name} {fact.value} ({fact.source})")
+
+
+def _builds(wanted: Range, facts: Facts) -> Applicability:
+    condition = f"Windows builds {wanted}"
+    nodes = facts.by_os("windows")
+    unknown = [node.name for node in nodes if node.windows_build is None]
+    known = [node for node in nodes if node.windows_build is not None]
+    if any(Version.of(*(node.windows_build or ())) in wanted for node in known):
+        return Applies()
+    if unknown:
+        return Undecided(condition, f"the build of {', '.join(unknown)} is not known")
+    there = ", ".join(f"{node.name} {'.'.join(map(str, node.windows_build or ()))}" for node in known)
+    return NotApplicable(condition, f"Windows nodes: {there or 'none'}")
+
+
+def _dsr(wanted: bool, facts: Facts) -> Applicability:
+    condition = f"Windows nodes {'with' if wanted else 'without'} direct server return"
+    nodes = facts.by_os("windows")
+    capable = [node.name for node in nodes if direct_server_return(node)]
+    incapable = [node.name for node in nodes if not direct_server_return(node)]
+    flag = facts.windows_dsr
+    if not nodes:
+        return NotApplicable(condition, "no Windows node")
+    if wanted and not capable:
+        return NotApplicable(condition, f"the builds of {', '.join(incapable)} cannot do it")
+    if not wanted and incapable:
+        return Applies()
+    if flag.value is None:
+        return Undecided(condition, flag.source)
+    if flag.value is wanted:
+        return Applies()
+    return NotApplicable(condition, f"kube-proxy has --enable-dsr={str(flag.value).lower()} ({flag.source})")

@@ -1,0 +1,135 @@
+"""What a claim is: its statement, where it is published, to which clusters it applies, what checking it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from conformance.catalog.versions import Range
+from conformance.model.claim import ClaimKind
+from conformance.model.endpoint import OS
+
+
+class Modality(StrEnum):
+    """Whether a statement holds each time."""
+
+    ALWAYS = "always"
+    CAN_HAPPEN = "can happen"
+    """Not seeing it is no contradiction, given a witness that its cause took effect."""
+
+
+class IsolationKind(StrEnum):
+    """What may run beside a claim's tests."""
+
+    PARALLEL = "parallel"
+    NODE_EXCLUSIVE = "node-exclusive"
+    """Nothing else on one node of ``os``."""
+    DISRUPTIVE = "disruptive"
+    """Nothing else on the cluster; everything is put back."""
+    MANUAL = "manual"
+    """No program can decide it; listed, never run."""
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """Kind, and for node-exclusive tests the operating system of the node."""
+
+    kind: IsolationKind
+    os: OS | None = None
+
+    def __str__(self) -> str:
+        """As in the catalog: ``node-exclusive(windows)``."""
+        return f"{self.kind}({self.os})" if self.os else str(self.kind)
+
+
+PARALLEL = Isolation(IsolationKind.PARALLEL)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a statement is published."""
+
+    title: str
+    url: str
+    where: str = ""
+    """Versions of the document, or the path in the source code."""
+
+    def __str__(self) -> str:
+        """``Calico for Windows, Requirements (v3.16-v3.32)``."""
+        return f"{self.title} ({self.where})" if self.where else self.title
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """Which clusters a claim is about; all given ones must hold, a missing one always does."""
+
+    modes: tuple[str, ...] = ()
+    calico: Range | None = None
+    kubernetes: Range | None = None
+    platforms: tuple[str, ...] = ()
+    windows_builds: Range | None = None
+    """At least one Windows node's ``build.revision`` lies in it."""
+    datastores: tuple[str, ...] = ()
+    installs: tuple[str, ...] = ()
+    cnis: tuple[str, ...] = ()
+    dsr: bool | None = None
+    """Direct server return is effective (build and --enable-dsr) on at least one Windows node, or is not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a cluster must have for a check to be possible.  What a claim *demands* is not a need: it is checked."""
+
+    linux: int = 0
+    """Schedulable Linux nodes."""
+    windows: int = 0
+    """Schedulable Windows nodes."""
+    host_network: bool = False
+    """The run's namespaces may hold hostNetwork pods."""
+    host_process: bool = False
+    """HostProcess pods may run on Windows nodes."""
+    v3_api: bool = False
+    """projectcalico.org/v3 is served."""
+    calico_policy: bool = False
+    """Calico policies can be written: projectcalico.org/v3 is served, or calicoctl was given."""
+    calicoctl: bool = False
+    """``--calicoctl PATH`` was given."""
+    outside: str = ""
+    """Something beyond the cluster, in words."""
+
+    def plus(self, other: Needs) -> Needs:
+        """Both at once."""
+        return Needs(
+            linux=max(self.linux, other.linux),
+            windows=max(self.windows, other.windows),
+            host_network=self.host_network or other.host_network,
+            host_process=self.host_process or other.host_process,
+            v3_api=self.v3_api or other.v3_api,
+            calico_policy=self.calico_policy or other.calico_policy,
+            calicoctl=self.calicoctl or other.calicoctl,
+            outside=self.outside or other.outside,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One documented, testable statement."""
+
+    id: str
+    area: str
+    """Name of its area, the epic in reports."""
+    statement: str
+    kind: ClaimKind
+    modality: Modality
+    sources: tuple[Source, ...]
+    verify: str
+    tags: frozenset[str]
+    applies: Conditions = field(default_factory=Conditions)
+    needs: Needs = field(default_factory=Needs)
+    isolation: Isolation = PARALLEL
+    """Of the check, or of its read-only half where there is an active one."""
+    active: Isolation | None = None
+    """Of the half that changes something, where the claim has one; tests say ``active=True``."""
+    origin: Literal[""] | str = ""
+    """``file:line`` in the catalog."""

@@ -1,0 +1,42 @@
+"""Which claims have tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from conformance.catalog.claims import Claim, IsolationKind
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Claims with tests, claims still without, and those that no program can decide."""
+
+    tests: Mapping[str, tuple[str, ...]]
+    """Claim to the node ids of its tests."""
+    without: tuple[str, ...]
+    manual: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """``31 of 134 testable claims have tests; 6 more can only be checked by hand``."""
+        testable = len(self.tests) + len(self.without)
+        by_hand = f"{len(self.manual)} can only be checked by hand"
+        return f"{len(self.tests)} of {testable} testable claims have tests; {by_hand}"
+
+
+def coverage(claims: Iterable[Claim], tests: Iterable[tuple[str, str]]) -> Coverage:
+    """From (claim id, test's node id) pairs."""
+    by_claim: dict[str, list[str]] = {}
+    for ident, test in tests:
+        by_claim.setdefault(ident, []).append(test)
+    covered: dict[str, tuple[str, ...]] = {}
+    without: list[str] = []
+    manual: list[str] = []
+    for claim in claims:
+        if claim.id in by_claim:
+            covered[claim.id] = tuple(by_claim[claim.id])
+        elif claim.isolation.kind is IsolationKind.MANUAL:
+            manual.append(claim.id)
+        else:
+            without.append(claim.id)
+    return Coverage(covered, tuple(without), tuple(manual))

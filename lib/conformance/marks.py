@@ -1,0 +1,75 @@
+"""What a test file says about itself, as constructors that check their arguments when the file is imported.
+
+``pytestmark = [verifies("VXLAN-1", part="{client}->{server} pod-ip"), needs(windows=2)]``.  A wrong claim id or need
+ends the run with exit code 4 before anything is touched.  What the marks do is the plugin's business.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.catalog import Needs, catalog
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+"""Where ``manifest`` looks."""
+
+
+def verifies(claim: str, *, part: str = "", active: bool = False) -> pytest.MarkDecorator:
+    """The test decides this claim, or the named part of it; a test may carry several.
+
+    ``part`` is stable from run to run and may name parameters in braces; ``linux->windows pod-ip`` (client's OS, server's
+    OS, path) makes it a cell of the report's matrix.  ``active``: it is the half that changes something, with the
+    isolation the catalog gives that half.
+    """
+    claims = catalog()
+    if claim not in claims:
+        near = claims.nearest(claim)
+        raise pytest.UsageError(
+            f"verifies({claim!r}): no such claim" + (f"; meant {' or '.join(near)}?" if near else "")
+        )
+    if active and claims[claim].active is None:
+        raise pytest.UsageError(f"verifies({claim!r}, active=True): the catalog knows no active half of {claim}")
+    return pytest.mark.verifies(claim, part=part, active=active)
+
+
+def needs(
+    *,
+    linux: int = 0,
+    windows: int = 0,
+    host_network: bool = False,
+    host_process: bool = False,
+    v3_api: bool = False,
+    calico_policy: bool = False,
+    calicoctl: bool = False,
+    outside: str = "",
+) -> pytest.MarkDecorator:
+    """What the test needs beyond its claims' own needs; where it is missing the test is NOT_RUN, with the reason."""
+    for name, count in (("linux", linux), ("windows", windows)):
+        if isinstance(count, bool) or count < 0:
+            raise pytest.UsageError(f"needs({name}={count!r}): expected a number of nodes")
+    return pytest.mark.needs(
+        Needs(
+            linux=linux,
+            windows=windows,
+            host_network=host_network,
+            host_process=host_process,
+            v3_api=v3_api,
+            calico_policy=calico_policy,
+            calicoctl=calicoctl,
+            outside=outside,
+        )
+    )
+
+
+def manifest(path: str) -> pytest.MarkDecorator:
+    """The YAML file under ``manifests/`` that the test applies: its twin."""
+    if not (MANIFESTS / path).is_file():
+        raise pytest.UsageError(f"manifest({path!r}): no such file under {MANIFESTS}")
+    return pytest.mark.manifest(path)
+
+
+def smoke() -> pytest.MarkDecorator:
+    """The test belongs to ``--smoke``: a few minutes on a real cluster before the long run."""
+    return pytest.mark.smoke
