@@ -7,7 +7,7 @@ only through :class:`NodeAgent`.  Both are protocols so that each side can be te
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -50,15 +50,13 @@ class Client(Protocol):
 
     async def create(self, resource: str, obj: Obj, namespace: str | None = None) -> Obj: ...
 
-    async def replace(
-        self, resource: str, obj: Obj, namespace: str | None = None, *, subresource: str = ""
-    ) -> Obj: ...
+    async def replace(self, resource: str, obj: Obj, namespace: str | None = None, *, subresource: str = "") -> Obj: ...
 
     async def patch(
         self,
         resource: str,
         name: str,
-        patch: Obj | list[Any],
+        patch: Obj | Sequence[Any],
         namespace: str | None = None,
         *,
         kind: Literal["merge", "json", "strategic"] = "merge",

@@ -1,0 +1,220 @@
+"""What the API server refuses, in the words and with the reasons of the real one.
+
+One function per refusal; each returns an :class:`ApiError` to raise.  Wording and ``details`` follow
+``k8s.io/apimachinery/pkg/api/errors`` as its clients see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hybridlab.api.contract import ApiError, Obj
+
+CauseType = Literal[
+    "FieldValueRequired",
+    "FieldValueInvalid",
+    "FieldValueForbidden",
+    "FieldValueNotSupported",
+    "FieldValueDuplicate",
+    "FieldValueTypeInvalid",
+    "FieldValueTooLong",
+    "FieldValueNotFound",
+    "FieldManagerConflict",
+]
+
+_CAUSE_WORDS: Mapping[str, str] = {
+    "FieldValueRequired": "Required value",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueNotSupported": "Unsupported value",
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueTypeInvalid": "Invalid value",
+    "FieldValueTooLong": "Too long",
+    "FieldValueNotFound": "Not found",
+}
+_WITHOUT_VALUE = frozenset({"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong"})
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One wrong field: what is wrong, where (``spec.containers[0].name``), and why."""
+
+    type: CauseType
+    field: str
+    message: str
+
+    @staticmethod
+    def of(kind: CauseType, field: str, value: object, detail: str) -> Cause:
+        """Build a cause worded as the real server words it, value included where it includes it."""
+        words = _CAUSE_WORDS[kind]
+        if kind not in _WITHOUT_VALUE:
+            words = f"{words}: {shown(value)}"
+        return Cause(kind, field, f"{words}: {detail}" if detail else words)
+
+
+def required(field: str, detail: str = "") -> Cause:
+    """Name a field that must be set and is not."""
+    return Cause.of("FieldValueRequired", field, None, detail)
+
+
+def invalid_value(field: str, value: object, detail: str) -> Cause:
+    """Name a field whose value is malformed or may not be what it is."""
+    return Cause.of("FieldValueInvalid", field, value, detail)
+
+
+def forbidden_field(field: str, detail: str) -> Cause:
+    """Name a field that must not be set, or not be changed."""
+    return Cause.of("FieldValueForbidden", field, None, detail)
+
+
+def unsupported(field: str, value: object, allowed: Sequence[str]) -> Cause:
+    """Name a field whose value is not one of ``allowed``."""
+    listed = ", ".join(f'"{item}"' for item in allowed)
+    return Cause.of("FieldValueNotSupported", field, value, f"supported values: {listed}")
+
+
+def duplicate(field: str, value: object) -> Cause:
+    """Name a list entry that repeats the key of an earlier one."""
+    return Cause.of("FieldValueDuplicate", field, value, "")
+
+
+def shown(value: object) -> str:
+    """Return ``value`` as the real server prints a bad value: strings quoted, objects as JSON."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, dict | list):
+        import orjson  # only on the way to an error
+
+        return orjson.dumps(value).decode()
+    return "null" if value is None else str(value)
+
+
+def qualified(plural: str, group: str) -> str:
+    """``pods`` or ``deployments.apps``: how messages name a resource."""
+    return f"{plural}.{group}" if group else plural
+
+
+def _details(plural: str, group: str, name: str, **more: Any) -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    if name:
+        details["name"] = name
+    if group:
+        details["group"] = group
+    if plural:
+        details["kind"] = plural
+    details.update(more)
+    return details
+
+
+def not_found(plural: str, group: str, name: str) -> ApiError:
+    """404: no such object."""
+    message = f'{qualified(plural, group)} "{name}" not found'
+    return ApiError(404, "NotFound", message, _details(plural, group, name))
+
+
+def no_such_resource() -> ApiError:
+    """404: the path names nothing this server serves."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def already_exists(plural: str, group: str, name: str) -> ApiError:
+    """409: create of an object that is there."""
+    message = f'{qualified(plural, group)} "{name}" already exists'
+    return ApiError(409, "AlreadyExists", message, _details(plural, group, name))
+
+
+def conflict(plural: str, group: str, name: str, why: str) -> ApiError:
+    """409: the write is based on something that is no longer so."""
+    message = f'Operation cannot be fulfilled on {qualified(plural, group)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, _details(plural, group, name))
+
+
+STALE = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
+    """422: the object as a whole was understood, and these fields of it are wrong."""
+    parts = [f"{cause.field}: {cause.message}" for cause in causes]
+    text = parts[0] if len(parts) == 1 else "[" + ", ".join(parts) + "]"
+    shown_kind = f"{kind}.{group}" if group else kind
+    listed = [{"reason": c.type, "message": c.message, "field": c.field} for c in causes]
+    details = _details(kind, group, name, causes=listed)
+    return ApiError(422, "Invalid", f'{shown_kind} "{name}" is invalid: {text}', details)
+
+
+def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
+    """403: understood, and not allowed."""
+    named = f' "{name}"' if name else ""
+    message = f"{qualified(plural, group)}{named} is forbidden: {why}"
+    if not plural:
+        message = f"forbidden: {why}"
+    return ApiError(403, "Forbidden", message, _details(plural, group, name))
+
+
+def unauthorized() -> ApiError:
+    """401: no, unknown or expired credentials."""
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def bad_request(message: str) -> ApiError:
+    """400: the request itself makes no sense."""
+    return ApiError(400, "BadRequest", message)
+
+
+def expired(message: str) -> ApiError:
+    """410: the resourceVersion or continue token asked for is no longer kept."""
+    return ApiError(410, "Expired", message)
+
+
+def method_not_allowed(why: str = "the server does not allow this method on the requested resource") -> ApiError:
+    """405: the resource exists and this verb does not."""
+    return ApiError(405, "MethodNotAllowed", why)
+
+
+def unsupported_media_type(given: str, accepted: Sequence[str]) -> ApiError:
+    """415: the body's content type is none that this verb takes."""
+    message = (
+        f"the body of the request was in an unknown format ({given or 'no Content-Type'}) - "
+        f"accepted media types include: {', '.join(accepted)}"
+    )
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def too_many_requests(message: str, retry_after_seconds: int, causes: Sequence[Obj] = ()) -> ApiError:
+    """429: not now; ``retry_after_seconds`` also becomes the Retry-After header when above 0."""
+    details: dict[str, Any] = {}
+    if causes:
+        details["causes"] = list(causes)
+    if retry_after_seconds > 0:
+        details["retryAfterSeconds"] = retry_after_seconds
+    return ApiError(429, "TooManyRequests", message, details)
+
+
+def internal(message: str) -> ApiError:
+    """500: the server's own fault."""
+    return ApiError(500, "InternalError", f"Internal error occurred: {message}")
+
+
+def not_emulated(what: str) -> ApiError:
+    """501: real clusters do this and this one does not; said, never pretended."""
+    return ApiError(501, "NotImplemented", f"not emulated: {what}")
+
+
+def status_of(error: ApiError) -> Obj:
+    """Return the ``Status`` object that tells a client about ``error``."""
+    status: Obj = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": error.message,
+        "reason": error.reason,
+    }
+    if error.details:
+        status["details"] = dict(error.details)
+    status["code"] = error.code
+    return status

@@ -1,0 +1,1 @@
+"""What is particular to a kind: defaults, admission, checks of values, what may not change."""

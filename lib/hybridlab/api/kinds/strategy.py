@@ -1,0 +1,106 @@
+"""What the verbs ask of a kind; the base class answers for kinds that have nothing particular."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import Cause
+
+_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+_SUBDOMAIN = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+_DNS_1035 = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
+
+SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+DNS_1035_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def subdomain_problem(name: str) -> str | None:
+    """Say what is wrong with a DNS-1123 subdomain, or None."""
+    if len(name) > 253:
+        return "must be no more than 253 characters"
+    return None if _SUBDOMAIN.match(name) else SUBDOMAIN_RULE
+
+
+def label_problem(name: str) -> str | None:
+    """Say what is wrong with a DNS-1123 label, or None."""
+    if len(name) > 63:
+        return "must be no more than 63 characters"
+    return None if _LABEL.match(name) else LABEL_RULE
+
+
+def dns_1035_problem(name: str) -> str | None:
+    """Say what is wrong with a DNS-1035 label (names of Services), or None."""
+    if len(name) > 63:
+        return "must be no more than 63 characters"
+    return None if _DNS_1035.match(name) else DNS_1035_RULE
+
+
+def path_segment_problem(name: str) -> str | None:
+    """Say what is wrong with a name that only has to fit into a path (RBAC), or None."""
+    if name in {".", ".."}:
+        return f"may not be '{name}'"
+    return "may not contain '/' or '%'" if "/" in name or "%" in name else None
+
+
+class Strategy:
+    """What the verbs ask of a kind.
+
+    ``obj`` is always a private copy that may be changed; ``old`` is shared and may not.
+    """
+
+    keeps_status_on_create = False
+    """The status in a create request counts (nodes register themselves with it)."""
+    counts_generations = True
+    """metadata.generation is kept."""
+    unconditional_update = True
+    """A replace without resourceVersion overwrites whatever is there."""
+    returns_deleted = False
+    """The answer to a delete is the object and not a Status."""
+    protected: frozenset[str] = frozenset()
+    """Names that may not be deleted."""
+
+    def name_problem(self, name: str) -> str | None:
+        """Say what is wrong with an object's name, or None."""
+        return subdomain_problem(name)
+
+    def default(self, obj: Obj) -> None:
+        """Fill in what the real server fills in; must not change what is already filled in."""
+
+    def prepare_create(self, obj: Obj) -> None:
+        """Admit and complete a new object; raises ApiError to refuse it."""
+
+    def after_create(self, obj: Obj) -> None:
+        """Do what follows from a new object, which is in the store now."""
+
+    def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
+        """Admit and complete a changed object; raises ApiError to refuse it."""
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        """Return what is wrong with the values of an object (``old``: what it replaces)."""
+        return ()
+
+    def warnings(self, obj: Obj) -> Iterable[str]:
+        """Return what to warn the user about, although the object is accepted."""
+        return ()
+
+    def grace_seconds(self, obj: Obj, requested: int | None) -> int:
+        """Return how long a deletion waits for the object to end; 0: it goes at once."""
+        return 0
+
+    def committed(self, obj: Obj | None, old: Obj | None) -> None:
+        """Take note of a change that is now in the store (``obj`` None: deleted)."""

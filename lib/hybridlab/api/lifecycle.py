@@ -1,0 +1,233 @@
+"""How objects end: grace, finalizers, dependents of a deleted owner, namespaces with their content.
+
+A delete only ever removes one object; what follows from it (dependents, a namespace's content) is queued and done
+in small steps from the event loop, as the real cluster's controllers do it after the answer is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import conflict, forbidden, not_found
+from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.requests import DeleteOptions
+from hybridlab.api.store import Change, Key, Store
+
+FOREGROUND = "foregroundDeletion"
+_STEPS_AT_ONCE = 64
+"""Queued deletions done before other work gets a turn: about a millisecond."""
+
+
+def timestamp(offset_seconds: int = 0) -> str:
+    """Return the time as metadata keeps it: whole seconds, UTC."""
+    now = datetime.now(UTC) + timedelta(seconds=offset_seconds)
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def without(items: list[Any], value: object) -> list[Any]:
+    """Return a list without one value."""
+    return [item for item in items if item != value]
+
+
+class Lifecycle:
+    """Deletes objects and everything that must go with them."""
+
+    def __init__(
+        self, store: Store, strategies: Callable[[str], Strategy], plural: Callable[[str], tuple[str, str]]
+    ) -> None:
+        self._store = store
+        self._strategies = strategies
+        self._plural = plural
+        self._queue: deque[Callable[[], None]] = deque()
+        self._scheduled = False
+        self._terminating: set[str] = set()
+        store.listeners.append(self._on_change)
+
+    # ---- deleting one object
+    def delete(self, storage: str, key: Key, options: DeleteOptions) -> tuple[Obj, bool]:
+        """Delete an object; return its last state and whether it is gone already."""
+        bucket = self._store.bucket(storage)
+        plural, group = self._plural(storage)
+        obj = bucket.get(key)
+        if obj is None:
+            raise not_found(plural, group, key[1])
+        strategy = self._strategies(storage)
+        self._check_preconditions(obj, options, plural, group)
+        if key[1] in strategy.protected:
+            raise forbidden(plural, group, key[1], "this namespace may not be deleted")
+        meta = dict(obj["metadata"])
+        grace = strategy.grace_seconds(obj, options.grace_period_seconds)
+        finalizers = list(meta.get("finalizers") or ())
+        if options.propagation == "Foreground" and FOREGROUND not in finalizers:
+            finalizers.append(FOREGROUND)
+            meta["finalizers"] = finalizers
+        deleting = "deletionTimestamp" in meta
+        if grace == 0 and not finalizers and storage != "namespaces":
+            if options.dry_run:
+                return obj, True
+            if options.propagation == "Orphan":
+                self._orphan(meta["uid"])
+            return self._store.remove(storage, key), True
+        shorter = deleting and grace < meta.get("deletionGracePeriodSeconds", 0)
+        if deleting and not shorter and meta.get("finalizers") == obj["metadata"].get("finalizers"):
+            return obj, False
+        if not deleting or shorter:
+            meta["deletionTimestamp"] = timestamp(grace)
+            meta["deletionGracePeriodSeconds"] = grace
+        changed = {**obj, "metadata": meta}
+        if "generation" in meta and not deleting:
+            meta["generation"] += 1
+        if storage == "namespaces":
+            changed["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+            del meta["deletionGracePeriodSeconds"]
+        if options.dry_run:
+            return changed, False
+        if options.propagation == "Orphan":
+            self._orphan(meta["uid"])
+        self._store.put(storage, changed)
+        if FOREGROUND in finalizers:
+            self._later(lambda: self._foreground(storage, key, meta["uid"]))
+        return changed, False
+
+    def _check_preconditions(self, obj: Obj, options: DeleteOptions, plural: str, group: str) -> None:
+        meta = obj["metadata"]
+        if options.uid and options.uid != meta["uid"]:
+            why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {meta['uid']}"
+            raise conflict(plural, group, meta["name"], why)
+        if options.resource_version and options.resource_version != meta["resourceVersion"]:
+            why = (
+                f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
+                f"ResourceVersion in object meta: {meta['resourceVersion']}"
+            )
+            raise conflict(plural, group, meta["name"], why)
+
+    def finish(self, storage: str, obj: Obj) -> bool:
+        """Remove an object that is being deleted and that nothing holds any more; say whether it went."""
+        meta = obj["metadata"]
+        if "deletionTimestamp" not in meta or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
+            return False
+        if storage == "namespaces" and (obj.get("spec") or {}).get("finalizers"):
+            return False
+        self._store.remove(storage, (meta.get("namespace", ""), meta["name"]))
+        return True
+
+    # ---- what follows
+    def adopt_check(self, storage: str, obj: Obj) -> None:
+        """Queue the deletion of a new object whose owners are all gone already."""
+        owners = obj["metadata"].get("ownerReferences")
+        if owners and not any(self._store.has_uid(owner["uid"]) for owner in owners):
+            key = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+            self._later(lambda: self._collect(storage, key))
+
+    def _on_change(self, storage: str, key: Key, change: Change) -> None:
+        if storage == "namespaces":
+            if change.type == "DELETED":
+                self._terminating.discard(key[1])
+            elif "deletionTimestamp" in change.object["metadata"] and key[1] not in self._terminating:
+                self._terminating.add(key[1])
+                self._later(lambda: self._empty_namespace(key[1]))
+            return
+        if change.type != "DELETED":
+            return
+        if key[0] in self._terminating:
+            self._later(lambda: self._finish_namespace(key[0]))
+        uid = change.object["metadata"]["uid"]
+        for place in self._store.dependents(uid):
+            self._later(lambda place=place: self._collect(*place))  # type: ignore[misc]
+        for owner in change.object["metadata"].get("ownerReferences") or ():
+            self._later(lambda owner=owner: self._after_dependent(owner["uid"]))  # type: ignore[misc]
+
+    def _later(self, step: Callable[[], None]) -> None:
+        self._queue.append(step)
+        if self._scheduled:
+            return
+        self._scheduled = True
+        asyncio.get_running_loop().call_soon(self._work)
+
+    def _work(self) -> None:
+        self._scheduled = False
+        for _ in range(_STEPS_AT_ONCE):
+            if not self._queue:
+                return
+            self._queue.popleft()()
+        if self._queue and not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._work)
+
+    def _collect(self, storage: str, key: Key) -> None:
+        """Delete a dependent none of whose owners exists; drop references to owners that are gone otherwise."""
+        obj = self._store.bucket(storage).get(key)
+        if obj is None:
+            return
+        owners = obj["metadata"].get("ownerReferences") or []
+        alive = [owner for owner in owners if self._store.has_uid(owner["uid"])]
+        if owners and not alive:
+            self.delete(storage, key, DeleteOptions())
+        elif len(alive) < len(owners):
+            self._store.put(storage, {**obj, "metadata": {**obj["metadata"], "ownerReferences": alive}})
+
+    def _orphan(self, uid: str) -> None:
+        for storage, key in self._store.dependents(uid):
+            obj = self._store.bucket(storage).objects[key]
+            meta = dict(obj["metadata"])
+            meta["ownerReferences"] = [owner for owner in meta["ownerReferences"] if owner["uid"] != uid]
+            if not meta["ownerReferences"]:
+                del meta["ownerReferences"]
+            self._store.put(storage, {**obj, "metadata": meta})
+
+    def _foreground(self, storage: str, key: Key, uid: str) -> None:
+        """Delete the dependents of an owner that waits for them; let it go when none blocks it."""
+        obj = self._store.bucket(storage).get(key)
+        if obj is None or obj["metadata"]["uid"] != uid:
+            return
+        blocking = False
+        for place in self._store.dependents(uid):
+            dependent = self._store.bucket(place[0]).objects[place[1]]
+            owners = dependent["metadata"]["ownerReferences"]
+            blocking |= any(owner["uid"] == uid and owner.get("blockOwnerDeletion") for owner in owners)
+            if "deletionTimestamp" not in dependent["metadata"]:
+                self.delete(*place, DeleteOptions(propagation="Foreground"))
+        if not self._store.dependents(uid) or not blocking:
+            meta = {**obj["metadata"], "finalizers": without(obj["metadata"].get("finalizers") or [], FOREGROUND)}
+            if not meta["finalizers"]:
+                del meta["finalizers"]
+            freed = {**obj, "metadata": meta}
+            if not self.finish(storage, freed):
+                self._store.put(storage, freed)
+
+    def _after_dependent(self, uid: str) -> None:
+        place = self._store.place_of(uid)
+        if place is None:
+            return
+        owner = self._store.bucket(place[0]).objects[place[1]]
+        if FOREGROUND in (owner["metadata"].get("finalizers") or ()):
+            self._foreground(*place, uid)
+
+    def _empty_namespace(self, namespace: str) -> None:
+        for storage, bucket in self._store.buckets():
+            for obj in bucket.within(namespace) if storage != "namespaces" else ():
+                key = (namespace, obj["metadata"]["name"])
+                self._later(lambda place=(storage, key): self._delete_if_there(*place))  # type: ignore[misc]
+        self._later(lambda: self._finish_namespace(namespace))
+
+    def _delete_if_there(self, storage: str, key: Key) -> None:
+        if self._store.bucket(storage).get(key) is not None:
+            self.delete(storage, key, DeleteOptions())
+
+    def _finish_namespace(self, namespace: str) -> None:
+        """Free a namespace that has nothing left in it."""
+        obj = self._store.bucket("namespaces").get(("", namespace))
+        if obj is None or "deletionTimestamp" not in obj["metadata"]:
+            return
+        if any(bucket.in_namespace(namespace) for _, bucket in self._store.buckets()):
+            return
+        spec: Mapping[str, Any] = obj.get("spec") or {}
+        others = without(list(spec.get("finalizers") or ()), "kubernetes")
+        freed = {**obj, "metadata": dict(obj["metadata"]), "spec": {**spec, "finalizers": others}}
+        if not self.finish("namespaces", freed) and freed != obj:
+            self._store.put("namespaces", freed)

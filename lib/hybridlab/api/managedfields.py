@@ -1,0 +1,334 @@
+"""Who owns which field: managedFields, and server-side apply built on them.
+
+Ownership is kept exactly as the objects show it (``fieldsV1``: ``f:name`` for a field, ``k:{...}`` for an item of a
+keyed list, ``v:...`` for an item of a set, ``.`` for the item itself).  Inside this module a set of fields is
+a set of paths, tuples of those steps.  What merges how comes from the shapes; custom resources without a schema are
+merged by field, and their lists are replaced as a whole, as the real server does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.lifecycle import timestamp
+from hybridlab.api.schemas.shapes import ListRule, Shape, shapes
+
+Path = tuple[str, ...]
+_UNOWNED = frozenset({("f:apiVersion",), ("f:kind",), ("f:metadata",)})
+_SYSTEM_METADATA = frozenset(
+    f"f:{name}"
+    for name in (
+        "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation",
+        "deletionGracePeriodSeconds", "selfLink", "managedFields",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """Fields that an apply wants to change and that others own."""
+
+    by_manager: Mapping[str, list[str]]
+
+    def error(self, kind: str, name: str) -> ApiError:
+        """Return the 409 that tells who owns what."""
+        count = sum(len(fields) for fields in self.by_manager.values())
+        lines = [f"conflict with {who}: {field}" for who, fields in self.by_manager.items() for field in fields]
+        if count == 1:
+            message = f"Apply failed with 1 conflict: {lines[0]}"
+        else:
+            parts = [
+                f"conflicts with {who}:\n" + "\n".join(f"- {field}" for field in fields)
+                for who, fields in self.by_manager.items()
+            ]
+            message = f"Apply failed with {count} conflicts: " + "\n".join(parts)
+        causes = [
+            {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": field}
+            for who, fields in self.by_manager.items()
+            for field in fields
+        ]
+        return ApiError(409, "Conflict", message, {"causes": causes})
+
+
+# ---- fields of an object
+def _item_step(item: Any, rule: ListRule) -> str:
+    if rule.is_set:
+        return "v:" + orjson.dumps(item).decode()
+    keys = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in rule.keys}
+    present = {key: value for key, value in keys.items() if value is not None}
+    return "k:" + orjson.dumps(present, option=orjson.OPT_SORT_KEYS).decode()
+
+
+_KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
+"""A list key that may be left out, and what it then is."""
+
+
+def _inner(shape: Shape | None, key: str) -> tuple[Shape | None, ListRule | None, bool]:
+    """Return the shape of a field's value (or of its items), its list rule, and whether it is atomic."""
+    if shape is None:
+        return None, None, False
+    code = shape.codes.get(key, "o")
+    name = code[code.index(".") + 1 :] if "." in code else ""
+    inner = shapes().get(name) if name else None
+    atomic = code == "o" or (inner is not None and inner.atomic and code[0] == ".")
+    return inner, shape.lists.get(key), atomic
+
+
+def fields_of(value: Obj, shape: Shape | None) -> dict[Path, Any]:
+    """Return every field that an object sets, with its value; items of keyed lists appear themselves too."""
+    found: dict[Path, Any] = {}
+    _walk(value, shape, (), found)
+    return {path: item for path, item in found.items() if path not in _UNOWNED and not _is_system(path)}
+
+
+def _is_system(path: Path) -> bool:
+    return len(path) > 1 and path[0] == "f:metadata" and path[1] in _SYSTEM_METADATA
+
+
+def _walk(value: Obj, shape: Shape | None, prefix: Path, found: dict[Path, Any]) -> None:
+    for key, item in value.items():
+        path = (*prefix, f"f:{key}")
+        inner, rule, atomic = _inner(shape, key)
+        if not prefix and key == "metadata" and shape is None:
+            inner = shapes().named("V1ObjectMeta")
+        if isinstance(item, dict) and item and not atomic:
+            _walk(item, inner, path, found)
+        elif isinstance(item, list) and rule is not None and (rule.keys or rule.is_set):
+            if not item:
+                found[path] = item
+            for entry in item:
+                at = (*path, _item_step(entry, rule))
+                found[at] = entry
+                if isinstance(entry, dict):
+                    _walk(entry, inner, at, found)
+        else:
+            found[path] = item
+
+
+# ---- sets of fields
+def encode(paths: Iterable[Path]) -> Obj:
+    """Write a set of paths as ``fieldsV1``."""
+    root: Obj = {}
+    for path in sorted(paths):
+        node = root
+        for step in path:
+            node = node.setdefault(step, {})
+        if path[-1][0] in "kv":
+            node["."] = {}
+    for node in _nodes(root):
+        if list(node) == ["."]:
+            del node["."]
+    return root
+
+
+def _nodes(node: Obj) -> Iterable[Obj]:
+    for child in node.values():
+        yield child
+        yield from _nodes(child)
+
+
+def decode(fields: Obj) -> set[Path]:
+    """Read ``fieldsV1`` into a set of paths."""
+    found: set[Path] = set()
+
+    def visit(node: Obj, path: Path) -> None:
+        children = [step for step in node if step != "."]
+        if path and ("." in node or not children):
+            found.add(path)
+        for step in children:
+            visit(node[step], (*path, step))
+
+    visit(fields, ())
+    return found
+
+
+def _shown(path: Path) -> str:
+    text = ""
+    for step in path:
+        if step.startswith("f:"):
+            text += "." + step[2:]
+        elif step.startswith("k:"):
+            keys = orjson.loads(step[2:])
+            text += "[" + ",".join(f"{key}={orjson.dumps(value).decode()}" for key, value in keys.items()) + "]"
+        else:
+            text += f"[={step[2:]}]"
+    return text
+
+
+def _entry(manager: str, operation: str, obj: Obj, paths: Iterable[Path], subresource: str) -> Obj:
+    entry: Obj = {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": obj["apiVersion"],
+        "time": timestamp(),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": encode(paths),
+    }
+    if subresource:
+        entry["subresource"] = subresource
+    return entry
+
+
+def _identity(entry: Obj) -> tuple[str, str, str]:
+    return entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")
+
+
+def same_owners(one: list[Obj] | None, other: list[Obj] | None) -> bool:
+    """Compare managedFields but for their times."""
+    if one is other:
+        return True
+    strip = [
+        [{key: value for key, value in item.items() if key != "time"} for item in entries or ()]
+        for entries in (one, other)
+    ]
+    return strip[0] == strip[1]
+
+
+def track_update(shape: Shape | None, obj: Obj, old: Obj | None, manager: str, subresource: str) -> None:
+    """Note in ``obj`` that ``manager`` now owns what differs from ``old``, and others no longer do."""
+    now = fields_of(obj, shape)
+    before = fields_of(old, shape) if old else {}
+    changed = {path for path, value in now.items() if path not in before or before[path] != value}
+    changed = {path for path in changed if path[-1][0] == "f" or path not in before}
+    gone = before.keys() - now.keys()
+    if not changed and not gone:
+        return
+    who = (manager or "unknown", "Update", subresource)
+    entries: list[Obj] = []
+    mine: set[Path] = set()
+    for entry in (old or {}).get("metadata", {}).get("managedFields") or ():
+        owned = decode(entry.get("fieldsV1") or {})
+        if _identity(entry) == who:
+            mine |= owned - gone
+            continue
+        kept = owned - gone - {path for path in changed if path in before}
+        if kept == owned:
+            entries.append(entry)
+        elif kept:
+            entries.append({**entry, "fieldsV1": encode(kept)})
+    mine |= changed
+    if mine:
+        entries.append(_entry(who[0], "Update", obj, mine, subresource))
+    obj["metadata"]["managedFields"] = entries
+
+
+# ---- apply
+def apply(
+    shape: Shape | None, live: Obj, wanted: Obj, manager: str, *, force: bool, subresource: str
+) -> tuple[Obj, list[Obj]] | Conflicts:
+    """Merge what ``manager`` wants into ``live``; return the result and its managedFields, or the conflicts."""
+    asked = fields_of(wanted, shape)
+    present = fields_of(live, shape)
+    entries: list[Obj] = list(live["metadata"].get("managedFields") or ())
+    who = (manager, "Apply", subresource)
+    mine_before: set[Path] = set()
+    others: list[tuple[Obj, set[Path]]] = []
+    for entry in entries:
+        owned = decode(entry.get("fieldsV1") or {})
+        if _identity(entry) == who:
+            mine_before = owned
+        else:
+            others.append((entry, owned))
+    differing = {
+        path for path, value in asked.items() if path[-1][0] == "f" and path in present and present[path] != value
+    }
+    conflicts: dict[str, list[str]] = {}
+    for entry, owned in others:
+        fields = sorted(_shown(path) for path in owned & differing)
+        if fields:
+            title = f'"{entry["manager"]}"'
+            if entry.get("subresource"):
+                title += f' with subresource "{entry["subresource"]}"'
+            if entry["operation"] == "Update":
+                title += f" using {entry['apiVersion']}"
+            conflicts.setdefault(title, []).extend(fields)
+    if conflicts and not force:
+        return Conflicts(conflicts)
+    merged = _merge(live, wanted, shape)
+    owned_by_others: set[Path] = set().union(*(owned for _, owned in others)) if others else set()
+    abandoned = mine_before - asked.keys() - owned_by_others
+    for path in sorted(abandoned, key=len, reverse=True):
+        if path in present and not _covers(path, asked, owned_by_others):
+            _remove(merged, path, shape)
+    kept: list[Obj] = []
+    for entry, owned in others:
+        remaining = owned - differing
+        if remaining == owned:
+            kept.append(entry)
+        elif remaining:
+            kept.append({**entry, "fieldsV1": encode(remaining)})
+    mine = _entry(manager, "Apply", wanted, asked.keys(), subresource)
+    previous = next((entry for entry in entries if _identity(entry) == who), None)
+    if previous is not None and decode(previous.get("fieldsV1") or {}) == set(asked):
+        mine = previous
+    return merged, [*kept, mine]
+
+
+def _covers(path: Path, asked: Iterable[Path], others: Iterable[Path]) -> bool:
+    """Say whether something inside ``path`` is still wanted by anyone."""
+    size = len(path)
+    return any(len(item) > size and item[:size] == path for group in (asked, others) for item in group)
+
+
+def _merge(live: Any, wanted: Any, shape: Shape | None, *, top: bool = True) -> Any:
+    result = dict(live)
+    for key, value in wanted.items():
+        inner, rule, atomic = _inner(shape, key)
+        if top and key == "metadata" and shape is None:
+            inner = shapes().named("V1ObjectMeta")
+        old = live.get(key)
+        if isinstance(value, dict) and isinstance(old, dict) and not atomic and value:
+            result[key] = _merge(old, value, inner, top=False)
+        elif isinstance(value, list) and isinstance(old, list) and rule is not None and (rule.keys or rule.is_set):
+            result[key] = _merge_items(old, value, rule, inner)
+        else:
+            result[key] = value
+    return result
+
+
+def _merge_items(old: list[Any], new: list[Any], rule: ListRule, shape: Shape | None) -> list[Any]:
+    places = {_item_step(item, rule): index for index, item in enumerate(old)}
+    result = list(old)
+    for item in new:
+        place = places.get(_item_step(item, rule))
+        if place is None:
+            result.append(item)
+        elif isinstance(item, dict):
+            result[place] = _merge(result[place], item, shape, top=False)
+    return result
+
+
+def _remove(obj: Any, path: Path, shape: Shape | None) -> None:
+    """Remove the field at ``path``; every container on the way is copied first, they may be shared."""
+    node: Any = obj
+    for index, step in enumerate(path):
+        last = index == len(path) - 1
+        if step.startswith("f:"):
+            key = step[2:]
+            if not isinstance(node, dict) or key not in node:
+                return
+            if last:
+                del node[key]
+                return
+            child = node[key]
+            node[key] = child = dict(child) if isinstance(child, dict) else list(child)
+            inner, rule, _ = _inner(shape, key)
+            if shape is None and index == 0 and key == "metadata":
+                inner = shapes().named("V1ObjectMeta")
+            shape, node, current_rule = inner, child, rule
+            continue
+        if not isinstance(node, list) or current_rule is None:
+            return
+        place = next((i for i, item in enumerate(node) if _item_step(item, current_rule) == step), None)
+        if place is None:
+            return
+        if last:
+            del node[place]
+            return
+        node[place] = dict(node[place])
+        node = node[place]

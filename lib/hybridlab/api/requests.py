@@ -1,0 +1,57 @@
+"""Who asks, and how: what every verb is told besides the object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from hybridlab.api.resources import Resource
+
+MASTERS = "system:masters"
+AUTHENTICATED = "system:authenticated"
+
+
+@dataclass(frozen=True)
+class User:
+    """An authenticated user."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass
+class WriteOptions:
+    """Options of a write, and the warnings that it collects."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: Literal["Ignore", "Warn", "Strict"] = "Strict"
+    force: bool = False
+    """Server-side apply takes over fields that others own."""
+    tracked: bool = True
+    """Keep managedFields (in-process components need not)."""
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class DeleteOptions:
+    """Options of a delete."""
+
+    grace_period_seconds: int | None = None
+    propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
+    uid: str | None = None
+    resource_version: str | None = None
+    dry_run: bool = False
+
+
+class Target(NamedTuple):
+    """What a request is about."""
+
+    resource: Resource
+    namespace: str = ""
+    """Empty for cluster-scoped resources, and for lists over all namespaces."""
+    name: str = ""
+    subresource: str = ""

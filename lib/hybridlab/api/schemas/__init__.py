@@ -1,0 +1,1 @@
+"""What fields an object may have: compact data, and the one place that reads it."""

@@ -1,0 +1,314 @@
+"""Checks objects against the fields of their kind: unknown and missing fields, wrong types.
+
+The shapes come from ``kubernetes.json`` (made by ``tools/generate_api_schemas.py``) and from ``calico.py``.  Checking
+also normalises as decoding into the real server's types would: ``null`` means absent, an unknown field is dropped
+(and reported), a quantity given as a number becomes a string.  What a value may be beyond its type is in ``kinds/``.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import Cause, invalid_value, required
+
+Path_ = tuple[Any, Any] | None
+"""A field's path as linked pairs (parent, step); only rendered when there is something to say."""
+
+Check = Callable[[Any, Path_, "Findings"], Any]
+
+_QUANTITY = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[KMGTPE]i|[numkMGTPE])?$")
+_TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")
+QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
+def render(path: Path_) -> str:
+    """Write a path as the real server does: ``spec.containers[0].name``, ``metadata.labels[app]``."""
+    steps: list[str] = []
+    while path is not None:
+        path, step = path
+        steps.append(step if isinstance(step, str) else f"[{step}]")
+    text = ""
+    for step in reversed(steps):
+        text += step if step.startswith("[") or not text else f".{step}"
+    return text
+
+
+@dataclass
+class Findings:
+    """What is wrong with an object's fields."""
+
+    causes: list[Cause] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    """Paths of fields that the kind does not have."""
+    filling: bool = False
+    """Inside status: a missing scalar becomes its zero value, as Go writes it, instead of being an error."""
+
+    def wrong_type(self, path: Path_, value: object, wanted: str) -> None:
+        """Report a value of the wrong JSON type."""
+        at = render(path)
+        given = json_type(value)
+        message = f'Invalid value: "{given}": {at} in body must be of type {wanted}: "{given}"'
+        self.causes.append(Cause("FieldValueTypeInvalid", at, message))
+
+
+def json_type(value: object) -> str:
+    """Name the JSON type of a value."""
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object", list: "array"}
+    return names.get(type(value), "null")
+
+
+@dataclass(frozen=True, slots=True)
+class ListRule:
+    """How two lists of one field become one."""
+
+    patch_key: str = ""
+    """Items with the same value of this field are the same item (strategic merge)."""
+    keys: tuple[str, ...] = ()
+    """The same for server-side apply."""
+    is_set: bool = False
+    """A list of scalars without duplicates."""
+    retain_keys: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Shape:
+    """The fields of one type."""
+
+    name: str
+    codes: Mapping[str, str]
+    required: tuple[str, ...] = ()
+    lists: Mapping[str, ListRule] = field(default_factory=dict)
+    atomic: bool = False
+    """Replaced as a whole by server-side apply."""
+    checks: dict[str, Check] = field(default_factory=dict)
+
+    def check(self, value: Any, path: Path_, findings: Findings) -> Any:
+        """Check an object in place; its unknown fields are dropped."""
+        if type(value) is not dict:
+            findings.wrong_type(path, value, "object")
+            return value
+        checks = self.checks
+        dropped: list[str] = []
+        for key, item in value.items():
+            checker = checks.get(key)
+            if item is None:
+                dropped.append(key)
+                if checker is None:
+                    findings.unknown.append(render((path, key)))
+            elif checker is None:
+                findings.unknown.append(render((path, key)))
+                dropped.append(key)
+            else:
+                fixed = checker(item, (path, key), findings)
+                if fixed is not item:
+                    value[key] = fixed
+        for key in dropped:
+            del value[key]
+        for key in self.required:
+            if key not in value:
+                zero = _ZERO.get(self.codes[key][0]) if findings.filling else None
+                if zero is not None:
+                    value[key] = zero
+                else:
+                    findings.causes.append(required(render((path, key))))
+        return value
+
+
+_ZERO: Mapping[str, Any] = {"s": "", "i": 0, "b": False}
+
+
+def _string(value: Any, path: Path_, findings: Findings) -> Any:
+    if type(value) is not str:
+        findings.wrong_type(path, value, "string")
+    return value
+
+
+def _integer(value: Any, path: Path_, findings: Findings) -> Any:
+    if type(value) is not int:
+        findings.wrong_type(path, value, "integer")
+    return value
+
+
+def _number(value: Any, path: Path_, findings: Findings) -> Any:
+    if type(value) is not int and type(value) is not float:
+        findings.wrong_type(path, value, "number")
+    return value
+
+
+def _boolean(value: Any, path: Path_, findings: Findings) -> Any:
+    if type(value) is not bool:
+        findings.wrong_type(path, value, "boolean")
+    return value
+
+
+def _int_or_string(value: Any, path: Path_, findings: Findings) -> Any:
+    if type(value) is not int and type(value) is not str:
+        findings.wrong_type(path, value, "integer or string")
+    return value
+
+
+def _time(value: Any, path: Path_, findings: Findings) -> Any:
+    if type(value) is not str:
+        findings.wrong_type(path, value, "string")
+    elif not _TIME.match(value):
+        findings.causes.append(invalid_value(render(path), value, "must be a time in RFC 3339 form"))
+    return value
+
+
+def _quantity(value: Any, path: Path_, findings: Findings) -> Any:
+    if type(value) is int or type(value) is float:
+        return str(value)
+    if type(value) is not str:
+        findings.wrong_type(path, value, "string")
+    elif not _QUANTITY.match(value):
+        findings.causes.append(invalid_value(render(path), value, QUANTITY_RULE))
+    return value
+
+
+def _base64(value: Any, path: Path_, findings: Findings) -> Any:
+    if type(value) is not str:
+        findings.wrong_type(path, value, "string")
+        return value
+    try:
+        b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        findings.causes.append(invalid_value(render(path), value, "illegal base64 data"))
+    return value
+
+
+def _anything(value: Any, path: Path_, findings: Findings) -> Any:
+    return value
+
+
+_SCALARS: Mapping[str, Check] = {
+    "s": _string,
+    "i": _integer,
+    "n": _number,
+    "b": _boolean,
+    "I": _int_or_string,
+    "t": _time,
+    "q": _quantity,
+    "y": _base64,
+    "o": _anything,
+}
+
+
+def _list_of(inner: Check) -> Check:
+    def check(value: Any, path: Path_, findings: Findings) -> Any:
+        if type(value) is not list:
+            findings.wrong_type(path, value, "array")
+            return value
+        for index, item in enumerate(value):
+            fixed = inner(item, (path, index), findings)
+            if fixed is not item:
+                value[index] = fixed
+        return value
+
+    return check
+
+
+def _map_of(inner: Check) -> Check:
+    def check(value: Any, path: Path_, findings: Findings) -> Any:
+        if type(value) is not dict:
+            findings.wrong_type(path, value, "object")
+            return value
+        for key, item in value.items():
+            fixed = inner("" if item is None else item, (path, f"[{key}]"), findings)
+            if fixed is not item:
+                value[key] = fixed
+        return value
+
+    return check
+
+
+class Shapes:
+    """All shapes, by name."""
+
+    def __init__(self, sources: Mapping[str, Mapping[str, Any]]) -> None:
+        self._shapes: dict[str, Shape] = {}
+        for name, entry in sources.items():
+            rules = {
+                key: ListRule(rule.get("p", ""), tuple(rule.get("k", ())), "s" in rule, "c" in rule)
+                for key, rule in entry.get("k", {}).items()
+            }
+            self._shapes[name] = Shape(name, entry["f"], tuple(entry.get("r", ())), rules, "a" in entry)
+        for shape in self._shapes.values():
+            shape.checks = {key: self._checker(code) for key, code in shape.codes.items()}
+
+    def _checker(self, code: str) -> Check:
+        first = code[0]
+        if first == "[":
+            return _list_of(self._checker(code[1:]))
+        if first == "{":
+            return _map_of(self._checker(code[1:]))
+        if first == ".":
+            return self._shapes[code[1:]].check
+        return _SCALARS[first]
+
+    def named(self, name: str) -> Shape:
+        """Return the shape of a type."""
+        return self._shapes[name]
+
+    def get(self, name: str) -> Shape | None:
+        """Return the shape of a type, or None when there is none by this name."""
+        return self._shapes.get(name)
+
+    def of(self, api_version: str, kind: str) -> Shape | None:
+        """Return the shape of an object; None when its fields are open (custom resources, operator kinds)."""
+        return self._shapes.get(shape_name(api_version, kind))
+
+
+_NAMED = {
+    ("v1", "Event"): "CoreV1Event",
+    ("events.k8s.io/v1", "Event"): "EventsV1Event",
+    ("v1", "TokenRequest"): "AuthenticationV1TokenRequest",
+    ("authentication.k8s.io/v1", "TokenRequest"): "AuthenticationV1TokenRequest",
+}
+
+
+def shape_name(api_version: str, kind: str) -> str:
+    """Name the type of an object's root."""
+    named = _NAMED.get((api_version, kind))
+    if named:
+        return named
+    group = api_version.rpartition("/")[0]
+    if group == "projectcalico.org":
+        return f"V3{kind}"
+    if group == "" or group.endswith(".k8s.io") or group in {"apps", "policy"}:
+        return f"V1{kind}"
+    return ""
+
+
+@cache
+def shapes() -> Shapes:
+    """Read the data, once per process (about 5 ms)."""
+    from hybridlab.api.schemas.calico import CALICO_TYPES
+
+    data = orjson.loads((Path(__file__).parent / "kubernetes.json").read_bytes())
+    return Shapes({**data, **CALICO_TYPES})
+
+
+def check_object(shape: Shape | None, obj: Obj, *, filling: bool = False) -> Findings:
+    """Check ``obj`` in place; without a shape only its metadata."""
+    findings = Findings()
+    if shape is None:
+        shapes().named("V1ObjectMeta").check(obj["metadata"], (None, "metadata"), findings)
+        return findings
+    status = obj.pop("status", None)
+    shape.check(obj, None, findings)
+    if status is not None and "status" in shape.checks:
+        findings.filling = True
+        obj["status"] = shape.checks["status"](status, (None, "status"), findings)
+    elif status is not None:
+        findings.unknown.append("status")
+    return findings
