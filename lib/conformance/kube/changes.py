@@ -53,7 +53,7 @@ class Changes:
         guard.check(change, self.run, current)
         if self.dry_run:
             self.tell(f"dry run: {change.label}")
-            if change.body is not None:
+            if change.body is not None and target.kind != "Secret":  # a secret's content belongs in no log
                 self.tell(json.dumps(change.body, indent=2))
             return None
         done = self._send(change)

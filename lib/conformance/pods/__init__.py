@@ -1,0 +1,1 @@
+"""The suite's own pods: which image on which node, deployed and read back as Workloads."""

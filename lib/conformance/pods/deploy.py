@@ -1,0 +1,190 @@
+"""Deploying the suite's pods into the worker's namespaces, and reading them back as what they became.
+
+Everything is created at once and waited for together; the OS of a pod is that of the node it landed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube import manifest, waits
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import OS, Workload
+from conformance.model.facts import Facts, NodeFacts
+from conformance.pods import tailor
+from conformance.pods.placement import tolerations
+from conformance.pods.roles import MANIFESTS, ROLES, Role
+from conformance.settings import Images, Settings
+
+BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
+PRIVILEGED = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
+"""For pods in a node's own network, which baseline refuses."""
+PROGRAMS = ("agent.py", "echo_server.py", "matrix-agent.ps1", "echo-server.ps1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """One pod that somebody wants: a role on a node, under a name of its own where there are several of a role."""
+
+    role: str
+    node: NodeFacts
+    name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the pod beside ``app`` and ``os``."""
+    namespace: str = ""
+    """"": the worker's namespace, or its host namespace for roles in a node's network."""
+
+    @property
+    def called(self) -> str:
+        """Name of the Deployment and value of its pods' ``app`` label."""
+        return self.name or self.role
+
+
+class Pods:
+    """Pods of one worker on one cluster."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        changes: Changes,
+        facts: Facts,
+        settings: Settings,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self.kube, self.changes, self.facts, self.settings = kube, changes, facts, settings
+        self.progress = progress or (lambda line: None)
+        self.namespace = changes.run.namespace
+        self.host_namespace = f"{self.namespace}-host"
+        self._prepared: set[str] = set()
+
+    def prepare(self, namespace: str, labels: Mapping[str, str] | None = None, *, privileged: bool = False) -> None:
+        """Create a namespace of this worker with the probe programs and pull secrets in it; once each.
+
+        Raises UsageProblem when it exists and is not this run's.
+        """
+        if namespace in self._prepared:
+            return
+        security = PRIVILEGED if privileged else BASELINE
+        self.changes.namespace(namespace, labels={**security, **(labels or {})}, why="the run's own namespace")
+        programs = {name: (MANIFESTS / "probes" / name).read_text(encoding="ascii") for name in PROGRAMS}
+        config: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probes"}, "data": programs}
+        self.changes.apply(config, "the probe programs that its pods run", namespace=namespace)
+        copy_pull_secrets(self.kube, self.changes, self.settings.images, namespace)
+        self._prepared.add(namespace)
+
+    def deploy(self, wishes: Sequence[Wish]) -> dict[str, Workload]:
+        """Deploy all of them at once and wait until they are ready: Workloads by their Deployment's name.
+
+        Raises EnvironmentBroken (image cannot be pulled, not ready in time, landed elsewhere), EnvironmentLacks (no
+        image for the node's Windows build).
+        """
+        made = [(wish, self._object(wish)) for wish in wishes]
+        for wish, _ in made:
+            self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
+        with ThreadPoolExecutor(max_workers=16) as pool:
+            list(pool.map(self._create, made))
+            if self.changes.dry_run:
+                return {}
+            return dict(pool.map(self._ready, wishes))
+
+    def _home(self, wish: Wish) -> str:
+        return wish.namespace or (self.host_namespace if ROLES[wish.role].host_network else self.namespace)
+
+    def _object(self, wish: Wish) -> Obj:
+        role = ROLES[wish.role]
+        template = next(one for one in manifest.load(MANIFESTS / role.manifest) if one["metadata"]["name"] == role.name)
+        return tailor.deployment(
+            template, name=wish.called, node=wish.node, images=self.settings.images, labels=wish.labels,
+            tolerations=tolerations(self.settings.tolerations),
+        )  # fmt: skip
+
+    def _create(self, made: tuple[Wish, Obj]) -> None:
+        wish, obj = made
+        self.changes.apply(obj, f"{wish.role} on node {wish.node.name}", namespace=self._home(wish))
+
+    def _ready(self, wish: Wish) -> tuple[str, Workload]:
+        patience = self.settings.timings.of(ROLES[wish.role].os)
+        pods = self.changes.waits.pods_ready(
+            self._home(wish), f"app={wish.called}", 1, within=patience.image_pull + patience.pod_ready,
+            progress=lambda state: self.progress(f"{wish.called}: {state}"),
+        )  # fmt: skip
+        return wish.called, self.workload(pods[0], ROLES[wish.role])
+
+    def workload(self, pod: Obj, role: Role) -> Workload:
+        """A running pod as attempts see it.  Raises EnvironmentBroken when it landed on a node of another OS."""
+        meta, status = pod["metadata"], pod["status"]
+        name = pod["spec"].get("nodeName") or ""
+        node = next((one for one in self.facts.nodes if one.name == name), None)
+        found: OS = node.os if node else _os_of(self.kube.get("v1", "Node", name))
+        if found != role.os:
+            raise EnvironmentBroken(
+                f"pod {meta['namespace']}/{meta['name']} is to be a {role.os} pod, but landed on {found} node {name}"
+            )
+        return Workload(
+            namespace=meta["namespace"], pod=meta["name"], container=role.agent, uid=meta["uid"], role=role.name,
+            os=found, node=name, address=status["podIP"], node_address=node.address if node else status["hostIP"],
+            restarts=waits.restarts(pod), host_network=bool(pod["spec"].get("hostNetwork")),
+            windows_build=".".join(map(str, node.windows_build)) if node and node.windows_build else "",
+        )  # fmt: skip
+
+    def remove(self, *, within: float | None = None) -> None:
+        """Delete this worker's namespaces and wait until they are gone."""
+        patience = within if within is not None else self.settings.timings.windows.delete
+        targets = [
+            ObjectRef(api_version="v1", kind="Namespace", name=name)
+            for name in sorted(self._prepared, key=lambda one: one != self.namespace)
+        ]
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            list(pool.map(lambda one: self.changes.delete_and_wait(one, "the run is over", within=patience), targets))
+        self._prepared.clear()
+
+
+def copy_pull_secrets(kube: Kube, changes: Changes, images: Images, namespace: str) -> None:
+    """Copy the pull secrets of the namespace ``default`` for the kubelets of a namespace's pods.
+
+    Raises EnvironmentBroken when one cannot be read.
+    """
+    for name in images.pull_secrets:
+        try:
+            found = kube.get("v1", "Secret", name, "default")
+        except ApiRefused as refusal:
+            raise EnvironmentBroken(
+                f"--image-pull-secret {name}: cannot be read in namespace default: {refusal.message}"
+            ) from refusal
+        copy: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": found.get("type")}
+        copy["data"] = found.get("data") or {}
+        changes.apply(copy, "lets the kubelets pull its images", namespace=namespace)
+
+
+def changed(workload: Workload, pod: Obj | None) -> str:
+    """What happened to a pod since it became a Workload; empty when nothing did.  ``pod``: as it is now, None: gone."""
+    what = f"pod {workload.label}"
+    if pod is None:
+        return f"{what} is gone"
+    if pod["metadata"]["uid"] != workload.uid:
+        return f"{what} was replaced by another of the same name on node {pod['spec'].get('nodeName') or 'none yet'}"
+    if pod["metadata"].get("deletionTimestamp"):
+        return f"{what} is being deleted"
+    again = waits.restarts(pod) - workload.restarts
+    if again:
+        statuses = (pod.get("status") or {}).get("containerStatuses") or []
+        ends = [
+            f"{one['name']}: {end.get('reason')} ({end.get('exitCode')})"
+            for one in statuses
+            if (end := (one.get("lastState") or {}).get("terminated"))
+        ]
+        return f"{what} restarted {again} {'time' if again == 1 else 'times'}: {', '.join(ends) or 'no reason given'}"
+    phase = (pod.get("status") or {}).get("phase")
+    if phase != "Running":
+        return f"{what} is {phase}"
+    return ""
+
+
+def _os_of(node: Obj) -> OS:
+    return "windows" if node["status"]["nodeInfo"]["operatingSystem"] == "windows" else "linux"

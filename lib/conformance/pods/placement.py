@@ -1,0 +1,106 @@
+"""Where pods go: which nodes can be used, and the pairs that a path needs.  A cluster that is too small says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from conformance.errors import EnvironmentLacks
+from conformance.model.endpoint import OS
+from conformance.model.facts import Facts, NodeFacts
+from conformance.settings import Toleration
+
+USUAL_TOLERATIONS: tuple[dict[str, str], ...] = (
+    {"key": "os", "operator": "Equal", "value": "windows", "effect": "NoSchedule"},
+    {"key": "os", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"},
+    {"key": "node.kubernetes.io/os", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "kubernetes.azure.com/os", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "cattle.io/os", "operator": "Equal", "value": "linux", "effect": "NoSchedule"},
+    {"key": "kubernetes.io/arch", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node-role.kubernetes.io/master", "operator": "Exists", "effect": "NoSchedule"},
+)
+"""Taints that hybrid clusters usually have: the Kubernetes and OpenShift forms for Windows nodes, GKE's and AKS's,
+RKE1's on Linux nodes, and the control plane's (the only Linux node of a small cluster)."""
+
+
+def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
+    """Tolerations of every pod of the suite, as they stand in its spec."""
+    more = []
+    for one in extra:
+        entry = {"key": one.key, "operator": "Exists" if one.value is None else "Equal"}
+        entry |= {} if one.value is None else {"value": one.value}
+        entry |= {} if one.effect is None else {"effect": one.effect}
+        more.append(entry)
+    return [*(dict(one) for one in USUAL_TOLERATIONS), *more]
+
+
+def tolerated(taint: dict[str, Any], all_tolerations: Sequence[dict[str, str]]) -> bool:
+    """Whether a pod with these tolerations may be scheduled in spite of a taint."""
+    if taint.get("effect") == "PreferNoSchedule":
+        return True
+    return any(
+        one["key"] == taint.get("key")
+        and one.get("effect", taint.get("effect")) == taint.get("effect")
+        and (one["operator"] == "Exists" or one.get("value", "") == (taint.get("value") or ""))
+        for one in all_tolerations
+    )
+
+
+class Placement:
+    """Chooses nodes on one cluster.  ``turn`` (the worker's number) spreads workers over the nodes of an OS."""
+
+    def __init__(self, facts: Facts, extra: Sequence[Toleration] = (), turn: int = 0) -> None:
+        self._facts, self._turn = facts, turn
+        self._tolerations = tolerations(extra)
+
+    def usable(self, os: OS) -> tuple[NodeFacts, ...]:
+        """Nodes that can take the suite's pods, workers before control planes, turned by the worker's number."""
+        fit = [node for node in self._facts.by_os(os) if not self.unusable(node)]
+        ordinary = [node for node in fit if not node.control_plane]
+        control = [node for node in fit if node.control_plane]
+        turn = self._turn % len(ordinary) if ordinary else 0
+        return (*ordinary[turn:], *ordinary[:turn], *control)
+
+    def unusable(self, node: NodeFacts) -> str:
+        """Why a node cannot take pods; empty when it can."""
+        if not node.ready:
+            return "not ready"
+        if not node.schedulable:
+            return "cordoned"
+        for taint in node.taints:
+            if not tolerated(taint, self._tolerations):
+                value = f"={taint['value']}" if taint.get("value") else ""
+                return f"taint {taint.get('key')}{value}:{taint.get('effect')} is not tolerated"
+        return ""
+
+    def first(self, os: OS) -> NodeFacts:
+        """A node of an OS.  Raises EnvironmentLacks."""
+        return self._nodes(os, 1)[0]
+
+    def second(self, os: OS) -> NodeFacts:
+        """Another node of that OS than :meth:`first`.  Raises EnvironmentLacks."""
+        return self._nodes(os, 2)[1]
+
+    def pair(self, source: OS, target: OS, *, same_node: bool) -> tuple[NodeFacts, NodeFacts]:
+        """Nodes for a path.  Raises EnvironmentLacks when the cluster is too small for it."""
+        if same_node:
+            if source != target:
+                raise ValueError("a node has one operating system")
+            return self.first(source), self.first(source)
+        if source == target:
+            return self.first(source), self.second(source)
+        return self.first(source), self.first(target)
+
+    def _nodes(self, os: OS, count: int) -> tuple[NodeFacts, ...]:
+        usable = self.usable(os)
+        if len(usable) >= count:
+            return usable
+        reasons = [f"{node.name}: {why}" for node in self._facts.by_os(os) if (why := self.unusable(node))]
+        name = os.capitalize()
+        raise EnvironmentLacks(
+            f"needs {count} usable {name} {'node' if count == 1 else 'nodes'}, found {len(usable)}"
+            + (f" ({'; '.join(reasons)})" if reasons else ""),
+            f"add a {name} node"
+            + (", or uncordon one, or tolerate its taint with --tolerate KEY[=VALUE][:EFFECT]" if reasons else ""),
+        )

@@ -1,0 +1,103 @@
+"""Pulling images onto the nodes before anything waits for them, with progress: server core alone takes 10 minutes.
+
+Nodes that already report an image are left alone; where all do, nothing is created.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from conformance.kube import manifest
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import NAMESPACE_PREFIX
+from conformance.model.change import ObjectRef
+from conformance.model.facts import NodeFacts
+from conformance.pods import tailor
+from conformance.pods.deploy import BASELINE, copy_pull_secrets
+from conformance.pods.images import split
+from conformance.pods.placement import tolerations
+from conformance.pods.roles import MANIFESTS, ROLES
+from conformance.settings import Settings
+
+
+def needed(node: NodeFacts, settings: Settings) -> list[str]:
+    """The images that the suite's pods need on a node.  Raises EnvironmentLacks."""
+    found: list[str] = []
+    for path in sorted({role.manifest for role in ROLES.values() if role.os == node.os}):
+        for obj in manifest.load(MANIFESTS / path):
+            spec = copy.deepcopy(obj["spec"]["template"]["spec"])
+            tailor.fit(spec, node, settings.images)
+            found += [one["image"] for one in spec["containers"]]
+    return list(dict.fromkeys(found))
+
+
+def present(node: Obj) -> set[str]:
+    """Images that a Node object reports, in every spelling it uses (a kubelet reports at most 50)."""
+    names = {name for one in (node.get("status") or {}).get("images") or [] for name in one.get("names") or []}
+    return names | {name.removeprefix("docker.io/library/") for name in names}
+
+
+class Prepull:
+    """Pulls what nodes lack, in a namespace of its own that it removes again."""
+
+    def __init__(self, kube: Kube, changes: Changes, settings: Settings, progress: Callable[[str], None]) -> None:
+        self.kube, self.changes, self.settings, self.progress = kube, changes, settings, progress
+        self.namespace = f"{NAMESPACE_PREFIX}{changes.run.run}-prepull"
+
+    def run(self, nodes: Sequence[NodeFacts]) -> int:
+        """Pull what is missing on ``nodes`` and wait for it; returns on how many nodes something was pulled.
+
+        Raises EnvironmentBroken with the event's text when an image cannot be pulled.
+        """
+        reported = {one["metadata"]["name"]: present(one) for one in self.kube.objects("v1", "Node")}
+        missing: dict[tuple[str, ...], list[NodeFacts]] = {}
+        for node in nodes:
+            images = tuple(one for one in needed(node, self.settings) if one not in reported.get(node.name, set()))
+            if images:
+                missing.setdefault((node.os, *images), []).append(node)
+        if not missing:
+            return 0
+        self.changes.namespace(self.namespace, labels=BASELINE, why="pulls images before pods wait for them")
+        try:
+            copy_pull_secrets(self.kube, self.changes, self.settings.images, self.namespace)
+            with ThreadPoolExecutor(max_workers=8) as pool:
+                work = [
+                    pool.submit(self._pull, f"prepull-{os}-{number}", images, group)
+                    for number, ((os, *images), group) in enumerate(missing.items())
+                ]
+                for one in work:
+                    one.result()
+        finally:
+            target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
+            self.changes.delete(target, "the images are there")
+        return sum(len(group) for group in missing.values())
+
+    def _pull(self, name: str, images: Sequence[str], nodes: Sequence[NodeFacts]) -> None:
+        os = nodes[0].os
+        made = manifest.load(MANIFESTS / "prepull" / f"{os}.yaml")[0]
+        made["metadata"]["name"] = name
+        made["spec"]["selector"] = {"matchLabels": {"app": name}}
+        made["spec"]["template"]["metadata"]["labels"] = {"app": name}
+        spec = made["spec"]["template"]["spec"]
+        pattern = spec["containers"][0]
+        spec["containers"] = [
+            {**copy.deepcopy(pattern), "name": f"image-{number}", "image": image} for number, image in enumerate(images)
+        ]
+        spec["tolerations"] = tolerations(self.settings.tolerations)
+        if self.settings.images.pull_secrets:
+            spec["imagePullSecrets"] = [{"name": one} for one in self.settings.images.pull_secrets]
+        terms = [tailor.on_node(node.name) for node in nodes]
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        }
+        self.changes.apply(made, f"pulls {', '.join(images)} on {len(nodes)} nodes", namespace=self.namespace)
+        if self.changes.dry_run:
+            return
+        what = ", ".join(split(image)[0].rpartition("/")[2] for image in images)
+        self.changes.waits.pods_ready(
+            self.namespace, f"app={name}", len(nodes), within=self.settings.timings.of(os).image_pull,
+            progress=lambda state: self.progress(f"pulling {what} on {os} nodes: {state}"),
+        )  # fmt: skip

@@ -1,0 +1,42 @@
+"""The suite's pods by role: which manifest they come from, which containers they have, which ports they serve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.model.endpoint import OS
+
+MANIFESTS = Path(__file__).parents[3] / "manifests"
+DEMO_PORT = 80
+"""What the demo's servers serve: nginx on Linux, the demo page on Windows."""
+ECHO_PORT = 8080
+"""HTTP and UDP echo (docs/probe-protocol.md) of every pod but ``linux-node``."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """One Deployment of the manifests."""
+
+    name: str
+    os: OS
+    manifest: str
+    agent: str
+    """Container in which probes are started."""
+    main: str
+    """Container for literal commands: what the pod is, in the demo's eyes."""
+    host_network: bool = False
+
+
+ROLES = {
+    role.name: role
+    for role in (
+        Role("linux-client", "linux", "calico-demo/linux.yaml", agent="agent", main="client"),
+        Role("linux-server", "linux", "calico-demo/linux.yaml", agent="agent", main="server"),
+        Role("windows-client", "windows", "calico-demo/windows.yaml", agent="client", main="client"),
+        Role("windows-server", "windows", "calico-demo/windows.yaml", agent="server", main="server"),
+        Role("linux-peer", "linux", "peers/linux.yaml", agent="agent", main="agent"),
+        Role("windows-peer", "windows", "peers/windows.yaml", agent="agent", main="agent"),
+        Role("linux-node", "linux", "peers/linux-node.yaml", agent="agent", main="agent", host_network=True),
+    )
+}
