@@ -26,7 +26,7 @@ class Net(Protocol):
         """Non-blocking, close-on-exec."""
         ...
 
-    async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:
+    async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - a resolver's own limit
         """A records by this pod's resolver settings, over the pod's own sockets.
 
         Raises ``applets.dns.NameNotFound`` or ``applets.dns.ResolverSilent`` (defined with the resolver).

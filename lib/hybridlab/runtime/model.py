@@ -25,7 +25,7 @@ class ContainerSpec:
     env: tuple[tuple[str, str], ...] = ()
     working_dir: str = ""
     files: dict[str, str] = field(default_factory=dict)
-    """Absolute path in the container (``/probe/x.py``, ``C:\\probe\\x.ps1``) to base64 content: ConfigMaps and tokens."""
+    """Absolute path in the container (``/probe/x.py``, ``C:\\probe\\x.ps1``) to base64: ConfigMaps and tokens."""
     empty_dirs: dict[str, str] = field(default_factory=dict)
     """Absolute mount path to the volume's key; containers of one pod that name the same key share it."""
     host_network: bool = False

@@ -1,0 +1,317 @@
+"""Kubernetes' agnhost: ``pause``, ``connect``, ``netexec`` and ``porter``, with the exact words of its source.
+
+On Windows a refused TCP connection prints ``OTHER: ... actively refused it.``: the program compares with a number that
+Winsock never returns (golang/go#45621).  Other subcommands, TLS and SCTP are not emulated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import re
+import socket
+import time
+from urllib.parse import parse_qs
+
+from hybridlab.runtime.applet import Applet, Process
+from hybridlab.runtime.applets import dns, http
+from hybridlab.runtime.applets.busybox import idle
+from hybridlab.runtime.applets.console import err, not_emulated, out
+from hybridlab.runtime.applets.porter import porter
+
+_REFUSED = "connectex: No connection could be made because the target machine actively refused it."
+_RESET = "wsarecv: An existing connection was forcibly closed by the remote host."
+
+
+class _BadFlag(Exception):
+    """The message for standard error."""
+
+
+def _duration(text: str) -> float:
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+    if text == "0":
+        return 0.0
+    if not re.fullmatch(r"(\d+(\.\d+)?(ms|s|m|h))+", text):
+        raise _BadFlag(f'Error: invalid argument "{text}" for "--timeout" flag: time: invalid duration "{text}"')
+    return sum(float(number) * units[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)(ms|s|m|h)", text))
+
+
+def _parse(words: tuple[str, ...], known: dict[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Go's flags: ``--name=value`` or ``--name value``; raises _BadFlag for an unknown one."""
+    given, rest, queue = dict(known), [], list(words)
+    while queue:
+        word = queue.pop(0)
+        if not word.startswith("-"):
+            rest.append(word)
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        if name not in known:
+            raise _BadFlag(f"Error: unknown flag: --{name}")
+        if not equals and not queue:
+            raise _BadFlag(f"Error: flag needs an argument: --{name}")
+        given[name] = value if equals else queue.pop(0)
+    return given, rest
+
+
+async def agnhost(process: Process) -> int:
+    """Dispatch on the subcommand."""
+    subcommands: dict[str, Applet] = {"pause": _pause, "connect": _connect, "netexec": _netexec, "porter": porter}
+    if len(process.argv) < 2:
+        await out(process, "Usage:\n  app [command]")
+        return 0
+    run = subcommands.get(process.argv[1])
+    if run is None:
+        return await not_emulated(process, f"agnhost {process.argv[1]}")
+    try:
+        return await run(process)
+    except _BadFlag as bad:
+        await err(process, str(bad))
+        return 1
+
+
+async def _pause(process: Process) -> int:
+    await out(process, "Paused")
+    return await idle(process)
+
+
+def _is_windows(process: Process) -> bool:
+    return process.settings.get("os") == "windows"
+
+
+def _dial_error(process: Process, where: str, error: OSError) -> str:
+    number = error.errno or 0
+    if number == errno.ECONNREFUSED:
+        return (
+            f"dial tcp {where}: {_REFUSED}"
+            if _is_windows(process)
+            else f"dial tcp {where}: connect: connection refused"
+        )
+    if number == errno.ETIMEDOUT:
+        return f"dial tcp {where}: connect: connection timed out"
+    return f"dial tcp {where}: connect: {os.strerror(number).lower()}"
+
+
+def _lookup_error(process: Process, host: str, error: Exception) -> str:
+    server = process.net.nameservers[0] if process.net.nameservers else "127.0.0.1"
+    if isinstance(error, dns.NameNotFound):
+        return f"lookup {host}: no such host" if _is_windows(process) else f"lookup {host} on {server}:53: no such host"
+    return f"lookup {host} on {server}:53: read udp {process.net.address}->{server}:53: i/o timeout"
+
+
+def _split(target: str) -> tuple[str, int]:
+    host, colon, port = target.rpartition(":")
+    if not colon or not port.isdigit():
+        raise _BadFlag(f"UNKNOWN: address {target}: missing port in address")
+    return host, int(port)
+
+
+async def _connect(process: Process) -> int:
+    given, rest = _parse(
+        process.argv[2:], {"timeout": "0", "protocol": "tcp", "udp-data": "hostname", "sctp-data": "hostname"}
+    )
+    if len(rest) != 1:
+        raise _BadFlag(f"Error: accepts 1 arg(s), received {len(rest)}")
+    if given["protocol"] == "sctp":
+        return await not_emulated(process, "agnhost connect --protocol=sctp")
+    if given["protocol"] not in ("tcp", "udp"):
+        await err(process, f'Unsupported protocol "{given["protocol"]}"')
+        return 1
+    timeout = _duration(given["timeout"])
+    host, port = _split(rest[0])
+    try:
+        address = (await process.net.resolve(host))[0]
+    except (dns.NameNotFound, dns.ResolverSilent) as error:
+        await err(process, f"DNS: {_lookup_error(process, host, error)}")
+        return 1
+    if given["protocol"] == "udp":
+        word = await _connect_udp(process, address, port, timeout, given["udp-data"])
+    else:
+        word = await _connect_tcp(process, address, port, timeout)
+    if word:
+        await err(process, word)
+        return 1
+    return 0
+
+
+async def _connect_tcp(process: Process, address: str, port: int, limit: float) -> str:
+    try:
+        async with asyncio.timeout(limit or None):
+            _, writer = await http.connect(process.net, address, port)
+    except TimeoutError:
+        return "TIMEOUT"
+    except OSError as error:
+        if error.errno == errno.ECONNREFUSED and not _is_windows(process):
+            return "REFUSED"
+        return "OTHER: " + _dial_error(process, f"{address}:{port}", error)
+    http.abort(writer)
+    return ""
+
+
+async def _connect_udp(process: Process, address: str, port: int, limit: float, data: str) -> str:
+    loop = asyncio.get_running_loop()
+    with process.net.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect((address, port))
+            await loop.sock_sendall(sock, f"{data}\n".encode())
+            async with asyncio.timeout(limit or None):
+                await loop.sock_recv(sock, 2048)
+        except TimeoutError:
+            return "TIMEOUT"
+        except OSError as error:
+            local = "{}:{}".format(*sock.getsockname())
+            if error.errno != errno.ECONNREFUSED:
+                return "OTHER: " + _dial_error(process, f"{address}:{port}", error)
+            return f"UNKNOWN: read udp {local}->{address}:{port}: {_RESET}" if _is_windows(process) else "REFUSED"
+    return ""
+
+
+class _NetExec:
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.udp_ready = False
+
+    async def web(self, request: http.Request) -> http.Reply:
+        query = {key: values[0] for key, values in parse_qs(request.target.partition("?")[2]).items()}
+        if request.body and "form" in request.headers.get("content-type", ""):
+            query |= {key: values[0] for key, values in parse_qs(request.body.decode("latin-1")).items()}
+        text = "text/plain; charset=utf-8"
+        match request.path.lower():
+            case "/":
+                now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+                return http.Reply(200, f"NOW: {now} +0000 UTC".encode(), text)
+            case "/clientip":
+                return http.Reply(200, "{}:{}".format(*request.peer).encode(), text)
+            case "/hostname":
+                return http.Reply(200, self.process.net.hostname.encode(), text)
+            case "/echo":
+                status = int(query.get("code", "200")) if query.get("code", "200").isdigit() else 400
+                return http.Reply(status, query.get("msg", "").encode(), text)
+            case "/healthz":
+                return http.Reply(200 if self.udp_ready else 412, b"", text)
+            case "/header":
+                return http.Reply(200, request.headers.get(query.get("key", "").lower(), "").encode(), text)
+            case "/dial":
+                return await self.dial(query)
+            case "/shell" | "/upload" | "/exit" | "/shutdown" | "/redirect":
+                return http.Reply(501, f"not emulated: netexec {request.path}\n".encode(), text)
+        return http.Reply(404, b"404 page not found\n", text)
+
+    async def dial(self, query: dict[str, str]) -> http.Reply:
+        for name in ("host", "port", "request"):
+            if name not in query and not (name == "request" and "dialCommand" in query):
+                return http.Reply(400, f"missing {name}".encode())
+        protocol = query.get("protocol", "")
+        if protocol not in ("http", "udp"):
+            return http.Reply(400, f"unsupported protocol. {protocol}".encode())
+        wanted = query.get("request") or query.get("dialCommand", "")
+        answers: dict[str, list[str]] = {}
+        for _ in range(int(query.get("tries", "1"))):
+            run = self._dial_http if protocol == "http" else self._dial_udp
+            try:
+                answers.setdefault("responses", []).append(await run(query["host"], int(query["port"]), wanted))
+            except _DialFailed as failed:
+                answers.setdefault("errors", []).append(str(failed))
+        body = json.dumps(dict(sorted(answers.items())), separators=(",", ":"))
+        return http.Reply(200, body.encode(), "text/plain; charset=utf-8")
+
+    async def _address(self, host: str) -> str:
+        try:
+            return (await self.process.net.resolve(host))[0]
+        except (dns.NameNotFound, dns.ResolverSilent) as error:
+            raise _DialFailed(f"dial: {_lookup_error(self.process, host, error)}") from None
+
+    async def _dial_http(self, host: str, port: int, wanted: str) -> str:
+        url = http.Url(host, port, "/" + wanted.lstrip("/"))
+        shown = f'Get "http://{host}:{port}{url.target}"'
+        address = await self._address(host)
+        try:
+            async with asyncio.timeout(30):
+                answer = await http.request(self.process.net, url, address)
+        except TimeoutError:
+            raise _DialFailed(f"{shown}: dial tcp {address}:{port}: i/o timeout") from None
+        except http.BadAnswer:
+            raise _DialFailed(f"{shown}: EOF") from None
+        except OSError as error:
+            raise _DialFailed(f"{shown}: {_dial_error(self.process, f'{address}:{port}', error)}") from None
+        return answer.body.decode(errors="replace").strip()
+
+    async def _dial_udp(self, host: str, port: int, wanted: str) -> str:
+        address = await self._address(host)
+        loop = asyncio.get_running_loop()
+        with self.process.net.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect((address, port))
+            where = "read udp {}:{}".format(*sock.getsockname()) + f"->{address}:{port}"
+            try:
+                await loop.sock_sendall(sock, wanted.encode())
+                async with asyncio.timeout(5):
+                    return (await loop.sock_recv(sock, 2048)).decode(errors="replace").strip()
+            except TimeoutError:
+                why = "i/o timeout"
+            except OSError as error:
+                why = _RESET if _is_windows(self.process) else f"recvfrom: {os.strerror(error.errno or 0).lower()}"
+        raise _DialFailed(f"reading from udp connection failed. err:'{where}: {why}'")
+
+    async def udp(self, sock: socket.socket) -> None:
+        """Answer datagrams one by one until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            with contextlib.suppress(ConnectionError):
+                data, peer = await loop.sock_recvfrom(sock, 2048)
+                answer = self._datagram(data.decode(errors="replace").strip(), peer)
+                if answer:
+                    await loop.sock_sendto(sock, answer.encode(), peer)
+
+    def _datagram(self, text: str, peer: tuple[str, int]) -> str:
+        word, _, rest = text.partition(" ")
+        match word.lower():
+            case "hostname":
+                return self.process.net.hostname
+            case "clientip":
+                return "{}:{}".format(*peer)
+            case "echo":
+                return rest
+        return f"Unknown UDP command: {text}" if text else ""
+
+
+class _DialFailed(Exception):
+    """The text that goes into ``errors``."""
+
+
+async def _netexec(process: Process) -> int:
+    given, rest = _parse(
+        process.argv[2:],
+        {"http-port": "8080", "udp-port": "8081", "sctp-port": "-1", "delay-shutdown": "0", "tls-cert-file": "",
+         "tls-private-key-file": "", "http-override": "", "udp-listen-addresses": ""},
+    )  # fmt: skip
+    for name in ("tls-cert-file", "http-override", "udp-listen-addresses"):
+        if given[name]:
+            return await not_emulated(process, f"agnhost netexec --{name}")
+    if given["sctp-port"] != "-1":
+        return await not_emulated(process, "agnhost netexec --sctp-port")
+    if rest:
+        raise _BadFlag(f'Error: unknown command "{rest[0]}" for "netexec"')
+    ports = int(given["http-port"]), int(given["udp-port"])
+    server = _NetExec(process)
+    try:
+        web = http.listen(process.net, ports[0])
+    except OSError as error:
+        await err(process, f"listen tcp :{ports[0]}: bind: {os.strerror(error.errno or 0).lower()}")
+        return 1
+    async with http.http_server(web, server.web):
+        await err(process, f"Started HTTP server on port {ports[0]}")
+        if ports[1] == -1:
+            server.udp_ready = True
+            await asyncio.get_running_loop().create_future()
+        try:
+            udp = http.listen(process.net, ports[1], kind=socket.SOCK_DGRAM)
+        except OSError as error:
+            await err(process, f"listen udp :{ports[1]}: bind: {os.strerror(error.errno or 0).lower()}")
+            return 1
+        with udp:
+            await err(process, f"Started UDP server on port {ports[1]}")
+            server.udp_ready = True
+            await server.udp(udp)
+    return 0

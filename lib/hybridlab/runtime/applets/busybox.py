@@ -1,0 +1,193 @@
+"""The small busybox commands that need the pod's network or identity: ping, ip, ifconfig, hostname, and pause."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import getopt
+import socket
+import struct
+
+from hybridlab.runtime.applet import Net, Process
+from hybridlab.runtime.applets import dns, icmp
+from hybridlab.runtime.applets.console import err, not_emulated, out
+
+_SIOCGIFADDR, _SIOCGIFNETMASK, _SIOCGIFMTU, _SIOCGIFHWADDR = 0x8915, 0x891B, 0x8921, 0x8927
+
+
+async def ping(process: Process) -> int:
+    """``ping [-c N] [-w DEADLINE] [-W WAIT] [-s SIZE] [-i SECONDS] [-q] HOST``."""
+    try:
+        flags, words = getopt.gnu_getopt(list(process.argv[1:]), "4qc:w:W:s:i:A")
+        given = dict(flags)
+        count, size = int(given.get("-c", 0)), int(given.get("-s", 56))
+        wait, deadline = float(given.get("-W", 10)), float(given.get("-w", 0)) or None
+        interval = float(given.get("-i", 1))
+        host = words[0]
+    except (getopt.GetoptError, ValueError, IndexError) as error:
+        await err(process, f"ping: {error}", "Usage: ping [OPTIONS] HOST")
+        return 1
+    try:
+        address = (await process.net.resolve(host))[0]
+    except (dns.NameNotFound, dns.ResolverSilent):
+        await err(process, f"ping: bad address '{host}'")
+        return 1
+    await out(process, f"PING {host} ({address}): {size} data bytes")
+    sent, times = 0, []
+    try:
+        async with asyncio.timeout(deadline):
+            while not count or sent < count:
+                found = await icmp.echo(
+                    process.net, address, sent & 0xFFFF, size=size, limit=wait, identity=id(process) & 0xFFFF
+                )
+                sent += 1
+                if found.kind == "unsendable":
+                    await err(process, "ping: sendto: Network is unreachable")
+                    return 1
+                if found.kind == "reply":
+                    times.append(found.milliseconds)
+                    if "-q" not in given:
+                        line = f"{size + 8} bytes from {found.source}: seq={sent - 1} ttl={found.ttl}"
+                        await out(process, f"{line} time={found.milliseconds:.3f} ms")
+                if not count or sent < count:
+                    await asyncio.sleep(interval)
+    except TimeoutError:
+        sent += 1 if sent == len(times) else 0
+    loss = 100 * (sent - len(times)) // sent if sent else 0
+    lines = ["", f"--- {host} ping statistics ---"]
+    lines.append(f"{sent} packets transmitted, {len(times)} packets received, {loss}% packet loss")
+    if times:
+        low, mean, high = min(times), sum(times) / len(times), max(times)
+        lines.append(f"round-trip min/avg/max = {low:.3f}/{mean:.3f}/{high:.3f} ms")
+    await out(process, *lines)
+    return 0 if times else 1
+
+
+def interfaces(net: Net) -> list[tuple[int, str, str, str, int, str]]:
+    """Index, name, address, netmask, MTU and MAC of every interface that has an IPv4 address."""
+    found = []
+    with net.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+
+        def ask(request: int, name: str) -> bytes:
+            return fcntl.ioctl(sock.fileno(), request, struct.pack("256s", name.encode()))
+
+        for index in range(1, 64):
+            try:
+                raw = fcntl.ioctl(sock.fileno(), 0x8910, struct.pack("16si236x", b"", index))  # SIOCGIFNAME
+                name = raw[:16].split(b"\0")[0].decode()
+                address = socket.inet_ntoa(ask(_SIOCGIFADDR, name)[20:24])
+                mask = socket.inet_ntoa(ask(_SIOCGIFNETMASK, name)[20:24])
+            except OSError:
+                continue
+            mtu = struct.unpack("i", ask(_SIOCGIFMTU, name)[16:20])[0]
+            mac = ask(_SIOCGIFHWADDR, name)[18:24].hex(":")
+            found.append((index, name, address, mask, mtu, mac))
+    return found
+
+
+async def ip(process: Process) -> int:
+    """``ip [-4] addr [show] [dev NAME]``."""
+    words = [word for word in process.argv[1:] if word not in ("-4", "-o")]
+    if not words or words[0] not in ("a", "ad", "add", "addr", "address") or "-o" in process.argv:
+        return await not_emulated(process, " ".join(process.argv))
+    rest = [word for word in words[1:] if word not in ("show", "list", "dev", "s", "ls")]
+    lines = []
+    for index, name, address, mask, mtu, mac in interfaces(process.net):
+        if rest and name not in rest:
+            continue
+        prefix = bin(int.from_bytes(socket.inet_aton(mask), "big")).count("1")
+        loop = name == "lo"
+        flags = "LOOPBACK,UP,LOWER_UP" if loop else "BROADCAST,MULTICAST,UP,LOWER_UP,M-DOWN"
+        lines.append(f"{index}: {name}: <{flags}> mtu {mtu} qdisc noqueue ")
+        lines.append(
+            f"    link/{'loopback' if loop else 'ether'} {mac} brd {'00' if loop else 'ff'}{(':00' if loop else ':ff') * 5}"
+        )
+        lines.append(f"    inet {address}/{prefix} scope {'host' if loop else 'global'} {name}")
+        lines.append("       valid_lft forever preferred_lft forever")
+    if rest and not lines:
+        await err(process, f"ip: can't find device '{rest[0]}'")
+        return 1
+    await out(process, *lines)
+    return 0
+
+
+async def ifconfig(process: Process) -> int:
+    """``ifconfig [NAME]``, without the packet counters."""
+    if len(process.argv) > 2:
+        return await not_emulated(process, " ".join(process.argv))
+    lines = []
+    for _, name, address, mask, mtu, mac in interfaces(process.net):
+        if len(process.argv) == 2 and process.argv[1] != name:
+            continue
+        head = "Link encap:Local Loopback  " if name == "lo" else f"Link encap:Ethernet  HWaddr {mac.upper()}  "
+        lines += [
+            f"{name:<10}{head}",
+            f"{'':10}inet addr:{address}  Mask:{mask}",
+            f"{'':10}UP RUNNING  MTU:{mtu}  Metric:1",
+            "",
+        ]
+    if not lines:
+        await err(process, f"ifconfig: {process.argv[-1]}: error fetching interface information: Device not found")
+        return 1
+    await out(process, *lines)
+    return 0
+
+
+async def hostname(process: Process) -> int:
+    """``hostname [-i] [-s] [-f]``."""
+    match process.argv[1:]:
+        case () | ("-s",) | ("-f",):
+            await out(process, process.net.hostname)
+        case ("-i",) | ("-I",):
+            await out(process, process.net.address)
+        case _:
+            return await not_emulated(process, " ".join(process.argv))
+    return 0
+
+
+async def sleep(process: Process) -> int:
+    """``sleep N[smhd]...``; a container's main process, so that it costs no process."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    total = 0.0
+    if len(process.argv) == 1:
+        await err(process, "BusyBox v1.36.1 multi-call binary.", "", "Usage: sleep [N]...")
+        return 1
+    for word in process.argv[1:]:
+        if word in ("inf", "infinity"):
+            total = float("inf")
+            continue
+        number, unit = (word[:-1], word[-1]) if word[-1:] in units else (word, "s")
+        try:
+            total += float(number) * units[unit]
+        except ValueError:
+            await err(process, f"sleep: invalid number '{word}'")
+            return 1
+    if total == float("inf"):
+        return await idle(process)
+    await asyncio.sleep(total)
+    return 0
+
+
+async def idle(process: Process) -> int:
+    """A program whose work is done elsewhere (Felix, kube-proxy, the API server) or that has none (pause)."""
+    await asyncio.get_running_loop().create_future()
+    return 0
+
+
+async def echo(process: Process) -> int:
+    """``echo [-n] WORDS``."""
+    words = process.argv[1:]
+    newline = not (words and words[0] == "-n")
+    text = " ".join(words if newline else words[1:])
+    await process.stdout.write((text + ("\n" if newline else "")).encode())
+    return 0
+
+
+async def true(process: Process) -> int:
+    """Succeed."""
+    return 0
+
+
+async def false(process: Process) -> int:
+    """Fail."""
+    return 1

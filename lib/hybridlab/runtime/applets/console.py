@@ -1,0 +1,28 @@
+"""What every applet does with its streams: text lines out, and the one sentence for what the lab does not do."""
+
+from __future__ import annotations
+
+from hybridlab.runtime.applet import Process
+
+NOT_EMULATED_STATUS = 1
+
+
+async def out(process: Process, *lines: str) -> None:
+    """Write lines to standard output."""
+    await process.stdout.write("".join(f"{line}\n" for line in lines).encode())
+
+
+async def err(process: Process, *lines: str) -> None:
+    """Write lines to standard error."""
+    await process.stderr.write("".join(f"{line}\n" for line in lines).encode())
+
+
+async def not_emulated(process: Process, what: str) -> int:
+    """Say that the lab cannot do it; returns the exit status."""
+    await err(process, f"not emulated: {what}")
+    return NOT_EMULATED_STATUS
+
+
+def program_name(process: Process) -> str:
+    """The name that error messages start with: argv[0] without its directory."""
+    return process.argv[0].rsplit("/", 1)[-1]

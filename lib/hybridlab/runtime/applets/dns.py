@@ -1,0 +1,152 @@
+"""The resolver that a pod's C library has: A records, search list with ndots 5, over the pod's own sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import random
+import socket
+from dataclasses import dataclass
+
+from dnslib import QTYPE, RCODE, DNSRecord
+
+from hybridlab.runtime.applet import Net
+
+NDOTS = 5
+"""What a kubelet writes into resolv.conf for ClusterFirst."""
+ATTEMPTS = 2
+"""How often a query is sent before the resolver counts as silent, as in glibc and musl."""
+
+
+class NameNotFound(Exception):
+    """The resolver answered: there is no such name, or it has no A record; the message is the name."""
+
+
+class ResolverSilent(Exception):
+    """No answer, a refused port, or an answer that is none (SERVFAIL): the name's existence is unknown."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One response."""
+
+    server: str
+    rcode: str
+    """``NOERROR``, ``NXDOMAIN``, ``SERVFAIL``, ``REFUSED`` ..."""
+    name: str
+    """The last name of the CNAME chain."""
+    addresses: tuple[str, ...]
+
+
+def is_address(text: str) -> bool:
+    """Whether ``text`` is a dotted quad."""
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def candidates(name: str, searches: tuple[str, ...] | list[str]) -> list[str]:
+    """The full names to try, in order."""
+    if name.endswith("."):
+        return [name[:-1]]
+    expanded = [f"{name}.{search}" for search in searches if search]
+    return [name, *expanded] if name.count(".") >= NDOTS else [*expanded, name]
+
+
+async def query(net: Net, name: str, kind: str = "A", *, server: str = "", limit: float = 5.0) -> Answer:
+    """Ask one server for one full name; UDP, and TCP when the answer was cut off.
+
+    Raises :class:`ResolverSilent` when nothing came within ``limit`` seconds, ConnectionRefusedError when the port
+    is closed.
+    """
+    server = server or (net.nameservers[0] if net.nameservers else "")
+    if not server:
+        raise ResolverSilent(f"{name}: no nameserver is configured")
+    request = DNSRecord.question(name, kind)
+    request.header.id = random.getrandbits(16)
+    packet = bytes(request.pack())
+    try:
+        async with asyncio.timeout(limit):
+            reply = await _udp(net, server, packet, limit / ATTEMPTS)
+            record = DNSRecord.parse(reply)
+            if record.header.tc:
+                record = DNSRecord.parse(await _tcp(net, server, packet))
+    except TimeoutError:
+        raise ResolverSilent(f"{name}: no answer from {server} within {limit:g} s") from None
+    wanted = getattr(QTYPE, kind)
+    final = name
+    addresses = []
+    for rr in record.rr:
+        if rr.rtype == QTYPE.CNAME:
+            final = str(rr.rdata).rstrip(".")
+        elif rr.rtype == wanted:
+            addresses.append(str(rr.rdata).rstrip("."))
+    return Answer(server, str(RCODE[record.header.rcode]), final, tuple(addresses))
+
+
+async def resolve(net: Net, name: str, *, limit: float = 5.0) -> list[str]:
+    """A records of ``name`` by the pod's search list.
+
+    Raises NameNotFound or ResolverSilent.
+    """
+    if is_address(name):
+        return [name]
+    if name.rstrip(".").lower() == "localhost":
+        return ["127.0.0.1"]
+    if name.lower() == net.hostname.lower():
+        return [net.address]
+    trouble = ""
+    deadline = asyncio.get_running_loop().time() + limit
+    for full in candidates(name, tuple(net.searches)):
+        left = deadline - asyncio.get_running_loop().time()
+        if left <= 0:
+            break
+        try:
+            answer = await query(net, full, limit=left)
+        except ConnectionRefusedError:
+            raise ResolverSilent(f"{name}: connection refused by the resolver") from None
+        except OSError as error:
+            raise ResolverSilent(f"{name}: {error.strerror}") from None
+        if answer.rcode == "NOERROR" and answer.addresses:
+            return list(answer.addresses)
+        if answer.rcode == "SERVFAIL":
+            trouble = f"{name}: {answer.rcode} from {answer.server}"
+    if trouble:
+        raise ResolverSilent(trouble)
+    raise NameNotFound(name)
+
+
+async def _udp(net: Net, server: str, packet: bytes, again: float) -> bytes:
+    loop = asyncio.get_running_loop()
+    with net.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect((server, 53))
+        while True:
+            await loop.sock_sendall(sock, packet)
+            try:
+                async with asyncio.timeout(again):
+                    while (reply := await loop.sock_recv(sock, 4096))[:2] != packet[:2]:
+                        continue  # an answer to somebody else's question
+                    return reply
+            except TimeoutError:
+                continue
+            except ConnectionRefusedError:
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused") from None
+
+
+async def _tcp(net: Net, server: str, packet: bytes) -> bytes:
+    loop = asyncio.get_running_loop()
+    sock = net.socket(socket.AF_INET, socket.SOCK_STREAM)
+    with sock:
+        await loop.sock_connect(sock, (server, 53))
+        reader, writer = await asyncio.open_connection(sock=sock.dup())
+        try:
+            writer.write(len(packet).to_bytes(2, "big") + packet)
+            size = int.from_bytes(await reader.readexactly(2), "big")
+            return await reader.readexactly(size)
+        except asyncio.IncompleteReadError:
+            raise TimeoutError from None
+        finally:
+            writer.close()

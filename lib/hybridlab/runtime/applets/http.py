@@ -1,0 +1,292 @@
+"""HTTP/1.x as the emulated clients and servers need it: one request per client connection, plain servers, no TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from hybridlab.runtime.applet import Net
+
+_LIMIT = 1 << 20
+"""Longest header line and largest buffered chunk, bytes."""
+
+
+class ConnectFailed(OSError):
+    """There was no connection; ``errno`` says why."""
+
+
+class BadAnswer(Exception):
+    """The peer closed without an answer, or sent something that is not HTTP."""
+
+
+@dataclass(frozen=True)
+class Url:
+    """An http URL, taken apart."""
+
+    host: str
+    port: int
+    target: str
+    """Path and query, as sent."""
+    scheme: str = "http"
+
+    @classmethod
+    def parse(cls, text: str) -> Url:
+        """``http://host[:port][/path]``; without a scheme http is meant.  Raises ValueError."""
+        if "://" not in text:
+            text = "http://" + text
+        parts = urlsplit(text)
+        if not parts.hostname:
+            raise ValueError(f"no host in {text!r}")
+        default = 443 if parts.scheme == "https" else 80
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        return cls(parts.hostname, parts.port or default, target, parts.scheme)
+
+    @property
+    def authority(self) -> str:
+        """The Host header's value."""
+        return self.host if self.port == 80 else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Response:
+    """An answer, whole."""
+
+    status: int
+    reason: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    version: str = "HTTP/1.1"
+
+    def header(self, name: str) -> str:
+        """The first header of that name, or an empty string."""
+        return next((value for key, value in self.headers if key.lower() == name.lower()), "")
+
+
+async def connect(net: Net, address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A TCP connection from ``net``; raises OSError as connect(2) does."""
+    sock = net.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        await asyncio.get_running_loop().sock_connect(sock, (address, port))
+        return await asyncio.open_connection(sock=sock, limit=_LIMIT)
+    except BaseException:
+        sock.close()
+        raise
+
+
+async def request(
+    net: Net,
+    url: Url,
+    address: str,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+) -> Response:
+    """One request to ``address`` on a connection of its own; it never times out by itself.
+
+    Raises :class:`ConnectFailed`, OSError once connected, and :class:`BadAnswer`.
+    """
+    try:
+        reader, writer = await connect(net, address, url.port)
+    except OSError as error:
+        raise ConnectFailed(error.errno, error.strerror) from error
+    return await exchange((reader, writer), url, method=method, headers=headers, body=body)
+
+
+async def exchange(
+    connection: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    url: Url,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+) -> Response:
+    """One request on an open connection, which is closed after it.  Raises OSError and :class:`BadAnswer`."""
+    reader, writer = connection
+    try:
+        lines = [f"{method} {url.target} HTTP/1.1", f"Host: {url.authority}"]
+        lines += [f"{key}: {value}" for key, value in (headers or {}).items()]
+        if body:
+            lines.append(f"Content-Length: {len(body)}")
+        writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+        return await _read_response(reader, method)
+    finally:
+        abort(writer)
+
+
+def abort(writer: asyncio.StreamWriter) -> None:
+    """Close without waiting: what is still unsent is sent, nothing is awaited."""
+    with contextlib.suppress(Exception):
+        writer.close()
+
+
+async def _read_response(reader: asyncio.StreamReader, method: str) -> Response:
+    line = await _line(reader)
+    if not line:
+        raise BadAnswer("the connection was closed without an answer")
+    version, _, rest = line.partition(" ")
+    status, _, reason = rest.partition(" ")
+    if not version.startswith("HTTP/") or not status.isdigit():
+        raise BadAnswer(f"not an HTTP answer: {line[:80]!r}")
+    headers = await _headers(reader)
+    named = {key.lower(): value for key, value in headers}
+    body = b""
+    if method != "HEAD" and int(status) not in (204, 304):
+        if "chunked" in named.get("transfer-encoding", "").lower():
+            body = await _chunks(reader)
+        elif "content-length" in named:
+            try:
+                body = await reader.readexactly(int(named["content-length"]))
+            except asyncio.IncompleteReadError as error:
+                raise BadAnswer(f"the connection ended after {len(error.partial)} of {error.expected} bytes") from None
+        else:
+            body = await reader.read()
+    return Response(int(status), reason, tuple(headers), body, version)
+
+
+async def _line(reader: asyncio.StreamReader) -> str:
+    return (await reader.readline()).decode("latin-1").rstrip("\r\n")
+
+
+async def _headers(reader: asyncio.StreamReader) -> list[tuple[str, str]]:
+    headers = []
+    while line := await _line(reader):
+        name, _, value = line.partition(":")
+        headers.append((name.strip(), value.strip()))
+    return headers
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while size := int((await _line(reader)).partition(";")[0] or "0", 16):
+        body += await reader.readexactly(size)
+        await reader.readexactly(2)
+    await _headers(reader)
+    return body
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a server got."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+    peer: tuple[str, int]
+    local: tuple[str, int]
+
+    @property
+    def path(self) -> str:
+        """The target without its query."""
+        return self.target.partition("?")[0]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server answers; ``Date``, ``Content-Length`` and ``Connection`` are added."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "text/plain"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    keep_alive: bool = True
+    reason: str = ""
+
+
+Handler = Callable[[Request], Awaitable[Reply]]
+
+
+def listen(net: Net, port: int, *, kind: int = socket.SOCK_STREAM, address: str = "") -> socket.socket:
+    """A bound (and for TCP listening) socket in ``net``; raises OSError when the port is taken."""
+    sock = net.socket(socket.AF_INET, kind)
+    try:
+        if kind == socket.SOCK_STREAM:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((address, port))
+        if kind == socket.SOCK_STREAM:
+            sock.listen(512)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+@contextlib.asynccontextmanager
+async def tcp_server(
+    sock: socket.socket, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+) -> AsyncIterator[None]:
+    """Serve connections of a listening socket inside the block; at its end all of them are closed."""
+    running: set[asyncio.Task[None]] = set()
+
+    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        running.add(task)
+        try:
+            await serve(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, ValueError):
+            pass  # the peer went away or sent rubbish: a server goes on
+        finally:
+            running.discard(task)
+            abort(writer)
+
+    server = await asyncio.start_server(one, sock=sock, limit=_LIMIT)
+    try:
+        yield
+    finally:
+        server.close()
+        for task in running:
+            task.cancel()
+
+
+def http_server(
+    sock: socket.socket, handler: Handler, *, server: str = ""
+) -> contextlib.AbstractAsyncContextManager[None]:
+    """Answer HTTP on a listening socket inside the block; ``server`` is the Server header."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while (got := await _read_request(reader, writer)) is not None:
+            reply = await handler(got)
+            keep = reply.keep_alive and got.headers.get("connection", "").lower() != "close"
+            writer.write(_encode(reply, keep=keep, server=server, head=got.method == "HEAD"))
+            await writer.drain()
+            if not keep:
+                return
+
+    return tcp_server(sock, serve)
+
+
+async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request | None:
+    line = await _line(reader)
+    if not line:
+        return None
+    method, target, version = [*line.split(" "), "", ""][:3]
+    headers = {name.lower(): value for name, value in await _headers(reader)}
+    if version == "HTTP/1.0" and headers.get("connection", "").lower() != "keep-alive":
+        headers["connection"] = "close"
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    peer = writer.get_extra_info("peername")
+    local = writer.get_extra_info("sockname")
+    return Request(method, target, headers, body, peer[:2], local[:2])
+
+
+def _encode(reply: Reply, *, keep: bool, server: str, head: bool) -> bytes:
+    reason = reply.reason or HTTPStatus(reply.status).phrase
+    headers = {
+        **({"Server": server} if server else {}),
+        "Date": formatdate(usegmt=True),
+        "Content-Type": reply.content_type,
+        "Content-Length": str(len(reply.body)),
+        "Connection": "keep-alive" if keep else "close",
+        **reply.headers,
+    }
+    top = f"HTTP/1.1 {reply.status} {reason}\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items() if v)
+    return top.encode() + b"\r\n" + (b"" if head else reply.body)

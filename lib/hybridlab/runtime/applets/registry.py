@@ -1,0 +1,56 @@
+"""All applets of the lab by name, put together once when labd starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybridlab.runtime.applet import Applet
+from hybridlab.runtime.applets import agnhost, busybox, coredns, curl, nc, nginx, nslookup, porter, wget, windows_tools
+from hybridlab.runtime.applets.coredns import Resolver
+
+LINUX: Mapping[str, Applet] = {
+    "nc": nc.nc,
+    "wget": wget.wget,
+    "nslookup": nslookup.nslookup,
+    "ping": busybox.ping,
+    "ip": busybox.ip,
+    "ifconfig": busybox.ifconfig,
+    "hostname": busybox.hostname,
+    "sleep": busybox.sleep,
+    "echo": busybox.echo,
+    "true": busybox.true,
+    "false": busybox.false,
+    "curl": curl.curl,
+    "nginx": nginx.nginx,
+    "pause": busybox.idle,
+    "idle": busybox.idle,
+    "agnhost": agnhost.agnhost,
+}
+
+WINDOWS: Mapping[str, Applet] = {
+    "ping": windows_tools.ping,
+    "ipconfig": windows_tools.ipconfig,
+    "hostname": windows_tools.hostname,
+    "nslookup": windows_tools.nslookup,
+    "whoami": windows_tools.whoami,
+    "curl": curl.curl,
+    "porter": porter.porter,
+    "agnhost": agnhost.agnhost,
+    "pause": busybox.idle,
+    "idle": busybox.idle,
+}
+
+
+def linux(resolver: Resolver | None = None) -> dict[str, Applet]:
+    """Linux applets; ``resolver`` serves the cluster's DNS in the coredns image."""
+    applets = dict(LINUX)
+    if resolver is not None:
+        applets["coredns"] = coredns.coredns(resolver)
+    return applets
+
+
+def windows(more: Mapping[str, Applet] | None = None) -> dict[str, Applet]:
+    """Windows applets with ``more`` (powershell, pwsh); cmd can start all of them."""
+    applets = {**WINDOWS, **(more or {})}
+    applets["cmd"] = windows_tools.cmd(applets)
+    return applets

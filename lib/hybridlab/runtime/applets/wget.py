@@ -1,0 +1,119 @@
+"""busybox ``wget`` for plain http, as ``make defconfig`` builds it (``-T`` exists; ``--spider``, ``-S`` too)."""
+
+from __future__ import annotations
+
+import asyncio
+import getopt
+import os
+from urllib.parse import urljoin
+
+from hybridlab.runtime.applet import Process
+from hybridlab.runtime.applets import dns, http
+from hybridlab.runtime.applets.console import err, not_emulated
+
+_DEFAULT_TIMEOUT = 900.0
+_MAX_REDIRECTS = 20
+_LONG = ["quiet", "output-document=", "timeout=", "tries=", "header=", "user-agent=", "spider", "server-response",
+         "post-data=", "no-check-certificate", "directory-prefix=", "proxy=", "continue"]  # fmt: skip
+_SHORT_OF = {"--quiet": "-q", "--output-document": "-O", "--timeout": "-T", "--tries": "-t", "--user-agent": "-U",
+             "--server-response": "-S", "--directory-prefix": "-P"}  # fmt: skip
+
+
+class _Failed(Exception):
+    """The message without its ``wget:``."""
+
+
+async def wget(process: Process) -> int:
+    """Run one wget."""
+    try:
+        flags, words = getopt.gnu_getopt(list(process.argv[1:]), "qO:T:t:SU:P:cY:", _LONG)
+        given = {_SHORT_OF.get(flag, flag): value for flag, value in flags}
+        timeout = float(given.get("-T", _DEFAULT_TIMEOUT)) or None
+    except (getopt.GetoptError, ValueError) as error:
+        await err(process, f"wget: {error}", "Usage: wget [-cqS] [--spider] [-O FILE] [-T SEC] URL...")
+        return 1
+    if not words:
+        await err(process, "Usage: wget [-cqS] [--spider] [-O FILE] [-T SEC] URL...")
+        return 1
+    headers = {"User-Agent": given.get("-U", "Wget"), "Connection": "close"}
+    for flag, value in flags:
+        if flag == "--header":
+            name, _, content = value.partition(":")
+            headers[name.strip()] = content.strip()
+    for text in words:
+        if text.startswith(("https://", "ftp://")):
+            return await not_emulated(process, f"wget {text.split(':')[0]}")
+        try:
+            await _download(process, text, given, headers, timeout)
+        except _Failed as error:
+            await err(process, f"wget: {error}")
+            return 1
+    return 0
+
+
+async def _download(
+    process: Process, text: str, given: dict[str, str], headers: dict[str, str], limit: float | None
+) -> None:
+    quiet = "-q" in given
+    try:
+        url = http.Url.parse(text)
+    except ValueError:
+        raise _Failed(f"not an http or ftp url: {text}") from None
+    for _ in range(_MAX_REDIRECTS):
+        response = await _request(process, url, given, headers, limit)
+        if "-S" in given:
+            shown = [f"{response.version} {response.status} {response.reason}"]
+            await err(process, *(f"  {line}" for line in shown + [f"{k}: {v}" for k, v in response.headers]))
+        location = response.header("Location")
+        if response.status not in (301, 302, 303, 307, 308) or not location:
+            break
+        url = http.Url.parse(urljoin(f"http://{url.authority}{url.target}", location))
+    else:
+        raise _Failed("too many redirections")
+    if not 200 <= response.status < 300:
+        raise _Failed(f"server returned error: {response.version} {response.status} {response.reason}".rstrip())
+    if "--spider" in given:
+        if not quiet:
+            await err(process, "remote file exists")
+        return
+    name = given.get("-O") or url.target.partition("?")[0].rsplit("/", 1)[-1] or "index.html"
+    if name == "-":
+        if not quiet:
+            await err(process, "writing to stdout")
+        await process.stdout.write(response.body)
+    else:
+        if not quiet:
+            await err(process, f"saving to '{name}'")
+        if name != "/dev/null":
+            process.files.write(os.path.join(given.get("-P", ""), name), response.body)  # noqa: PTH118 - container path
+    if not quiet:
+        bar = f"{name[:20]:<20} 100% |{'*' * 32}| {len(response.body):>5}  0:00:00 ETA"
+        await err(process, bar, "written to stdout" if name == "-" else f"'{name}' saved")
+
+
+async def _request(
+    process: Process, url: http.Url, given: dict[str, str], headers: dict[str, str], limit: float | None
+) -> http.Response:
+    try:
+        address = (await process.net.resolve(url.host))[0]
+    except (dns.NameNotFound, dns.ResolverSilent):
+        raise _Failed(f"bad address '{url.host}'") from None
+    if "-q" not in given:
+        await err(process, f"Connecting to {url.host} ({address}:{url.port})")
+    post = given.get("--post-data")
+    method = "POST" if post is not None else "HEAD" if "--spider" in given else "GET"
+    if post is not None:
+        headers = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
+    try:
+        async with asyncio.timeout(limit):
+            return await http.request(
+                process.net, url, address, method=method, headers=headers, body=(post or "").encode()
+            )
+    except http.ConnectFailed as error:
+        raise _Failed(f"can't connect to remote host ({address}): {os.strerror(error.errno or 0)}") from None
+    except TimeoutError:
+        raise _Failed("download timed out") from None
+    except http.BadAnswer:
+        raise _Failed("error getting response") from None
+    except OSError as error:
+        raise _Failed(f"error getting response: {os.strerror(error.errno or 0)}") from None

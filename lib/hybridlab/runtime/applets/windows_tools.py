@@ -1,0 +1,233 @@
+"""Windows' console tools: ping, ipconfig, hostname, nslookup, whoami, and as much of cmd as starts them.
+
+Texts are those of the English Windows Server.  ``ping`` exits 0 when a reply came back, also for "Destination host
+unreachable", as Windows' own does.  cmd runs one command with ``/c``, sequences of ``&`` and ``&&``, ``echo``, ``type``,
+``ver``, ``exit`` and redirection to NUL; anything else is not emulated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hybridlab.runtime.applet import Applet, Process
+from hybridlab.runtime.applets import dns, icmp
+from hybridlab.runtime.applets.busybox import interfaces
+from hybridlab.runtime.applets.console import not_emulated
+from hybridlab.runtime.applets.nslookup import reverse_name
+from hybridlab.runtime.streams import NullOutput
+
+_STDERR = r"\s*2>\s*(?:nul|&1)"
+_STDOUT = r"\s*1?>\s*nul"
+
+
+async def crlf(process: Process, *lines: str) -> None:
+    """Write lines to standard output with Windows' line ends."""
+    await process.stdout.write("".join(f"{line}\r\n" for line in lines).encode())
+
+
+async def hostname(process: Process) -> int:
+    """The computer's name."""
+    await crlf(process, process.net.hostname)
+    return 0
+
+
+async def whoami(process: Process) -> int:
+    """The default user of the servercore images."""
+    await crlf(process, "user manager\\containeradministrator")
+    return 0
+
+
+async def ipconfig(process: Process) -> int:
+    """``ipconfig``; ``/all`` adds what the lab knows."""
+    if [word.lower() for word in process.argv[1:]] not in ([], ["/all"]):
+        return await not_emulated(process, " ".join(process.argv))
+    full = len(process.argv) > 1
+    lines = ["", "Windows IP Configuration", ""]
+    if full:
+        lines += [f"   Host Name . . . . . . . . . . . . : {process.net.hostname}", ""]
+    for _, name, address, mask, _, mac in interfaces(process.net):
+        if name == "lo":
+            continue
+        suffix = process.net.searches[0] if process.net.searches else ""
+        lines += ["", "Ethernet adapter vEthernet (Ethernet):", "", f"   Connection-specific DNS Suffix  . : {suffix}"]
+        if full:
+            lines.append(f"   Physical Address. . . . . . . . . : {mac.upper().replace(':', '-')}")
+        lines += [f"   IPv4 Address. . . . . . . . . . . : {address}", f"   Subnet Mask . . . . . . . . . . . : {mask}"]
+        if full and process.net.nameservers:
+            lines.append(f"   DNS Servers . . . . . . . . . . . : {process.net.nameservers[0]}")
+    await crlf(process, *lines)
+    return 0
+
+
+async def ping(process: Process) -> int:
+    """``ping [-n COUNT] [-w MS] [-l SIZE] [-t] [-4] HOST``."""
+    count, wait, size, host = 4, 4000, 32, ""
+    words = list(process.argv[1:])
+    while words:
+        word = words.pop(0)
+        if word in ("-n", "-w", "-l") and words and words[0].isdigit():
+            value = int(words.pop(0))
+            count, wait, size = (
+                value if word == "-n" else count,
+                value if word == "-w" else wait,
+                value if word == "-l" else size,
+            )
+        elif word == "-t":
+            count = 0
+        elif word == "-4":
+            continue
+        elif word.startswith(("-", "/")) or host:
+            return await not_emulated(process, " ".join(process.argv))
+        else:
+            host = word
+    try:
+        address = (await process.net.resolve(host))[0]
+    except (dns.NameNotFound, dns.ResolverSilent):
+        await crlf(process, f"Ping request could not find host {host}. Please check the name and try again.")
+        return 1
+    shown = address if host == address else f"{host} [{address}]"
+    await crlf(process, "", f"Pinging {shown} with {size} bytes of data:")
+    return await _pings(process, address, count, wait / 1000, size)
+
+
+async def _pings(process: Process, address: str, count: int, wait: float, size: int) -> int:
+    sent = received = 0
+    times: list[int] = []
+    while not count or sent < count:
+        found = await icmp.echo(
+            process.net, address, sent & 0xFFFF, size=size, limit=wait, identity=id(process) & 0xFFFF
+        )
+        sent += 1
+        match found.kind:
+            case "reply":
+                received += 1
+                times.append(int(found.milliseconds))
+                spent = f"time={times[-1]}ms" if times[-1] else "time<1ms"
+                line = f"Reply from {found.source}: bytes={size} {spent} TTL={found.ttl}"
+            case "unreachable":
+                received += 1
+                line = f"Reply from {found.source}: Destination host unreachable."
+            case "unsendable":
+                line = "PING: transmit failed. General failure. "
+            case _:
+                line = "Request timed out."
+        await crlf(process, line)
+        if not count or sent < count:
+            await asyncio.sleep(1)
+    lost = sent - received
+    lines = ["", f"Ping statistics for {address}:"]
+    lines.append(f"    Packets: Sent = {sent}, Received = {received}, Lost = {lost} ({100 * lost // sent}% loss),")
+    if times:
+        lines.append("Approximate round trip times in milli-seconds:")
+        lines.append(f"    Minimum = {min(times)}ms, Maximum = {max(times)}ms, Average = {sum(times) // len(times)}ms")
+    await crlf(process, *lines)
+    return 0 if received else 1
+
+
+async def nslookup(process: Process) -> int:
+    """``nslookup NAME [SERVER]``; exits 0 whatever it finds, as Windows' own does."""
+    words = process.argv[1:]
+    if not words or len(words) > 2 or words[0].startswith("-"):
+        return await not_emulated(process, " ".join(process.argv))
+    name, server = words[0], words[1] if len(words) == 2 else (process.net.nameservers or ("",))[0]
+    if not dns.is_address(server):
+        return await not_emulated(process, f"nslookup with server {server!r}")
+    try:
+        pointer = await dns.query(process.net, reverse_name(server), "PTR", server=server, limit=2)
+        known = pointer.addresses[0] if pointer.addresses else "UnKnown"
+    except (dns.ResolverSilent, OSError):
+        await process.stderr.write(b"DNS request timed out.\r\n    timeout was 2 seconds.\r\n")
+        known = "UnKnown"
+    await crlf(process, f"Server:  {known}", f"Address:  {server}", "")
+    for full in dns.candidates(name, tuple(process.net.searches)):
+        try:
+            answer = await dns.query(process.net, full, server=server, limit=4)
+        except (dns.ResolverSilent, OSError):
+            await process.stderr.write(f"*** Request to {known} timed-out\r\n".encode())
+            return 0
+        if answer.addresses:
+            label = "Address" if len(answer.addresses) == 1 else "Addresses"
+            await crlf(process, f"Name:    {answer.name}", f"{label}:  " + "\r\n\t  ".join(answer.addresses), "")
+            return 0
+    await process.stderr.write(f"*** {known} can't find {name}: Non-existent domain\r\n".encode())
+    return 0
+
+
+def cmd(others: Mapping[str, Applet]) -> Applet:
+    """``cmd``, which starts the applets in ``others`` (names without ``.exe``)."""
+
+    async def run(process: Process) -> int:
+        words = [*process.argv[1:]]
+        while words and words[0].lower() in ("/s", "/q", "/d"):
+            words.pop(0)
+        if not words:
+            if process.stdin.at_eof() or not await process.stdin.read(1):
+                version = process.settings.get("windows_version", "10.0.20348.2762")
+                await crlf(
+                    process, f"Microsoft Windows [Version {version}]", "(c) Microsoft Corporation. All rights reserved."
+                )
+                return 0
+            return await not_emulated(process, "interactive cmd")
+        if words[0].lower() not in ("/c", "/k") or words[0].lower() == "/k":
+            return await not_emulated(process, f"cmd {words[0]}")
+        return await _line(process, " ".join(words[1:]), others)
+
+    return run
+
+
+async def _line(process: Process, line: str, others: Mapping[str, Applet]) -> int:
+    status = 0
+    operator = "&"
+    for part in re.split(r"(&&|\|\||(?<!>)&)", line):
+        if part in ("&&", "||", "&"):
+            operator = part
+        elif operator == "&" or (operator == "&&") == (status == 0):
+            status = await _command(process, part.strip(), others)
+    return status
+
+
+async def _command(process: Process, text: str, others: Mapping[str, Applet]) -> int:  # noqa: PLR0911 - one per builtin
+    if re.search(_STDERR, text, re.IGNORECASE):
+        process = replace(process, stderr=process.stdout if "&1" in text else NullOutput())
+        text = re.sub(_STDERR, "", text, flags=re.IGNORECASE)
+    if re.search(_STDOUT, text, re.IGNORECASE):
+        process = replace(process, stdout=NullOutput())
+        text = re.sub(_STDOUT, "", text, flags=re.IGNORECASE)
+    if any(mark in text for mark in "|<>^"):
+        return await not_emulated(process, f"cmd /c {text}")
+    words = [a or b for a, b in re.findall(r'"([^"]*)"|(\S+)', text)]
+    if not words:
+        return 0
+    name = words[0].lower().replace("/", "\\").rsplit("\\", 1)[-1].removesuffix(".exe")
+    expanded = re.sub(r"%(\w+)%", lambda m: _variable(process, m[1]) or m[0], text)
+    match name:
+        case "echo":
+            await crlf(process, expanded[4:].strip() or "ECHO is on.")
+            return 0
+        case "exit":
+            return int(next((word for word in words[1:] if word.isdigit()), "0"))
+        case "ver":
+            version = process.settings.get("windows_version", "10.0.20348.2762")
+            await crlf(process, "", f"Microsoft Windows [Version {version}]")
+            return 0
+        case "set" if len(words) == 1:
+            await crlf(process, *(f"{key}={value}" for key, value in process.env.items()))
+            return 0
+        case "type" if len(words) == 2:
+            try:
+                await process.stdout.write(process.files.read(words[1]))
+            except OSError:
+                await process.stderr.write(b"The system cannot find the file specified.\r\n")
+                return 1
+            return 0
+    if name in others:
+        words = [re.sub(r"%(\w+)%", lambda m: _variable(process, m[1]) or m[0], word) for word in words]
+        return await others[name](replace(process, argv=tuple(words)))
+    return await not_emulated(process, f"cmd /c {words[0]}")
+
+
+def _variable(process: Process, name: str) -> str | None:
+    return next((value for key, value in process.env.items() if key.lower() == name.lower()), None)

@@ -1,0 +1,345 @@
+"""One container: its main command, the commands executed in it, its files and its log.
+
+A command is an applet (a task in labd's loop) or a program (a real process, :mod:`hybridlab.runtime.programs`); the
+image table says which.  Nothing of a container outlives :meth:`Container.stop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import errno
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+
+from hybridlab.runtime import start_errors
+from hybridlab.runtime.applet import Applet, Files, Net, Output, Process
+from hybridlab.runtime.files import MemoryFiles
+from hybridlab.runtime.images import Found
+from hybridlab.runtime.logs import LogBuffer, LogStream
+from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult
+from hybridlab.runtime.programs import MainCommand, ProgramHost, ProgramHosts, Running
+from hybridlab.runtime.streams import FdOutput, LazyReader, empty_stdin
+
+_log = logging.getLogger(__name__)
+
+KILLED = 128 + signal.SIGKILL
+TERMINATED = 128 + signal.SIGTERM
+_PIPE_CLOSED = 128 + signal.SIGPIPE
+_LINUX_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class CannotStart(Exception):
+    """There is no such executable; ``errno`` says why."""
+
+    def __init__(self, number: int = errno.ENOENT) -> None:
+        super().__init__(os.strerror(number))
+        self.errno = number
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The three descriptors of a command; they stay the caller's."""
+
+    stdin: int | None
+    stdout: int
+    stderr: int
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a container needs from labd."""
+
+    net: Net
+    netns: int
+    applets: Mapping[str, Applet]
+    settings: Mapping[str, float | str | int]
+    hosts: ProgramHosts
+    volumes: Callable[[str], dict[str, bytes]]
+    """A pod's emptyDir by its key, as long as no real process uses it."""
+
+
+class Container:
+    """A container from its start to its removal."""
+
+    def __init__(
+        self, spec: ContainerSpec, found: Found, around: Surroundings, on_exit: Callable[[ContainerExit], None]
+    ) -> None:
+        self.spec = spec
+        self.logs = LogBuffer()
+        self._found = found
+        self._around = around
+        self._on_exit = on_exit
+        self._env = self._environment()
+        self._memory = MemoryFiles(spec.os, spec.working_dir)
+        for mount, key in spec.empty_dirs.items():
+            self._memory.share(mount, around.volumes(key))
+        for path, content in spec.files.items():
+            self._memory.write(path, base64.b64decode(content))
+        self._host: ProgramHost | None = None
+        self._host_lock = asyncio.Lock()
+        self._main: asyncio.Task[None] | None = None
+        self._main_program: Running | None = None
+        self._execs: set[asyncio.Task[int]] = set()
+        self._stopping = False
+        self.running = False
+
+    def _environment(self) -> dict[str, str]:
+        env = (
+            {"PATH": _LINUX_PATH}
+            if self.spec.os == "linux"
+            else {"COMPUTERNAME": self._around.net.hostname[:15].upper()}
+        )
+        env |= self._found.image.env
+        if self.spec.os == "linux":
+            env |= {"HOSTNAME": self._around.net.hostname, "HOME": "/root"}
+        return env | dict(self.spec.env)
+
+    @property
+    def files(self) -> Files:
+        """The container's files, wherever they are now."""
+        return self._host.files if self._host is not None else self._memory
+
+    def update_files(self, files: dict[str, str]) -> None:
+        """Replace mounted files (path to base64)."""
+        for path, content in files.items():
+            self.files.write(path, base64.b64decode(content))
+
+    # -- main command ----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the main command; a command that cannot start ends the container at once."""
+        argv = self._found.image.argv(self.spec.command, self.spec.args)
+        self.running = True
+        if not argv:
+            self._ended(start_errors.START_ERROR_STATUS, "ContainerCannotRun", "no command specified")
+            return
+        out, err = self.logs.stream(), self.logs.stream()
+        command = self._found.image.command(argv[0], self.spec.os)
+        try:
+            if command is not None and command.kind == "applet":
+                work = self._run_applet(self._applet(command.target), self._process(argv, empty_stdin(), out, err))
+            elif command is not None and command.kind == "not_emulated":
+                work = self._not_emulated(argv, err)
+            elif self.spec.os == "windows":
+                raise CannotStart
+            else:
+                work = await self._start_main_program(argv, out, err)
+        except CannotStart as failed:
+            words = start_errors.create_failed(self.spec.os, self.spec.id, argv, failed.errno)
+            self._ended(start_errors.START_ERROR_STATUS, "ContainerCannotRun", words)
+            return
+
+        async def live() -> None:
+            try:
+                status = await work
+            except asyncio.CancelledError:
+                status = TERMINATED
+            finally:
+                out.flush()
+                err.flush()
+            await self._kill_everything()
+            self._ended(status, "Error" if status else "Completed")
+
+        self._main = asyncio.create_task(live(), name=f"container {self.spec.id} ({self.spec.name})")
+
+    async def _start_main_program(
+        self, argv: tuple[str, ...], out: LogStream, err: LogStream
+    ) -> Coroutine[None, None, int]:
+        try:
+            host = await self._program_host(MainCommand(argv, self._env, out.feed, err.feed))
+        except OSError as error:
+            raise CannotStart(error.errno or errno.ENOENT) from None
+        assert host.main is not None
+        self._main_program = host.main
+        return host.main.wait()
+
+    def _ended(self, status: int, reason: str, message: str = "") -> None:
+        self.running = False
+        self.logs.close()
+        self._on_exit(
+            ContainerExit(container=self.spec.id, exit_code=status, reason=reason, message=message)  # type: ignore[arg-type]
+        )
+
+    async def stop(self, grace: float) -> None:
+        """End the main command and everything the container started; returns when all of it is gone."""
+        self._stopping = True
+        main = self._main
+        if main is not None and not main.done():
+            if self._main_program is not None:
+                self._main_program.kill(signal.SIGTERM)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(main), grace)
+                self._main_program.kill(signal.SIGKILL)
+            else:
+                main.cancel()
+            await asyncio.gather(main, return_exceptions=True)
+        await self._kill_everything()
+
+    async def _kill_everything(self) -> None:
+        for task in list(self._execs):
+            task.cancel()
+        await asyncio.gather(*self._execs, return_exceptions=True)
+        async with self._host_lock:
+            if self._host is not None:
+                await self._host.close()
+                self._host = None
+
+    # -- commands --------------------------------------------------------------------------------------------
+
+    async def exec(self, argv: tuple[str, ...], streams: Streams) -> ExecResult:
+        """Run a command to its end.  Cancellation kills it, and so does the end of the container."""
+        if not self.running or self._stopping:
+            return ExecResult(exit_code=None, start_error=f"container {self.spec.name} is not running")
+        if not argv:
+            return ExecResult(exit_code=None, start_error="you must specify at least one command for the container")
+        task: asyncio.Task[int] = asyncio.create_task(self.run(argv, streams))
+        self._execs.add(task)
+        try:
+            return ExecResult(exit_code=await asyncio.shield(task))
+        except CannotStart as failed:
+            words = start_errors.exec_failed(self.spec.os, self.spec.id, argv, failed.errno)
+            return ExecResult(exit_code=None, start_error=words)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                return ExecResult(exit_code=KILLED)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
+        finally:
+            self._execs.discard(task)
+
+    async def run(self, argv: tuple[str, ...], streams: Streams) -> int:
+        """One command as the image table answers it; raises :class:`CannotStart`."""
+        command = self._found.image.command(argv[0], self.spec.os)
+        err = FdOutput(streams.stderr)
+        if command is not None and command.kind == "not_emulated":
+            return await self._not_emulated(argv, err)
+        if command is not None and command.kind == "applet":
+            return await self.run_applet(command.target, argv, streams)
+        if self.spec.os == "windows":
+            raise CannotStart
+        host = await self._program_host()
+        try:
+            running = await host.start(argv, self._env, streams.stdin, streams.stdout, streams.stderr)
+        except OSError as error:
+            raise CannotStart(error.errno or errno.ENOENT) from None
+        try:
+            return await running.wait()
+        finally:
+            running.kill(signal.SIGKILL)
+
+    async def run_applet(
+        self,
+        name: str,
+        argv: tuple[str, ...],
+        streams: Streams,
+        env: Mapping[str, str] | None = None,
+        files: Files | None = None,
+    ) -> int:
+        """An applet over descriptors; ``env`` and ``files`` when a shell in the container started it."""
+        stdin = LazyReader(streams.stdin) if streams.stdin is not None else empty_stdin()
+        try:
+            out, err = FdOutput(streams.stdout), FdOutput(streams.stderr)
+            return await self._run_applet(
+                self._applet(name), self._process(argv, stdin, out, err, env=env, files=files)
+            )
+        finally:
+            if isinstance(stdin, LazyReader):
+                stdin.stop()
+
+    def _applet(self, name: str) -> Applet:
+        applet = self._around.applets.get(name)
+        if applet is None:
+
+            async def missing(process: Process) -> int:
+                await process.stderr.write(f"not emulated: {name}: labd was started without it\n".encode())
+                return 1
+
+            return missing
+        return applet
+
+    def _process(
+        self,
+        argv: tuple[str, ...],
+        stdin: asyncio.StreamReader,
+        out: Output,
+        err: Output,
+        *,
+        env: Mapping[str, str] | None = None,
+        files: Files | None = None,
+    ) -> Process:
+        settings = {**self._around.settings, "image": self.spec.image, "os": self.spec.os}
+        return Process(
+            argv=argv,
+            env=self._env if env is None else env,
+            net=self._around.net,
+            files=files or _Current(self),
+            stdin=stdin,
+            stdout=out,
+            stderr=err,
+            settings=settings,
+        )
+
+    async def _run_applet(self, applet: Applet, process: Process) -> int:
+        try:
+            return await applet(process)
+        except BrokenPipeError:
+            return _PIPE_CLOSED
+        except Exception:
+            _log.exception("applet %s in container %s (%s)", process.argv, self.spec.name, self.spec.image)
+            with contextlib.suppress(OSError):
+                words = f"not emulated: {process.argv[0]} broke inside the lab; labd's log has the traceback\n"
+                await process.stderr.write(words.encode())
+            return 1
+
+    async def _not_emulated(self, argv: tuple[str, ...], err: Output) -> int:
+        await err.write(f"not emulated: {argv[0]} in image {self._found.reference}\n".encode())
+        return 1
+
+    # -- programs --------------------------------------------------------------------------------------------
+
+    async def _program_host(self, main: MainCommand | None = None) -> ProgramHost:
+        async with self._host_lock:
+            if self._host is None:
+                self._host = await self._around.hosts.create(
+                    spec=self.spec,
+                    image=self._found.image,
+                    net=self._around.net,
+                    netns=self._around.netns,
+                    memory=self._memory,
+                    run_shim=self._run_shim,
+                    main=main,
+                )
+            return self._host
+
+    async def _run_shim(
+        self, argv: tuple[str, ...], env: Mapping[str, str], files: Files, fds: tuple[int, int, int]
+    ) -> int:
+        """A shell in the container called an applet or a command that is not emulated."""
+        streams = Streams(*fds)
+        command = self._found.image.command(argv[0], self.spec.os)
+        if command is None or command.kind == "program":
+            words = f"not emulated: {argv[0].rsplit('/', 1)[-1]}: the machine that runs the lab has no such program\n"
+            await FdOutput(streams.stderr).write(words.encode())
+            return 1
+        if command.kind == "not_emulated":
+            return await self._not_emulated((argv[0].rsplit("/", 1)[-1], *argv[1:]), FdOutput(streams.stderr))
+        return await self.run_applet(command.target, argv, streams, env, files)
+
+
+class _Current:
+    """The container's files at the time of each access: they may move into a real file system meanwhile."""
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+
+    def read(self, path: str) -> bytes:
+        return self._container.files.read(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        self._container.files.write(path, data)

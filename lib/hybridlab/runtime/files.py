@@ -1,0 +1,66 @@
+"""The files of a container as long as no real process runs in it: a dictionary, not a file system.
+
+Most containers never start a real process, so their file system is built only when one does
+(:mod:`hybridlab.runtime.rootfs`); these files are then written into it and read from there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from typing import Literal
+
+
+def normalize(path: str, system: Literal["linux", "windows"], working_dir: str = "") -> str:
+    """The key under which ``path`` is kept: absolute; on Windows lower-case with backslashes and a drive."""
+    if system == "linux":
+        return posixpath.normpath(posixpath.join("/", working_dir, path))
+    path = path.replace("/", "\\")
+    if path.startswith("\\"):
+        path = "C:" + path
+    elif path[1:2] != ":":
+        path = (working_dir.replace("/", "\\").rstrip("\\") or "C:") + "\\" + path
+    return path.lower()
+
+
+class MemoryFiles:
+    """``applet.Files`` over a dictionary; emptyDir volumes are dictionaries that containers of a pod share."""
+
+    def __init__(self, system: Literal["linux", "windows"], working_dir: str = "") -> None:
+        self._system = system
+        self._working_dir = working_dir
+        self._own: dict[str, bytes] = {}
+        self._shared: dict[str, dict[str, bytes]] = {}
+
+    def share(self, mount: str, volume: dict[str, bytes]) -> None:
+        """Everything below ``mount`` lives in ``volume``."""
+        self._shared[normalize(mount, self._system)] = volume
+
+    def _place(self, path: str) -> tuple[dict[str, bytes], str]:
+        key = normalize(path, self._system, self._working_dir)
+        separator = "/" if self._system == "linux" else "\\"
+        for mount, volume in self._shared.items():
+            if key.startswith(mount + separator):
+                return volume, key[len(mount) + 1 :]
+        return self._own, key
+
+    def read(self, path: str) -> bytes:
+        """Raises FileNotFoundError."""
+        volume, key = self._place(path)
+        if key not in volume:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return volume[key]
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create or replace; directories need no creating."""
+        volume, key = self._place(path)
+        volume[key] = data
+
+    def volume(self, mount: str) -> dict[str, bytes]:
+        """The volume mounted at ``mount``, by path below it."""
+        return self._shared[normalize(mount, self._system)]
+
+    def own(self) -> dict[str, bytes]:
+        """Path to content of everything that is not on a volume."""
+        return self._own

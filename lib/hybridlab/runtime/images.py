@@ -1,0 +1,166 @@
+"""The image table: which images exist, for which system and Windows builds, and what their commands are.
+
+The data is ``images.yaml`` beside this file; its head explains the format.  Nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from hybridlab.runtime.model import OS, ImageFacts
+
+HOST_BUILDS = (17763, 18362, 18363, 19041, 19042, 20348, 25398, 26100)
+"""Windows Server builds that clusters run; 25398 is the annual channel 23H2."""
+_LTSC = (20348, 26100)
+_ANY_BUILD = 0
+
+
+@dataclass(frozen=True)
+class Command:
+    """How a command of an image is answered."""
+
+    kind: Literal["applet", "program", "not_emulated"]
+    target: str
+    """The applet's or program's name."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """One row of the table."""
+
+    name: str
+    os: tuple[OS, ...]
+    repositories: tuple[str, ...]
+    tags: Mapping[str, tuple[int, ...]]
+    entrypoint: tuple[str, ...]
+    cmd: tuple[str, ...]
+    commands: Mapping[str, Command]
+    env: Mapping[str, str]
+    programs: frozenset[str]
+    """Names that a shell in the container finds as real programs, also those that exec answers with an applet."""
+    python: bool
+    """The container has a real Python interpreter in /usr/local."""
+
+    def command(self, argv0: str, system: OS) -> Command | None:
+        """How ``argv0`` is answered, whatever its directory and, on Windows, case and ``.exe``; None: no such file."""
+        name = re.split(r"[\\/]", argv0)[-1] if system == "windows" else argv0.rsplit("/", 1)[-1]
+        if system == "windows":
+            name = name.lower().removesuffix(".exe")
+        return self.commands.get(name)
+
+    def argv(self, command: tuple[str, ...], args: tuple[str, ...]) -> tuple[str, ...]:
+        """What a container runs: ``command`` replaces entrypoint and cmd, ``args`` replaces cmd, as in Kubernetes."""
+        if command:
+            return command + args
+        return self.entrypoint + (args or self.cmd)
+
+
+@dataclass(frozen=True)
+class Found:
+    """An image reference that the table knows."""
+
+    reference: str
+    image: Image
+    builds: tuple[int, ...]
+
+
+def runnable_on(container_builds: Iterable[int]) -> tuple[int, ...]:
+    """The host builds that run one of these container builds under process isolation.
+
+    The rule of hcsshim and containerd: below 20348 the builds must be equal; from there on the container may be as
+    old as the previous long-term release.  0 stands for HostProcess images, which every host runs.
+    """
+    builds = set(container_builds)
+    if _ANY_BUILD in builds:
+        return HOST_BUILDS
+    return tuple(host for host in HOST_BUILDS if any(_oldest(host) <= b <= host for b in builds))
+
+
+def _oldest(host: int) -> int:
+    return max((ltsc for ltsc in _LTSC if ltsc < host), default=host)
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """Repository without tag and digest, and tag (``latest`` when there is neither)."""
+    repository, _, digest = reference.partition("@")
+    head, slash, last = repository.rpartition("/")
+    name, _, tag = last.partition(":")
+    return head + slash + name, tag or ("latest" if not digest else "*")
+
+
+@cache
+def table() -> tuple[Image, ...]:
+    """All images, in the order of the file."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
+    document = yaml.load((Path(__file__).parent / "images.yaml").read_text(), Loader=loader)
+    return tuple(_image(row) for row in document["images"])
+
+
+def find(reference: str) -> Found | None:
+    """The image behind a reference; None when no registry has it."""
+    repository, tag = split_reference(reference)
+    for image in table():
+        if not any(f"/{repository}".endswith(f"/{end}") for end in image.repositories):
+            continue
+        for pattern, builds in image.tags.items():
+            if tag == "*" or fnmatchcase(tag, pattern):
+                return Found(reference, image, builds)
+    return None
+
+
+def facts(reference: str) -> ImageFacts:
+    """What a kubelet learns by pulling."""
+    found = find(reference)
+    if found is None:
+        return ImageFacts(reference=reference, os=(), known=False)
+    systems = found.image.os if found.builds else tuple(os for os in found.image.os if os == "linux")
+    return ImageFacts(reference=reference, os=systems, windows_builds=runnable_on(found.builds))
+
+
+def _image(row: dict[str, Any]) -> Image:
+    unknown = row.keys() - {
+        "name", "os", "repositories", "tags", "entrypoint", "cmd", "applets", "programs", "not_emulated", "env",
+        "python",
+    }  # fmt: skip
+    if unknown:
+        raise ValueError(f"images.yaml: image {row.get('name')}: unknown key {', '.join(sorted(unknown))}")
+    commands: dict[str, Command] = {}
+    for name in _flat(row.get("not_emulated", [])):
+        commands[name.lower().removesuffix(".exe") if "." in name else name] = Command("not_emulated", name)
+    for name in _flat(row.get("programs", [])):
+        commands[name] = Command("program", name)
+    if row.get("python"):
+        for name in ("python", "python3"):
+            commands[name] = Command("program", name)
+    applets = row.get("applets", [])
+    if isinstance(applets, dict):
+        commands |= {name: Command("applet", value["applet"]) for name, value in applets.items()}
+    else:
+        commands |= {name: Command("applet", name) for name in _flat(applets)}
+    return Image(
+        name=row["name"],
+        os=tuple(row.get("os", ("linux",))),
+        repositories=tuple(row["repositories"]),
+        tags={str(tag): tuple(builds) for tag, builds in row["tags"].items()},
+        entrypoint=tuple(row.get("entrypoint", ())),
+        cmd=tuple(row.get("cmd", ())),
+        commands=commands,
+        env={name: str(value) for name, value in row.get("env", {}).items()},
+        programs=frozenset(_flat(row.get("programs", []))),
+        python=bool(row.get("python")),
+    )
+
+
+def _flat(names: list[Any]) -> list[str]:
+    out: list[str] = []
+    for name in names:
+        out.extend(_flat(name) if isinstance(name, list) else [str(name)])
+    return out

@@ -1,0 +1,64 @@
+"""Kubelet probes over the network, from the node's namespace, with the kubelet's messages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from hybridlab.runtime.applet import Net
+from hybridlab.runtime.applets import http
+from hybridlab.runtime.model import ProbeResult, ProbeSpec
+from hybridlab.runtime.streams import LazyReader
+
+_MAX_OUTPUT = 10 << 10
+"""Bytes of a probe's output that a kubelet keeps."""
+
+
+async def network(net: Net, spec: ProbeSpec) -> ProbeResult:
+    """An http or tcp probe; never raises for what the network does."""
+    where = f"{spec.address}:{spec.port}"
+    try:
+        async with asyncio.timeout(spec.timeout):
+            if spec.kind == "tcp":
+                _, writer = await http.connect(net, spec.address, spec.port)
+                http.abort(writer)
+                return ProbeResult(ok=True, message="")
+            url = http.Url(spec.address, spec.port, spec.path if spec.path.startswith("/") else "/" + spec.path)
+            headers = {"User-Agent": "kube-probe/1.34", "Accept": "*/*", "Connection": "close"}
+            answer = await http.request(net, url, spec.address, headers=headers)
+    except TimeoutError:
+        if spec.kind == "tcp":
+            return ProbeResult(ok=False, message=f"dial tcp {where}: i/o timeout")
+        words = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+        return ProbeResult(ok=False, message=f'Get "http://{where}{spec.path}": {words}')
+    except http.BadAnswer:
+        return ProbeResult(ok=False, message=f'Get "http://{where}{spec.path}": EOF')
+    except OSError as error:
+        words = f"dial tcp {where}: connect: {(error.strerror or '').lower()}"
+        return ProbeResult(
+            ok=False, message=words if spec.kind == "tcp" else f'Get "http://{where}{spec.path}": {words}'
+        )
+    ok = 200 <= answer.status < 400
+    return ProbeResult(ok=ok, message="" if ok else f"HTTP probe failed with statuscode: {answer.status}")
+
+
+class Collector:
+    """Reads a pipe in the background while a command writes to it; owns the descriptor."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._reader = LazyReader(fd)
+        self._task = asyncio.create_task(self._reader.read())
+
+    async def finish(self) -> str:
+        """What was written; call it after the writing end was closed.  Other processes that hold it are not waited for."""
+        try:
+            async with asyncio.timeout(0.2):
+                data = await asyncio.shield(self._task)
+        except TimeoutError:
+            self._task.cancel()
+            data = b""
+        finally:
+            self._reader.stop()
+            os.close(self._fd)
+        return data[:_MAX_OUTPUT].decode(errors="replace")

@@ -1,0 +1,322 @@
+"""Real processes of a container: in its pod's network, in its own mount, UTS and pid namespace, without privileges.
+
+The first process of a container is pid 1 of its pid namespace: its end is the end of all of them.  When the main
+command is an applet, a sleeping process takes that place.  Processes lose every capability that could reach a mount or
+another namespace; the read-only binds therefore stay read-only, whoever started the lab.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import errno
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hybridlab.kernel import namespaces
+from hybridlab.kernel.errors import KernelError
+from hybridlab.kernel.reaper import Child, Reaper
+from hybridlab.runtime import images, rootfs
+from hybridlab.runtime.applet import Files, Net
+from hybridlab.runtime.files import MemoryFiles
+from hybridlab.runtime.images import Image
+from hybridlab.runtime.model import ContainerSpec
+from hybridlab.runtime.rootfs import Builder, BuiltRoot, Layout, RootFiles
+from hybridlab.runtime.shim import ShimServer
+
+T = TypeVar("T")
+Feed = Callable[[bytes], None]
+ShimRun = Callable[[tuple[str, ...], Mapping[str, str], Files, tuple[int, int, int]], Awaitable[int]]
+
+_KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 31})
+"""Of a container runtime's usual set: CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP NET_BIND_SERVICE 
+NET_RAW SYS_CHROOT SETFCAP, by the numbers of linux/capability.h; never SYS_ADMIN, NET_ADMIN, SYS_PTRACE."""
+_LAST_CAPABILITY = 63
+_PR_CAPBSET_DROP = 24
+_PR_CAPBSET_READ = 23
+
+_INIT = ("/bin/sh", "-c", "trap '' CHLD; exec sleep infinity")
+"""Holds a pid namespace open; ignoring SIGCHLD lets the kernel collect what is orphaned to it."""
+_READ_SIZE = 65536
+
+
+class Running:
+    """A process of a container."""
+
+    def __init__(self, child: Child, pumps: Sequence[_Pump] = ()) -> None:
+        self._child = child
+        self._pumps = pumps
+
+    async def wait(self) -> int:
+        """Exit status, 128 + signal when it was killed."""
+        status = await self._child.wait()
+        for pump in self._pumps:
+            pump.finish()
+        return 128 - status if status < 0 else status
+
+    def kill(self, number: int) -> None:
+        """Signal it and the process group it leads; nothing when it has ended."""
+        if self._child.running:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._child.pid, number)
+            self._child.kill(number)
+
+
+@dataclass(frozen=True)
+class MainCommand:
+    """A container's main command and where its output goes."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    out: Feed
+    err: Feed
+
+
+class ProgramHosts:
+    """Makes :class:`ProgramHost` objects; owns the one thread that enters containers."""
+
+    def __init__(self, reaper: Reaper) -> None:
+        self._reaper = reaper
+        self._builder = Builder()
+        self._executor: ThreadPoolExecutor | None = None
+        self._volumes: dict[str, set[str]] = {}
+        rootfs.offer(name for image in images.table() for name in image.programs)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run ``work`` in the thread."""
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, thread_name_prefix="containers", initializer=self._prepare_thread)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def _prepare_thread(self) -> None:
+        self._builder.enter_thread()
+        libc = ctypes.CDLL(None, use_errno=True)
+        for capability in range(_LAST_CAPABILITY + 1):
+            if capability in _KEPT_CAPABILITIES or libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) < 0:
+                continue
+            if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+                raise KernelError(f"drop capability {capability}", ctypes.get_errno())
+
+    async def create(
+        self,
+        *,
+        spec: ContainerSpec,
+        image: Image,
+        net: Net,
+        netns: int,
+        memory: MemoryFiles,
+        run_shim: ShimRun,
+        main: MainCommand | None,
+    ) -> ProgramHost:
+        """Build a container's file system and start its first process; raises OSError when there is no such executable.
+
+        ``memory``: the files so far, which move into the file system.  ``main``: the container's main command, or None
+        when that is an applet; a sleeping process then holds the pid namespace.
+        """
+        volumes = {path: f"{spec.pod}.{key}".replace("/", "_") for path, key in spec.empty_dirs.items()}
+        self._volumes.setdefault(spec.pod, set()).update(volumes.values())
+        layout = Layout(
+            image=image.name,
+            programs=image.programs,
+            shims=frozenset(image.commands) - image.programs - {"python", "python3"},
+            paths=tuple(word for word in (*image.entrypoint[:1], *image.cmd[:1]) if word.startswith("/")),
+            python=image.python,
+            hostname=net.hostname,
+            files={**_etc(net), **memory.own()},
+            volumes=volumes,
+        )
+        host = ProgramHost(self, self._builder, self._reaper, netns, spec.working_dir)
+        await host.begin(layout, run_shim, main)
+        for path in spec.empty_dirs:
+            for name, data in memory.volume(path).items():
+                host.files.write(f"{path}/{name}", data)
+        return host
+
+    def forget_pod(self, pod: str) -> None:
+        """The pod is gone: its volumes are removed."""
+        names = self._volumes.pop(pod, None)
+        if names and self._executor is not None:
+            self._executor.submit(self._builder.drop_volumes, names)
+
+    def close(self) -> None:
+        """End the thread."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False)
+
+
+class ProgramHost:
+    """The real processes of one container."""
+
+    def __init__(self, hosts: ProgramHosts, builder: Builder, reaper: Reaper, netns: int, working_dir: str) -> None:
+        self._hosts = hosts
+        self._builder = builder
+        self._reaper = reaper
+        self._netns = netns
+        self._working_dir = working_dir or "/"
+        self._pid_namespace = -1
+        self._built: BuiltRoot
+        self._init: Child
+        self._shims: ShimServer
+        self.files: RootFiles
+        self.main: Running | None = None
+        """The main command, when it is a process."""
+
+    async def begin(self, layout: Layout, run_shim: ShimRun, main: MainCommand | None) -> None:
+        """Make the file system and start pid 1 in it."""
+        with contextlib.ExitStack() as closing:
+            outputs = [] if main is None else [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
+            for _, write in outputs:
+                closing.callback(os.close, write)
+            reads = [read for read, _ in outputs]
+
+            def work() -> tuple[BuiltRoot, Child]:
+                built = self._builder.build(layout)
+                try:
+                    if main is None:
+                        return built, self._spawn(_INIT, _INIT_ENV, "/", (None, 2, 2), first=True)
+                    fds = (None, outputs[0][1], outputs[1][1])
+                    return built, self._spawn(main.argv, main.env, self._working_dir, fds, first=True)
+                except BaseException:
+                    built.close()
+                    raise
+                finally:
+                    self._builder.go_home()
+
+            try:
+                self._built, self._init = await self._hosts.run(work)
+            except BaseException:
+                for read in reads:
+                    os.close(read)
+                raise
+        if main is not None:
+            pumps = [_Pump(read, feed) for read, feed in zip(reads, (main.out, main.err), strict=True)]
+            self.main = Running(self._init, pumps)
+        self.files = RootFiles(self._built.root, self._working_dir)
+
+        async def run(argv: tuple[str, ...], env: Mapping[str, str], here: str, fds: tuple[int, int, int]) -> int:
+            return await run_shim(argv, env, RootFiles(self._built.root, here), fds)
+
+        self._shims = ShimServer(self._built.listener, run)
+
+    async def start(
+        self, argv: tuple[str, ...], env: Mapping[str, str], stdin: int | None, stdout: int, stderr: int
+    ) -> Running:
+        """Start one more process on the caller's descriptors; raises OSError when there is no such executable."""
+
+        def work() -> Child:
+            try:
+                self._builder.enter(self._built, self._pid_namespace)
+                return self._spawn(argv, env, self._working_dir, (stdin, stdout, stderr))
+            finally:
+                self._builder.go_home()
+
+        return Running(await self._hosts.run(work))
+
+    def _spawn(
+        self,
+        argv: tuple[str, ...],
+        env: Mapping[str, str],
+        directory: str,
+        fds: tuple[int | None, int, int],
+        *,
+        first: bool = False,
+    ) -> Child:
+        """In the thread, inside the container's namespaces."""
+        stdin, stdout, stderr = fds
+        os.makedirs(directory, exist_ok=True)  # noqa: PTH103 - as the real runtime does
+        os.chdir(directory)
+        path = _executable(argv[0], env)
+        actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0) if stdin is None else (os.POSIX_SPAWN_DUP2, stdin, 0),
+            (os.POSIX_SPAWN_DUP2, stdout, 1),
+            (os.POSIX_SPAWN_DUP2, stderr, 2),
+        ]
+        namespaces.setns(self._netns)
+
+        def begin() -> int:
+            pid = os.posix_spawn(
+                path,
+                argv,
+                env,
+                file_actions=actions,
+                setsid=True,
+                setsigmask=(),
+                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT),
+            )
+            if first:  # not collected yet, so its namespace is there even if it has ended
+                self._pid_namespace = self._builder.pid_namespace_of(pid)
+            return pid
+
+        return self._reaper.spawn(begin)
+
+    async def close(self) -> None:
+        """Kill every process of the container and give everything back."""
+        await self._shims.close()
+        self._init.kill(signal.SIGKILL)
+        await self._init.wait()
+        self._built.close()
+        os.close(self._pid_namespace)
+
+
+_INIT_ENV = {"PATH": "/usr/bin"}
+
+
+def _executable(argv0: str, env: Mapping[str, str]) -> str:
+    """The file that execvp would take; raises OSError with the reason."""
+    if "/" in argv0:
+        if not os.access(argv0, os.F_OK):
+            raise OSError(errno.ENOENT, "no such file or directory", argv0)
+        if os.path.isdir(argv0) or not os.access(argv0, os.X_OK):  # noqa: PTH112 - inside the container
+            raise OSError(errno.EACCES, "permission denied", argv0)
+        return argv0
+    for directory in env.get("PATH", "").split(":"):
+        candidate = f"{directory or '.'}/{argv0}"
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):  # noqa: PTH113 - inside the container
+            return candidate
+    raise OSError(errno.ENOENT, "executable file not found in $PATH", argv0)
+
+
+def _etc(net: Net) -> dict[str, bytes]:
+    """What a kubelet and an image put under /etc."""
+    lines = [f"search {' '.join(net.searches)}"] if net.searches else []
+    lines += [f"nameserver {server}" for server in net.nameservers]
+    lines += ["options ndots:5"] if net.searches else []
+    return {
+        "/etc/resolv.conf": ("\n".join(lines) + "\n").encode(),
+        "/etc/hosts": f"127.0.0.1\tlocalhost\n{net.address}\t{net.hostname}\n".encode(),
+        "/etc/hostname": f"{net.hostname}\n".encode(),
+        "/etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
+        "/etc/group": b"root:x:0:\nnogroup:x:65534:\n",
+        "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n",
+    }
+
+
+class _Pump:
+    """Carries a pipe's bytes to a callback; owns the descriptor."""
+
+    def __init__(self, fd: int, feed: Feed) -> None:
+        self._fd = fd
+        self._feed = feed
+        os.set_blocking(fd, False)  # the reading end is ours alone
+        asyncio.get_running_loop().add_reader(fd, self._readable)
+
+    def _readable(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._fd, _READ_SIZE)
+            if data:
+                self._feed(data)
+            else:
+                asyncio.get_running_loop().remove_reader(self._fd)
+
+    def finish(self) -> None:
+        """Take what is left; whoever else still holds the pipe is ignored."""
+        asyncio.get_running_loop().remove_reader(self._fd)
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._fd, _READ_SIZE):
+                self._feed(data)
+        os.close(self._fd)

@@ -1,0 +1,383 @@
+"""A container's own file system: a tmpfs with read-only binds of what its programs need, nothing else of the machine.
+
+Two steps.  Once per lab a *template* mount namespace: a tmpfs that holds copies of the few programs, the shims, and
+read-only binds of the library directories and of the Python interpreter's standard library (never its site-packages).
+Once per container, only when its first real process starts: a copy of the template, a tmpfs of its own as root, binds
+from the template, its own ``/proc`` and ``/dev``, then pivot_root; the rest is detached, so no path leads out.
+
+Everything here runs in one thread that has file-system attributes of its own (``CLONE_FS``); mounts of labd itself are
+never changed.  Needs Linux 5.12 (mount_setattr makes binds read-only with everything mounted below them).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import socket
+import struct
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybridlab.kernel import namespaces
+from hybridlab.kernel.errors import KernelError
+from hybridlab.kernel.namespaces import (
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWUTS,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_REC,
+)
+from hybridlab.runtime.shim import INTERPRETER, PROGRAM, SOCKET_PATH
+
+_SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin"
+_LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_SIZE = "size=64m,mode=755"
+"""Of every container's tmpfs: a runaway program must not fill the machine's memory."""
+
+_NR_MOUNT_SETATTR = 442
+_AT_RECURSIVE = 0x8000
+_ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
+_NR_OPENAT2 = 437
+_RESOLVE_IN_ROOT = 0x10
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class PythonHome:
+    """Where this interpreter's parts are; the base interpreter's when labd runs in a virtual environment."""
+
+    binary: str
+    stdlib: str
+    library: str | None
+    """libpython when the interpreter is linked to a shared one that is not in a system directory."""
+
+    @property
+    def version(self) -> str:
+        """``python3.11``: the name of its library directory."""
+        return f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+    @classmethod
+    def current(cls) -> PythonHome:
+        """The running interpreter's."""
+        base = getattr(sys, "_base_executable", sys.executable)
+        shared = None
+        if sysconfig.get_config_var("Py_ENABLE_SHARED"):
+            name, where = sysconfig.get_config_var("INSTSONAME"), sysconfig.get_config_var("LIBDIR")
+            candidate = os.path.join(where or "", name or "")  # noqa: PTH118 - joined from the build's own strings
+            shared = candidate if name and Path(candidate).is_file() and not candidate.startswith(_LIBRARIES) else None
+        return cls(os.path.realpath(base), os.path.realpath(sysconfig.get_path("stdlib")), shared)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What one container's file system holds besides the template's."""
+
+    image: str
+    programs: frozenset[str]
+    """Real programs by name; those this machine lacks become shims."""
+    shims: frozenset[str]
+    paths: tuple[str, ...]
+    """Absolute paths of the image's entrypoints."""
+    python: bool
+    hostname: str
+    files: Mapping[str, bytes]
+    volumes: Mapping[str, str]
+    """Mount path to the volume's directory name in the template."""
+
+
+@dataclass(frozen=True)
+class BuiltRoot:
+    """Descriptors of a built file system and its namespaces."""
+
+    mount_namespace: int
+    uts_namespace: int
+    root: int
+    listener: socket.socket
+
+    def close(self) -> None:
+        """Give them back; the file system is gone with the last process in it."""
+        for fd in (self.mount_namespace, self.uts_namespace, self.root):
+            os.close(fd)
+        self.listener.close()
+
+
+class Builder:
+    """Builds file systems; every method must be called in the one thread that :meth:`enter_thread` prepared."""
+
+    def __init__(self) -> None:
+        self._python = PythonHome.current()
+        self._home: dict[int, int] = {}
+        self._proc = -1
+        self._template = -1
+        self._images: set[str] = set()
+
+    def enter_thread(self) -> None:
+        """Give the calling thread its own root and working directory, and remember its namespaces."""
+        namespaces.unshare(namespaces.CLONE_FS, "file-system attributes of a thread")
+        self._proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        for flag, name in ((CLONE_NEWNS, "mnt"), (CLONE_NEWUTS, "uts"), (CLONE_NEWPID, "pid_for_children")):
+            self._home[flag] = os.open(f"/proc/thread-self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        self._home[namespaces.CLONE_NEWNET] = namespaces.home_netns()
+
+    def go_home(self) -> None:
+        """Back to labd's own namespaces, from wherever the thread is."""
+        for flag, fd in self._home.items():
+            namespaces.setns(fd, flag)
+
+    # -- template --------------------------------------------------------------------------------------------
+
+    def _enter_template(self) -> None:
+        if self._template < 0:
+            self._build_template()
+        else:
+            namespaces.setns(self._template, CLONE_NEWNS)
+
+    def _build_template(self) -> None:
+        namespaces.unshare(CLONE_NEWNS, "mount namespace of the containers' template")
+        namespaces.mount("none", "/", "", MS_REC | MS_PRIVATE)
+        template = os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in self._bound()}
+        programs = {name: shutil.which(name, path=_SYSTEM_PATH) for name in _ALL_PROGRAMS}
+        contents: dict[str, bytes] = {}
+        for found in programs.values():
+            if found is not None:
+                contents.setdefault(os.path.realpath(found), b"")
+        for path in contents:
+            with contextlib.suppress(OSError):
+                contents[path] = Path(path).read_bytes()
+        proc = os.open("/proc", os.O_PATH | os.O_CLOEXEC)
+        root = "/tmp"
+        namespaces.mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=256m,mode=755")
+        for name in ("proc", "pool", "images", "volumes", "dev", "lib", "python", "old", "new"):
+            Path(root, name).mkdir()
+        _bind(f"/proc/thread-self/fd/{proc}", f"{root}/proc", read_only=False)
+        for number, (path, content) in enumerate(contents.items()):
+            if content:
+                for name, found in programs.items():
+                    if found is not None and os.path.realpath(found) == path:
+                        _pool(root, name, number, content)
+        _write(f"{root}/pool/.shim", PROGRAM.encode(), 0o755)
+        for device in _DEVICES:
+            Path(root, "dev", device).touch()
+            _bind(f"/proc/thread-self/fd/{sources['/dev/' + device]}", f"{root}/dev/{device}", read_only=False)
+        for path in _LIBRARIES:
+            self._library(root, path, sources)
+        self._place_python(root, sources)
+        namespaces.pivot_root(root, f"{root}/old")
+        os.chdir("/")
+        namespaces.umount("/old")
+        for fd in (*sources.values(), proc):
+            os.close(fd)
+        self._template = template
+
+    def _bound(self) -> list[str]:
+        libraries = [path for path in _LIBRARIES if Path(path).is_dir() and not Path(path).is_symlink()]
+        python = [self._python.binary, self._python.stdlib, *([self._python.library] if self._python.library else [])]
+        return [*libraries, *python, *(f"/dev/{name}" for name in _DEVICES)]
+
+    @staticmethod
+    def _library(root: str, path: str, sources: Mapping[str, int]) -> None:
+        target = Path(f"{root}/lib{path}")
+        if Path(path).is_symlink():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.symlink_to(Path(path).readlink())
+        elif path in sources:
+            target.mkdir(parents=True)
+            _bind(f"/proc/thread-self/fd/{sources[path]}", str(target))
+
+    def _place_python(self, root: str, sources: Mapping[str, int]) -> None:
+        home = Path(root, "python")
+        library = home / "lib" / self._python.version
+        library.mkdir(parents=True)
+        (home / "bin").mkdir()
+        (home / "bin" / "python3").touch()
+        _bind(f"/proc/thread-self/fd/{sources[self._python.binary]}", f"{home}/bin/python3")
+        for name in ("python", self._python.version):
+            (home / "bin" / name).symlink_to("python3")
+        _bind(f"/proc/thread-self/fd/{sources[self._python.stdlib]}", str(library))
+        for name in ("site-packages", "dist-packages"):
+            if (library / name).is_dir():  # whatever the user has installed is the user's
+                namespaces.mount(
+                    "tmpfs", str(library / name), "tmpfs", namespaces.MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k"
+                )
+        if self._python.library:
+            target = home / "lib" / Path(self._python.library).name
+            target.touch()
+            _bind(f"/proc/thread-self/fd/{sources[self._python.library]}", str(target))
+
+    def _image_directory(self, layout: Layout) -> str:
+        directory = f"/images/{layout.image.replace('/', '_')}"
+        if layout.image not in self._images:
+            Path(directory).mkdir()
+            for name in layout.programs | layout.shims:
+                real = Path("/pool", name)
+                source = real if name in layout.programs and real.exists() else Path("/pool/.shim")
+                os.link(source, f"{directory}/{name}")
+            self._images.add(layout.image)
+        return directory
+
+    # -- one container ---------------------------------------------------------------------------------------
+
+    def build(self, layout: Layout) -> BuiltRoot:
+        """Build and enter a new file system.  The thread stays in its mount, UTS and (for children) pid namespace."""
+        try:
+            self._enter_template()
+            binaries = self._image_directory(layout)
+            namespaces.unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWPID, "namespaces of a container")
+            mount_namespace, uts_namespace = (
+                os.open(f"/proc/thread-self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("mnt", "uts")
+            )
+            namespaces.sethostname(layout.hostname)
+            self._populate(layout, binaries)
+            namespaces.pivot_root("/new", "/new/.old")
+            os.chdir("/")
+            namespaces.umount("/.old")
+            Path("/.old").rmdir()
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listener.bind(SOCKET_PATH)
+            listener.listen(64)
+            root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except BaseException:
+            self.go_home()
+            raise
+        return BuiltRoot(mount_namespace, uts_namespace, root, listener)
+
+    def _populate(self, layout: Layout, binaries: str) -> None:
+        new = "/new"
+        namespaces.mount("tmpfs", new, "tmpfs", MS_NOSUID | MS_NODEV, _SIZE)
+        for name in _DIRECTORIES:
+            Path(new + name).mkdir()
+        Path(new, "tmp").chmod(0o1777)
+        for link, target in (("bin", "usr/bin"), ("sbin", "usr/bin"), ("usr/sbin", "bin"), ("var/run", "../run")):
+            Path(new, link).symlink_to(target)
+        _bind(binaries, f"{new}/usr/bin")
+        for path in _LIBRARIES:
+            source = Path("/lib" + path)
+            if source.is_symlink():
+                Path(new + path).symlink_to(source.readlink())
+            elif source.is_dir():
+                Path(new + path).mkdir(exist_ok=True)
+                _bind(str(source), new + path)
+        _bind("/python", f"{new}{INTERPRETER.removesuffix('/bin/python3')}")
+        if layout.python:
+            _bind("/python", f"{new}/usr/local")
+        _bind("/dev", f"{new}/dev")
+        with contextlib.suppress(
+            KernelError
+        ):  # where the machine's own /proc is masked nobody may mount one: none, then
+            namespaces.mount("proc", f"{new}/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        for path, volume in layout.volumes.items():
+            Path("/volumes", volume).mkdir(exist_ok=True)
+            Path(new + path).mkdir(parents=True, exist_ok=True)
+            _bind(f"/volumes/{volume}", new + path, read_only=False)
+        for path in layout.paths:
+            entry = Path(new + path)
+            if not entry.exists() and not entry.is_symlink():
+                entry.parent.mkdir(parents=True, exist_ok=True)
+                entry.symlink_to(f"/usr/bin/{entry.name}")
+        for path, data in layout.files.items():
+            Path(new + path).parent.mkdir(parents=True, exist_ok=True)
+            Path(new + path).write_bytes(data)
+
+    def enter(self, built: BuiltRoot, pid_namespace: int) -> None:
+        """Enter a container's namespaces; children start in its pid namespace."""
+        namespaces.setns(built.mount_namespace, CLONE_NEWNS)
+        namespaces.setns(built.uts_namespace, CLONE_NEWUTS)
+        namespaces.setns(pid_namespace, CLONE_NEWPID)
+
+    def pid_namespace_of(self, pid: int) -> int:
+        """A descriptor of the pid namespace of a process of labd's, which must not have been collected."""
+        return os.open(f"{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
+
+    def drop_volumes(self, names: Iterable[str]) -> None:
+        """Remove volumes' directories that no container mounts any more."""
+        if self._template < 0:
+            return
+        try:
+            self._enter_template()
+            for name in names:
+                shutil.rmtree(f"/volumes/{name}", ignore_errors=True)
+        finally:
+            self.go_home()
+
+
+_DIRECTORIES = (
+    "/.old", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/libexec",
+    "/usr/libexec/lab", "/usr/local", "/usr/share", "/var", "/var/log", "/var/tmp", "/mnt", "/opt", "/srv",
+)  # fmt: skip
+
+_ALL_PROGRAMS: set[str] = set()
+
+
+def offer(programs: Iterable[str]) -> None:
+    """Name programs that images have; call it before the first container is built."""
+    _ALL_PROGRAMS.update(programs)
+
+
+def _pool(root: str, name: str, number: int, content: bytes) -> None:
+    """One copy per file, however many names it has (coreutils may be one program)."""
+    single = Path(root, "pool", f".{number}")
+    if not single.exists():
+        _write(str(single), content, 0o755)
+    os.link(single, Path(root, "pool", name))
+
+
+def _write(path: str, content: bytes, mode: int) -> None:
+    Path(path).write_bytes(content)
+    Path(path).chmod(mode)
+
+
+def _checked(what: str, call: Callable[[], int]) -> None:
+    if call() != 0:
+        raise KernelError(what, ctypes.get_errno())
+
+
+def _bind(source: str, target: str, *, read_only: bool = True) -> None:
+    """Bind with everything below; read-only means that too, and no devices but those under /dev."""
+    namespaces.mount(source, target, "", MS_BIND | MS_REC)
+    if read_only and not target.endswith("/dev"):
+        attributes = struct.pack("QQQQ", _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
+        _checked(
+            f"make {target} read-only (mount_setattr, Linux 5.12)",
+            lambda: _libc.syscall(_NR_MOUNT_SETATTR, -100, target.encode(), _AT_RECURSIVE, attributes, len(attributes)),
+        )
+
+
+class RootFiles:
+    """``applet.Files`` of a built file system: every path is resolved inside it, symbolic links too."""
+
+    def __init__(self, root: int, working_dir: str) -> None:
+        self._root = root
+        self._working_dir = working_dir or "/"
+
+    def _open(self, path: str, flags: int) -> int:
+        path = os.path.join(self._working_dir, path)  # noqa: PTH118 - a path in another file system
+        how = struct.pack(
+            "QQQ", flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644 if flags & os.O_CREAT else 0, _RESOLVE_IN_ROOT
+        )
+        fd: int = _libc.syscall(_NR_OPENAT2, self._root, path.encode(), how, len(how))
+        if fd < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), path)
+        return fd
+
+    def read(self, path: str) -> bytes:
+        """Raises FileNotFoundError and other OSErrors."""
+        with open(self._open(path, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - a descriptor
+            return file.read()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create or replace a file; its directory must exist."""
+        with open(self._open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:  # noqa: PTH123 - a descriptor
+            file.write(data)

@@ -1,0 +1,125 @@
+"""Applets for shells: a small program in the container hands its arguments and descriptors to labd and waits.
+
+The program needs a Python interpreter and the standard library's ``_socket`` only; started with ``-I -S`` it takes
+about as long as a small C program with many libraries.  One Unix socket per container is its identity.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+
+SOCKET_PATH = "/run/lab-applets"
+"""In every container with a file system of its own."""
+INTERPRETER = "/usr/libexec/lab/bin/python3"
+
+PROGRAM = f"""#!{INTERPRETER} -IS
+import _socket, os, sys
+line = _socket.socket(_socket.AF_UNIX)
+try:
+    line.connect("{SOCKET_PATH}")
+except OSError as error:
+    os.write(2, f"not emulated: {{sys.argv[0]}}: no applets in this container: {{error}}\\n".encode())
+    sys.exit(1)
+try:
+    here = os.getcwd()
+except OSError:
+    here = "/"
+words = [here, str(len(sys.argv)), *sys.argv, *(f"{{k}}={{v}}" for k, v in os.environ.items())]
+data = "\\0".join(words).encode("utf-8", "surrogateescape")
+rights = b"".join(n.to_bytes(4, sys.byteorder) for n in (0, 1, 2))
+message = len(data).to_bytes(4, "big") + data
+sent = line.sendmsg([message], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+while sent < len(message):
+    sent += line.send(message[sent:])
+status = line.recv(1)
+os._exit(status[0] if status else 1)
+"""
+
+Run = Callable[[tuple[str, ...], Mapping[str, str], str, tuple[int, int, int]], Awaitable[int]]
+"""argv, environment, working directory and the three descriptors, to the exit status."""
+
+_MAX_MESSAGE = 4 << 20
+
+
+class ShimServer:
+    """Answers the shims of one container until closed."""
+
+    def __init__(self, listener: socket.socket, run: Run) -> None:
+        self._listener = listener
+        self._run = run
+        self._tasks: set[asyncio.Task[None]] = set()
+        listener.setblocking(False)
+        asyncio.get_running_loop().add_reader(listener, self._accept)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = self._listener.accept()
+            connection.setblocking(False)
+            task = asyncio.create_task(self._serve(connection))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        fds: list[int] = []
+        with connection:
+            try:
+                words = await _receive(connection, fds)
+                if len(fds) < 3 or len(words) < 3 or not words[1].isdigit():
+                    return
+                count = int(words[1])
+                argv, env = tuple(words[2 : 2 + count]), dict(w.partition("=")[::2] for w in words[2 + count :])
+                work = asyncio.ensure_future(self._run(argv, env, words[0], (fds[0], fds[1], fds[2])))
+                gone = asyncio.ensure_future(asyncio.get_running_loop().sock_recv(connection, 1))
+                try:
+                    await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    gone.cancel()
+                    work.cancel()
+                    await asyncio.gather(work, gone, return_exceptions=True)
+                if not work.cancelled():
+                    connection.send(bytes([work.result() & 0xFF]))
+            except OSError:
+                return  # the shim is gone
+            finally:
+                for fd in fds:
+                    os.close(fd)
+
+    async def close(self) -> None:
+        """Stop accepting and cancel the applets that run."""
+        asyncio.get_running_loop().remove_reader(self._listener)
+        self._listener.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _receive(connection: socket.socket, fds: list[int]) -> list[str]:
+    """The words of one request; its descriptors are appended to ``fds``."""
+    loop = asyncio.get_running_loop()
+    data = b""
+    wanted = 4
+    while len(data) < wanted:
+        ready = asyncio.Event()
+        loop.add_reader(connection, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(connection)
+        chunk, ancillary, _, _ = connection.recvmsg(65536, socket.CMSG_SPACE(12), socket.MSG_CMSG_CLOEXEC)
+        for level, kind, payload in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                received = array.array("i")
+                received.frombytes(payload[: len(payload) - len(payload) % received.itemsize])
+                fds.extend(received)
+        if not chunk:
+            return []
+        data += chunk
+        if len(data) >= 4:
+            wanted = 4 + min(struct.unpack("!I", data[:4])[0], _MAX_MESSAGE)
+    return data[4:wanted].decode("utf-8", "surrogateescape").split("\0")

@@ -1,0 +1,169 @@
+"""A lab of one Linux and one Windows node, labd's runtime, and containers in it.
+
+One labd serves all tests of a module; every test starts containers of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeVar
+
+import pytest
+
+from hybridlab.dataplane.model import EndpointProgram, NodeRoutes, NodeSpec, PodSpec, PolicyUpdate
+from hybridlab.dataplane.remote import RemoteDataplane
+from hybridlab.kernel.wire import Channel
+from hybridlab.labd.launch import LabdSettings, launch
+from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult, ExecSpec
+from hybridlab.runtime.remote import RemoteRuntime
+from hybridlab.runtime.streams import LazyReader
+
+T = TypeVar("T")
+SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended and what it said."""
+
+    result: ExecResult
+    out: str
+    err: str
+
+    @property
+    def code(self) -> int | None:
+        return self.result.exit_code
+
+
+class Lab:
+    """Containers by short names, each in a pod of its own unless told otherwise."""
+
+    def __init__(self, runner: asyncio.Runner, channel: Channel) -> None:
+        self.runner = runner
+        self.channel = channel
+        self.plane = RemoteDataplane(channel)
+        self.runtime = RemoteRuntime(channel)
+        self.exits: dict[str, ContainerExit] = {}
+        self.pods: dict[str, PodSpec] = {}
+        self._numbers = count(1)
+        self.runtime.on_exit(lambda ended: self.exits.__setitem__(ended.container, ended))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        async def bounded() -> T:
+            async with asyncio.timeout(30):
+                return await work
+
+        return self.runner.run(bounded())
+
+    async def build(self) -> None:
+        for number, (name, system) in enumerate((("l1", "linux"), ("w1", "windows")), start=1):
+            spec = NodeSpec(name=name, os=system, address=f"10.0.0.{10 + number}", prefix_length=24)  # type: ignore[arg-type]
+            await self.plane.add_node(spec)
+            routes = NodeRoutes(own_blocks=(f"192.168.{number}.0/26",), remote_blocks=(), pools=("192.168.0.0/16",))
+            await self.plane.set_routes(name, routes)
+
+    async def pod(self, name: str, node: str) -> PodSpec:
+        number = next(self._numbers)
+        spec = PodSpec(
+            id=f"uid-{number}",
+            node=node,
+            name=name,
+            namespace="demo",
+            address=f"192.168.{1 if node == 'l1' else 2}.{10 + number}",
+            hostname=name,
+            nameservers=("10.96.0.10",),
+            searches=("demo.svc.cluster.local", "svc.cluster.local", "cluster.local"),
+        )
+        await self.plane.add_pod(spec)
+        await self.plane.update_policy(node, PolicyUpdate(endpoints={spec.id: EndpointProgram()}))
+        self.pods[name] = spec
+        return spec
+
+    async def _start(self, name: str, image: str, **more: Any) -> str:
+        windows = "windows" in image or "porter" in image
+        pod = self.pods.get(more.pop("pod", name)) or await self.pod(name, more.pop("node", "w1" if windows else "l1"))
+        identity = f"{name}-{next(self._numbers)}"
+        spec = ContainerSpec(
+            id=identity, pod=pod.id, name=name, os="windows" if windows else "linux", image=image, **more
+        )
+        await self.runtime.start(spec)
+        return identity
+
+    def start(self, name: str, image: str, **more: Any) -> str:
+        """Start a container in a new pod (or in ``pod``); its id."""
+        return self.run(self._start(name, image, **more))
+
+    def address(self, name: str) -> str:
+        address = self.pods[name].address
+        assert address is not None
+        return address
+
+    async def execute(self, container: str, *argv: str, stdin: bytes | None = None) -> Ran:
+        """Run a command as a kubelet does: pipes whose far ends labd gets."""
+        pipes = [os.pipe() for _ in range(2)]
+        given = os.pipe() if stdin is not None else None
+        readers = [LazyReader(read) for read, _ in pipes]
+        call = asyncio.create_task(
+            self.runtime.exec(
+                ExecSpec(container=container, argv=argv),
+                stdin=given[0] if given else None,
+                stdout=pipes[0][1],
+                stderr=pipes[1][1],
+            )
+        )
+        await asyncio.sleep(0)
+        for _, write in pipes:
+            os.close(write)
+        if given and stdin is not None:
+            os.close(given[0])
+            os.write(given[1], stdin)
+            os.close(given[1])
+        try:
+            texts = await asyncio.gather(*(reader.read() for reader in readers))
+            return Ran(await call, *(text.decode() for text in texts))
+        finally:
+            call.cancel()
+            for reader, (read, _) in zip(readers, pipes, strict=True):
+                reader.stop()
+                os.close(read)
+
+    def exec(self, container: str, *argv: str, stdin: bytes | None = None) -> Ran:
+        return self.run(self.execute(container, *argv, stdin=stdin))
+
+    async def _log(self, container: str, follow: bool) -> str:
+        return "".join([line.decode() async for _, line in self.runtime.logs(container, follow=follow)])
+
+    def log(self, container: str, *, follow: bool = False) -> str:
+        return self.run(self._log(container, follow))
+
+    def ended(self, container: str) -> ContainerExit:
+        """Wait for the container's end."""
+
+        async def wait() -> ContainerExit:
+            while container not in self.exits:
+                await asyncio.sleep(0.002)
+            return self.exits[container]
+
+        return self.run(wait())
+
+
+def content(text: str) -> str:
+    """A mounted file's content, as the runtime wants it."""
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with asyncio.Runner() as runner:
+        labd = launch(LabdSettings(applet_settings={"stop_grace_max_ms": 200}))
+        channel = runner.run(labd.connect())
+        made = Lab(runner, channel)
+        channel.on_event = made.runtime.event
+        runner.run(made.build())
+        yield made
+        runner.run(labd.close())
