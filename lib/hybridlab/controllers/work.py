@@ -1,0 +1,110 @@
+"""A queue of things to look at again: each key once however often it is noted, failures tried again with back-off."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from hybridlab.api.contract import ApiError
+
+logger = logging.getLogger(__name__)
+
+Key = TypeVar("Key", bound=Hashable)
+
+FIRST_RETRY = 0.02
+"""Seconds before the first new try; doubles with every failure (stale reads settle within milliseconds)."""
+LAST_RETRY = 10.0
+"""Seconds between tries at most."""
+
+
+class Work(Generic[Key]):
+    """Runs ``look(key)`` for every noted key, one at a time per key, several keys at once."""
+
+    def __init__(
+        self, name: str, look: Callable[[Key], Awaitable[None]], *, workers: int = 8, delay: float = 0.0
+    ) -> None:
+        """``delay``: seconds to wait after a key is noted, so that a burst of changes is looked at once."""
+        self.name = name
+        self._look = look
+        self._limit = workers
+        self._delay = delay
+        self._noted: dict[Key, None] = {}
+        self._busy: set[Key] = set()
+        self._failures: dict[Key, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._running = False
+
+    def start(self) -> None:
+        """Begin to work off what has been noted."""
+        self._running = True
+        self._pump()
+
+    async def stop(self) -> None:
+        """End; what is under way is cancelled."""
+        self._running = False
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def note(self, key: Key) -> None:
+        """Look at ``key`` soon; once more if it is being looked at right now."""
+        if self._delay:
+            self.note_after(self._delay, key)
+        else:
+            self._ready(key)
+
+    def note_after(self, seconds: float, key: Key) -> None:
+        """Look at ``key`` after some time, unless that is due already."""
+        if key not in self._timers and key not in self._noted and self._running:
+            loop = asyncio.get_running_loop()
+            self._timers[key] = loop.call_later(seconds, self._ready, key)
+        elif not self._running:
+            self._noted[key] = None
+
+    def _ready(self, key: Key) -> None:
+        timer = self._timers.pop(key, None)
+        if timer:
+            timer.cancel()
+        self._noted[key] = None
+        self._pump()
+
+    def _pump(self) -> None:
+        if not self._running or not self._noted:
+            return
+        for key in list(self._noted):
+            if len(self._tasks) >= self._limit:
+                return
+            if key in self._busy:
+                continue
+            del self._noted[key]
+            self._busy.add(key)
+            task = asyncio.create_task(self._once(key), name=f"{self.name} {key}")
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+
+    async def _once(self, key: Key) -> None:
+        try:
+            await self._look(key)
+            self._failures.pop(key, None)
+        except Exception as error:  # a controller survives whatever one object does to it
+            count = self._failures.get(key, 0)
+            self._failures[key] = count + 1
+            expected = isinstance(error, ApiError) and error.code in {404, 409, 429}
+            log = logger.debug if expected else logger.exception
+            log("%s: %s failed (try %d): %s", self.name, key, count + 1, error)
+            if self._running:
+                delay = min(FIRST_RETRY * 2.0 ** min(count, 20), LAST_RETRY)
+                self._timers.pop(key, asyncio.get_running_loop().call_later(0, int)).cancel()
+                self._timers[key] = asyncio.get_running_loop().call_later(delay, self._ready, key)
+        finally:
+            self._busy.discard(key)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._pump()
