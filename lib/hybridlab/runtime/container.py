@@ -94,6 +94,7 @@ class Container:
             if self.spec.os == "linux"
             else {"COMPUTERNAME": self._around.net.hostname[:15].upper()}
         )
+        env |= self._around.hosts.environment(self._found.image)
         env |= self._found.image.env
         if self.spec.os == "linux":
             env |= {"HOSTNAME": self._around.net.hostname, "HOME": "/root"}

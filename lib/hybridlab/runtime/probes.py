@@ -51,7 +51,7 @@ class Collector:
         self._task = asyncio.create_task(self._reader.read())
 
     async def finish(self) -> str:
-        """What was written; call it after the writing end was closed.  Other processes that hold it are not waited for."""
+        """What was written; call it after the writing end was closed.  Others that hold it are not waited for."""
         try:
             async with asyncio.timeout(0.2):
                 data = await asyncio.shield(self._task)

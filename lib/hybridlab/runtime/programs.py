@@ -13,6 +13,7 @@ import ctypes
 import errno
 import os
 import signal
+import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -34,8 +35,8 @@ Feed = Callable[[bytes], None]
 ShimRun = Callable[[tuple[str, ...], Mapping[str, str], Files, tuple[int, int, int]], Awaitable[int]]
 
 _KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 31})
-"""Of a container runtime's usual set: CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP NET_BIND_SERVICE 
-NET_RAW SYS_CHROOT SETFCAP, by the numbers of linux/capability.h; never SYS_ADMIN, NET_ADMIN, SYS_PTRACE."""
+"""Of a container runtime's usual set: CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP
+NET_BIND_SERVICE NET_RAW SYS_CHROOT SETFCAP, by the numbers of linux/capability.h; never SYS_ADMIN, NET_ADMIN, SYS_PTRACE."""
 _LAST_CAPABILITY = 63
 _PR_CAPBSET_DROP = 24
 _PR_CAPBSET_READ = 23
@@ -137,6 +138,11 @@ class ProgramHosts:
                 host.files.write(f"{path}/{name}", data)
         return host
 
+    def environment(self, image: Image) -> dict[str, str]:
+        """Variables that an image's own interpreter needs here."""
+        path = self._builder.python.library_path("/usr/local") if image.python else ""
+        return {"LD_LIBRARY_PATH": path} if path else {}
+
     def forget_pod(self, pod: str) -> None:
         """The pod is gone: its volumes are removed."""
         names = self._volumes.pop(pod, None)
@@ -237,9 +243,11 @@ class ProgramHost:
             (os.POSIX_SPAWN_DUP2, stderr, 2),
         ]
         namespaces.setns(self._netns)
+        if first:
+            return self._spawn_first(list(argv), path, env, fds)
 
         def begin() -> int:
-            pid = os.posix_spawn(
+            return os.posix_spawn(
                 path,
                 argv,
                 env,
@@ -248,9 +256,29 @@ class ProgramHost:
                 setsigmask=(),
                 setsigdef=(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT),
             )
-            if first:  # not collected yet, so its namespace is there even if it has ended
-                self._pid_namespace = self._builder.pid_namespace_of(pid)
-            return pid
+
+        return self._reaper.spawn(begin)
+
+    def _spawn_first(
+        self, argv: list[str], path: str, env: Mapping[str, str], fds: tuple[int | None, int, int]
+    ) -> Child:
+        """Pid 1: the only process that needs code of ours between fork and exec, see ``rootfs.seal``."""
+
+        def begin() -> int:
+            process = subprocess.Popen(
+                argv,
+                executable=path,
+                env=env,
+                stdin=subprocess.DEVNULL if fds[0] is None else fds[0],
+                stdout=fds[1],
+                stderr=fds[2],
+                start_new_session=True,
+                preexec_fn=rootfs.seal,  # noqa: PLW1509 - it makes two system calls and takes no lock
+            )
+            process.returncode = 0  # the reaper collects it; subprocess must not try
+            # Not collected yet, so its namespace is there even if it has ended already.
+            self._pid_namespace = self._builder.pid_namespace_of(process.pid)
+            return process.pid
 
         return self._reaper.spawn(begin)
 

@@ -69,7 +69,7 @@ class RemoteRuntime:
         await self._call("append_log", {"container": container, "line": line})
 
     async def exec(self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int) -> ExecResult:
-        """As ``Runtime.exec``; the descriptors are copied before this first suspends: the caller may then close its own."""
+        """As ``Runtime.exec``; descriptors are copied before this first suspends, the caller may then close its own."""
         fds = (stdout, stderr) if stdin is None else (stdin, stdout, stderr)
         result = await self._call("exec", {"spec": spec, "stdin": stdin is not None}, fds)
         return from_json(ExecResult, result)

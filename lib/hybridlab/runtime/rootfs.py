@@ -36,7 +36,7 @@ from hybridlab.kernel.namespaces import (
     MS_PRIVATE,
     MS_REC,
 )
-from hybridlab.runtime.shim import INTERPRETER, PROGRAM, SOCKET_PATH
+from hybridlab.runtime.shim import HOME, SOCKET_PATH, program
 
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin"
 _LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64")
@@ -62,6 +62,10 @@ class PythonHome:
     library: str | None
     """libpython when the interpreter is linked to a shared one that is not in a system directory."""
 
+    def library_path(self, home: str) -> str:
+        """What LD_LIBRARY_PATH must be for the interpreter placed in ``home``; empty when it needs none."""
+        return f"{home}/lib" if self.library else ""
+
     @property
     def version(self) -> str:
         """``python3.11``: the name of its library directory."""
@@ -74,8 +78,9 @@ class PythonHome:
         shared = None
         if sysconfig.get_config_var("Py_ENABLE_SHARED"):
             name, where = sysconfig.get_config_var("INSTSONAME"), sysconfig.get_config_var("LIBDIR")
-            candidate = os.path.join(where or "", name or "")  # noqa: PTH118 - joined from the build's own strings
-            shared = candidate if name and Path(candidate).is_file() and not candidate.startswith(_LIBRARIES) else None
+            candidate = f"{where}/{name}"
+            shared = candidate if Path(candidate).is_file() and not candidate.startswith(_LIBRARIES) else None
+        # Several Pythons of one version may be installed: the loader must find this one's library, see library_path.
         return cls(os.path.realpath(base), os.path.realpath(sysconfig.get_path("stdlib")), shared)
 
 
@@ -116,7 +121,7 @@ class Builder:
     """Builds file systems; every method must be called in the one thread that :meth:`enter_thread` prepared."""
 
     def __init__(self) -> None:
-        self._python = PythonHome.current()
+        self.python = PythonHome.current()
         self._home: dict[int, int] = {}
         self._proc = -1
         self._template = -1
@@ -167,7 +172,7 @@ class Builder:
                 for name, found in programs.items():
                     if found is not None and os.path.realpath(found) == path:
                         _pool(root, name, number, content)
-        _write(f"{root}/pool/.shim", PROGRAM.encode(), 0o755)
+        _write(f"{root}/pool/.shim", program(self.python.library_path(HOME)).encode(), 0o755)
         for device in _DEVICES:
             Path(root, "dev", device).touch()
             _bind(f"/proc/thread-self/fd/{sources['/dev/' + device]}", f"{root}/dev/{device}", read_only=False)
@@ -183,7 +188,7 @@ class Builder:
 
     def _bound(self) -> list[str]:
         libraries = [path for path in _LIBRARIES if Path(path).is_dir() and not Path(path).is_symlink()]
-        python = [self._python.binary, self._python.stdlib, *([self._python.library] if self._python.library else [])]
+        python = [self.python.binary, self.python.stdlib, *([self.python.library] if self.python.library else [])]
         return [*libraries, *python, *(f"/dev/{name}" for name in _DEVICES)]
 
     @staticmethod
@@ -198,23 +203,23 @@ class Builder:
 
     def _place_python(self, root: str, sources: Mapping[str, int]) -> None:
         home = Path(root, "python")
-        library = home / "lib" / self._python.version
+        library = home / "lib" / self.python.version
         library.mkdir(parents=True)
         (home / "bin").mkdir()
         (home / "bin" / "python3").touch()
-        _bind(f"/proc/thread-self/fd/{sources[self._python.binary]}", f"{home}/bin/python3")
-        for name in ("python", self._python.version):
+        _bind(f"/proc/thread-self/fd/{sources[self.python.binary]}", f"{home}/bin/python3")
+        for name in ("python", self.python.version):
             (home / "bin" / name).symlink_to("python3")
-        _bind(f"/proc/thread-self/fd/{sources[self._python.stdlib]}", str(library))
+        _bind(f"/proc/thread-self/fd/{sources[self.python.stdlib]}", str(library))
         for name in ("site-packages", "dist-packages"):
             if (library / name).is_dir():  # whatever the user has installed is the user's
                 namespaces.mount(
                     "tmpfs", str(library / name), "tmpfs", namespaces.MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k"
                 )
-        if self._python.library:
-            target = home / "lib" / Path(self._python.library).name
+        if self.python.library:
+            target = home / "lib" / Path(self.python.library).name
             target.touch()
-            _bind(f"/proc/thread-self/fd/{sources[self._python.library]}", str(target))
+            _bind(f"/proc/thread-self/fd/{sources[self.python.library]}", str(target))
 
     def _image_directory(self, layout: Layout) -> str:
         directory = f"/images/{layout.image.replace('/', '_')}"
@@ -230,7 +235,11 @@ class Builder:
     # -- one container ---------------------------------------------------------------------------------------
 
     def build(self, layout: Layout) -> BuiltRoot:
-        """Build and enter a new file system.  The thread stays in its mount, UTS and (for children) pid namespace."""
+        """Build and enter a new file system.  The thread stays in its mount, UTS and (for children) pid namespace.
+
+        The first process must run :func:`seal` before anything else: a ``/proc`` shows the pid namespace of whoever mounts
+        it, and the kernel allows a new one only where an old one is in sight.
+        """
         try:
             self._enter_template()
             binaries = self._image_directory(layout)
@@ -240,10 +249,8 @@ class Builder:
             )
             namespaces.sethostname(layout.hostname)
             self._populate(layout, binaries)
-            namespaces.pivot_root("/new", "/new/.old")
+            namespaces.pivot_root("/new", f"/new{_OLD}")
             os.chdir("/")
-            namespaces.umount("/.old")
-            Path("/.old").rmdir()
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             listener.bind(SOCKET_PATH)
             listener.listen(64)
@@ -269,7 +276,7 @@ class Builder:
             elif source.is_dir():
                 Path(new + path).mkdir(exist_ok=True)
                 _bind(str(source), new + path)
-        _bind("/python", f"{new}{INTERPRETER.removesuffix('/bin/python3')}")
+        _bind("/python", new + HOME)
         if layout.python:
             _bind("/python", f"{new}/usr/local")
         _bind("/dev", f"{new}/dev")
@@ -312,8 +319,54 @@ class Builder:
             self.go_home()
 
 
+def seal() -> None:
+    """In a container's first process: mount its own ``/proc`` and let go of everything outside; raises KernelError."""
+        for path, volume in layout.volumes.items():
+            Path("/volumes", volume).mkdir(exist_ok=True)
+            Path(new + path).mkdir(parents=True, exist_ok=True)
+            _bind(f"/volumes/{volume}", new + path, read_only=False)
+        for path in layout.paths:
+            entry = Path(new + path)
+            if not entry.exists() and not entry.is_symlink():
+                entry.parent.mkdir(parents=True, exist_ok=True)
+                entry.symlink_to(f"/usr/bin/{entry.name}")
+        for path, data in layout.files.items():
+            Path(new + path).parent.mkdir(parents=True, exist_ok=True)
+            Path(new + path).write_bytes(data)
+
+    def enter(self, built: BuiltRoot, pid_namespace: int) -> None:
+        """Enter a container's namespaces; children start in its pid namespace."""
+        namespaces.setns(built.mount_namespace, CLONE_NEWNS)
+        namespaces.setns(built.uts_namespace, CLONE_NEWUTS)
+        namespaces.setns(pid_namespace, CLONE_NEWPID)
+
+    def pid_namespace_of(self, pid: int) -> int:
+        """A descriptor of the pid namespace of a process of labd's, which must not have been collected."""
+        return os.open(f"{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
+
+    def drop_volumes(self, names: Iterable[str]) -> None:
+        """Remove volumes' directories that no container mounts any more."""
+        if self._template < 0:
+            return
+        try:
+            self._enter_template()
+            for name in names:
+                shutil.rmtree(f"/volumes/{name}", ignore_errors=True)
+        finally:
+            self.go_home()
+
+
+def seal() -> None:
+    """In a container's first process: mount its own ``/proc`` and let go of everything outside; raises KernelError."""
+    with contextlib.suppress(KernelError):  # where the machine's own /proc is masked nobody may mount one: none, then
+        namespaces.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    namespaces.umount(_OLD)
+    Path(_OLD).rmdir()
+
+
+_OLD = "/.old"
 _DIRECTORIES = (
-    "/.old", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/libexec",
+    _OLD, "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/libexec",
     "/usr/libexec/lab", "/usr/local", "/usr/share", "/var", "/var/log", "/var/tmp", "/mnt", "/opt", "/srv",
 )  # fmt: skip
 

@@ -16,10 +16,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 SOCKET_PATH = "/run/lab-applets"
 """In every container with a file system of its own."""
-INTERPRETER = "/usr/libexec/lab/bin/python3"
+HOME = "/usr/libexec/lab"
+"""Where the interpreter is in every container, apart from the image's own."""
 
-PROGRAM = f"""#!{INTERPRETER} -IS
-import _socket, os, sys
+_PROGRAM = f"""import _socket, os, sys
 line = _socket.socket(_socket.AF_UNIX)
 try:
     line.connect("{SOCKET_PATH}")
@@ -40,6 +40,15 @@ while sent < len(message):
 status = line.recv(1)
 os._exit(status[0] if status else 1)
 """
+
+
+def program(library_path: str) -> str:
+    """The shim's text.  ``library_path``: where the interpreter's own libpython is, when it has one."""
+    interpreter = f"{HOME}/bin/python3 -IS"
+    if library_path:  # the kernel passes one argument only, hence env -S
+        interpreter = f"/usr/bin/env -S LD_LIBRARY_PATH={library_path} {interpreter}"
+    return f"#!{interpreter}\n{_PROGRAM}"
+
 
 Run = Callable[[tuple[str, ...], Mapping[str, str], str, tuple[int, int, int]], Awaitable[int]]
 """argv, environment, working directory and the three descriptors, to the exit status."""

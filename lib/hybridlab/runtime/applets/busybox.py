@@ -99,9 +99,8 @@ async def ip(process: Process) -> int:
         loop = name == "lo"
         flags = "LOOPBACK,UP,LOWER_UP" if loop else "BROADCAST,MULTICAST,UP,LOWER_UP,M-DOWN"
         lines.append(f"{index}: {name}: <{flags}> mtu {mtu} qdisc noqueue ")
-        lines.append(
-            f"    link/{'loopback' if loop else 'ether'} {mac} brd {'00' if loop else 'ff'}{(':00' if loop else ':ff') * 5}"
-        )
+        kind, broadcast = ("loopback", "00") if loop else ("ether", "ff")
+        lines.append(f"    link/{kind} {mac} brd {':'.join([broadcast] * 6)}")
         lines.append(f"    inet {address}/{prefix} scope {'host' if loop else 'global'} {name}")
         lines.append("       valid_lft forever preferred_lft forever")
     if rest and not lines:
