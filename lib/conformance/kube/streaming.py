@@ -6,7 +6,6 @@ Callers hand lines to :meth:`ExecStream.send`; what comes back is given to the c
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import threading
@@ -64,6 +63,7 @@ class ExecStream:
         self._lines = bytearray()
         self._kept = {channels.STDOUT: bytearray(), channels.STDERR: bytearray(), channels.ERROR: bytearray()}
         self._closing = False
+        self._pipe = threading.Lock()
         self._finished = threading.Event()
         self._channel: Any = channels.connect(kube, namespace, pod, container, argv, stdin=True, within=connect_within)
         self._wake_read, self._wake_write = os.pipe()
@@ -91,8 +91,9 @@ class ExecStream:
         return self._finished.is_set()
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError):  # ended meanwhile
-            os.write(self._wake_write, b"x")
+        with self._pipe:
+            if self._wake_write >= 0:
+                os.write(self._wake_write, b"x")
 
     def _serve(self) -> None:
         trouble = ""
@@ -114,9 +115,10 @@ class ExecStream:
                 )
             )  # fmt: skip
             self._on_end(StreamEnd(code, trouble, err.decode(errors="backslashreplace")))
-            os.close(self._wake_read)
-            wake, self._wake_write = self._wake_write, -1
-            os.close(wake)
+            with self._pipe:
+                os.close(self._wake_read)
+                os.close(self._wake_write)
+                self._wake_write = -1
 
     def _loop(self) -> str:
         import websocket  # only when something is run in a pod

@@ -24,7 +24,8 @@ Builds below 20348 run only their own; 25398 (23H2) has no server core image of 
 
 def windows_image(image: str, node: NodeFacts) -> str:
     """The manifest's Windows image with the tag that fits a node's build.  Raises EnvironmentLacks."""
-    build = node.windows_build[0] if node.windows_build else None
+    label = node.labels.get("node.kubernetes.io/windows-build", "").split(".")
+    build = node.windows_build[0] if node.windows_build else int(label[2]) if len(label) > 2 else None
     tag = WINDOWS_TAGS.get(build or 0)
     if tag is None:
         raise EnvironmentLacks(

@@ -1,0 +1,64 @@
+"""What makes a run impossible, all reasons at once: rights, no Linux node, no Windows node, no Calico.
+
+What is a claim (strict affinity, IPIP, build numbers ...) is not looked at here: it runs as a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from conformance.errors import ClusterUnusable
+from conformance.kube.client import Kube
+from conformance.kube.rights import Right, missing
+from conformance.model.endpoint import OS
+from conformance.model.facts import Facts, NodeFacts
+
+RIGHTS: tuple[Right, ...] = (
+    Right("list", "nodes", needed_for="know which nodes run Windows"),
+    Right("get", "namespaces", needed_for="see that the run's namespaces are its own"),
+    Right("create", "namespaces", needed_for="make the run's namespaces"),
+    Right("delete", "namespaces", needed_for="clean up"),
+    Right("create", "configmaps", needed_for="mount the probe programs"),
+    Right("patch", "configmaps", needed_for="mount the probe programs"),
+    Right("create", "deployments", "apps", needed_for="deploy the demo pods"),
+    Right("patch", "deployments", "apps", needed_for="deploy the demo pods"),
+    Right("list", "pods", needed_for="wait for the demo pods"),
+    Right("watch", "pods", needed_for="wait for the demo pods"),
+    Right("get", "pods", needed_for="notice a pod that restarted during a check"),
+    Right("get", "pods/exec", needed_for="start the probe agents"),
+    Right("create", "pods/exec", needed_for="start the probe agents (Kubernetes 1.35 asks for create as well)"),
+    Right("list", "events", needed_for="say why a pod does not start"),
+)
+"""What every run needs.  What only some claims need is asked where they are planned."""
+
+
+def preflight(
+    kube: Kube,
+    facts: Facts,
+    *,
+    rights: Sequence[Right] = RIGHTS,
+    unusable: Callable[[NodeFacts], str] = lambda node: "" if node.ready else "not ready",
+) -> None:
+    """Raises ClusterUnusable with every reason.  ``unusable`` says why a node cannot take pods, "" when it can."""
+    reasons = [
+        f"{kube.access.user} may not {right.label}, needed to {right.needed_for}" for right in missing(kube, rights)
+    ]
+    systems: tuple[OS, ...] = ("linux", "windows")
+    for os in systems:
+        nodes, name = facts.by_os(os), os.capitalize()
+        if not nodes:
+            have = ", ".join(f"{one.name} ({one.os})" for one in facts.nodes) or "none at all"
+            reasons.append(f"the cluster has no {name} node (nodes: {have})")
+        elif all(unusable(one) for one in nodes):
+            why = "; ".join(f"{one.name}: {unusable(one)}" for one in nodes)
+            reasons.append(f"no {name} node can take pods ({why})")
+    if not _has_calico(facts):
+        groups = ", ".join(facts.calico_apis.value or ()) or "none"
+        reasons.append(f"no Calico found: its API groups {groups}; its version {facts.calico_version.source}")
+    if reasons:
+        raise ClusterUnusable(reasons)
+
+
+def _has_calico(facts: Facts) -> bool:
+    served = facts.calico_apis.value or ()
+    return facts.calico_version.known or any(one.partition("/")[0].endswith("projectcalico.org") for one in served)

@@ -1,0 +1,54 @@
+"""Reading objects for facts: an object, or None and why it could not be read.  A missing right is no error here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.errors import EnvironmentLacks
+from conformance.kube.client import Kube, Obj
+from conformance.kube.refused import ApiRefused
+
+
+class Reading:
+    """Reads of one detection, each made once.  ``why`` collects what could not be read."""
+
+    def __init__(self, kube: Kube) -> None:
+        self.kube = kube
+        self._objects: dict[tuple[str, ...], Obj | None] = {}
+        self.why: dict[str, str] = {}
+
+    def one(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
+        """One object, or None; then :meth:`reason` says why."""
+        key = (api_version, kind, name, namespace or "")
+        if key not in self._objects:
+            self._objects[key] = self._read(kind, name, lambda: self.kube.get(api_version, kind, name, namespace))
+        return self._objects[key]
+
+    def all(self, api_version: str, kind: str, namespace: str | None = None) -> list[Obj]:
+        """All objects of a kind; none when they cannot be read."""
+        found: list[Obj] | None = self._read(kind, "", lambda: self.kube.objects(api_version, kind, namespace))
+        return found or []
+
+    def first(self, kind: str, name: str, *api_versions: str) -> tuple[Obj | None, str]:
+        """The object in the first of several group-versions that has it, and that group-version."""
+        for api_version in api_versions:
+            found = self.one(api_version, kind, name)
+            if found is not None:
+                return found, api_version
+        return None, ""
+
+    def _read(self, kind: str, name: str, read: Any) -> Any:
+        label = f"{kind} {name}".strip()
+        try:
+            return read()
+        except EnvironmentLacks:
+            self.why.setdefault(label, f"{kind} is not served")
+        except ApiRefused as refusal:
+            text = {403: f"no right to read {label}", 404: f"there is no {label}"}.get(refusal.code)
+            self.why[label] = text or f"{label}: {refusal.code} {refusal.message}"
+        return None
+
+    def reason(self, *labels: str) -> str:
+        """Why these could not be read, in one phrase."""
+        known = [self.why[label] for label in labels if label in self.why]
+        return ", ".join(dict.fromkeys(known)) or "not said anywhere"

@@ -1,0 +1,235 @@
+"""Prober.observe(batch): many attempts in, as many observations out, or an exception that says what broke.
+
+Attempts are grouped by source pod; every pod has one long-lived agent, and all pods are asked at once.  Transport
+trouble is retried until a deadline.  It never turns trouble into a verdict, and never decides whether one is right.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.kube.channels import ExecBroken
+from conformance.kube.client import Kube
+from conformance.kube.transcript import Transcript, forget
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Observation
+from conformance.pods.deploy import changed
+from conformance.probe import protocol
+from conformance.probe.agent import Agent, AgentRefused
+from conformance.probe.slots import Slot, Slots
+from conformance.settings import Settings
+from conformance.timing import SYSTEM_CLOCK, Deadline
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of probing, over all processes of a run."""
+
+    powershell_starts: int = 2
+    """Concurrent PowerShell starts per Windows node: each takes 2 to 4 s and a core (dotnet-framework-docker#25, #211);
+    mass exec has hung Windows nodes (kubernetes#98102, hcsshim#1574)."""
+    agents: int = 60
+    """Live agents: each holds an exec stream through API server and kubelet."""
+    sources: int = 64
+    """Sources that one process serves at the same time."""
+
+
+@dataclass
+class Counts:
+    """What probing cost, per ``(node, os)`` and in all."""
+
+    starts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Agents started, that is execs."""
+    restarts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Of these, in place of one that had broken."""
+    batches: Counter[tuple[str, str]] = field(default_factory=Counter)
+    attempts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    repeated: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Attempts sent again after transport trouble."""
+
+
+class Prober:
+    """Probes from the pods of one cluster.  Thread-safe; agents live until :meth:`close`."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        run_directory: Path,
+        settings: Settings,
+        *,
+        transcript: Transcript = forget,
+        limits: Limits | None = None,
+    ) -> None:
+        self.kube, self.settings, self.limits = kube, settings, limits or Limits()
+        self.slots = Slots(run_directory)
+        self.counts = Counts()
+        self._transcript = transcript
+        self._lock = threading.Lock()
+        self._agents: dict[str, tuple[Agent, Slot]] = {}
+        self._starting: dict[str, threading.Lock] = {}
+        self._broken_before: set[str] = set()
+        self._pool = ThreadPoolExecutor(self.limits.sources, thread_name_prefix="probe")
+
+    def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
+        """Make all attempts at once; observations in the batch's order.
+
+        Raises ProbeBroken when an attempt could not be carried out before the retry deadline, with the observations
+        of those that could; EnvironmentBroken when a source pod is no longer the one it was.
+        """
+        groups: dict[str, list[int]] = {}
+        for index, attempt in enumerate(batch):
+            groups.setdefault(attempt.source.uid, []).append(index)
+        work: dict[str, Future[list[Observation]]] = {
+            uid: self._pool.submit(self._carry_out, [batch[index] for index in indexes])
+            for uid, indexes in groups.items()
+        }
+        found: dict[int, Observation] = {}
+        troubles: list[Exception] = []
+        for uid, indexes in groups.items():
+            try:
+                found.update(zip(indexes, work[uid].result(), strict=True))
+            except (ProbeBroken, EnvironmentBroken) as trouble:
+                troubles.append(trouble)
+        if troubles:
+            seen = [found[index] for index in sorted(found)]
+            raise _worst(troubles, seen)
+        return [found[index] for index in range(len(batch))]
+
+    def unchanged(self, workloads: Iterable[Workload]) -> None:
+        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
+        several = {one.uid: one for one in workloads}.values()
+        troubles = [text for text in self._pool.map(self._what_happened, several) if text]
+        if troubles:
+            raise EnvironmentBroken("; ".join(troubles))
+
+    def close(self) -> None:
+        """End all agents."""
+        with self._lock:
+            agents, self._agents = list(self._agents.values()), {}
+        list(self._pool.map(_end, agents))
+        self._pool.shutdown()
+
+    # --- one source -----------------------------------------------------------------------------------------------
+
+    def _carry_out(self, attempts: Sequence[Attempt]) -> list[Observation]:
+        """All attempts of one source, retried until the deadline."""
+        source = attempts[0].source
+        overhead = self.settings.timings.of(source.os).exec_overhead
+        deadline = Deadline(3 * overhead)
+        key = (source.node, source.os)
+        found: dict[int, Observation] = {}
+        left = list(range(len(attempts)))
+        tries, pause, history = 0, 0.25, list[str]()
+        while True:
+            tries += 1
+            try:
+                agent = self._agent(source, max(overhead, deadline.remaining))
+                at = time.time()
+                self.counts.batches[key] += 1
+                self.counts.attempts[key] += len(left)
+                asked = [attempts[index] for index in left]
+                within = protocol.PATIENCE * max(one.give_up_after for one in asked) + overhead
+                for index, result in zip(list(left), agent.ask(asked, within), strict=True):
+                    try:
+                        found[index] = protocol.observation(attempts[index], result, at, tries)
+                        left.remove(index)
+                    except ProbeBroken as broken:
+                        history.append(str(broken))
+                final = False
+            except ProbeBroken as broken:
+                history.append(str(broken))
+                final = isinstance(broken, AgentRefused) or (isinstance(broken, ExecBroken) and not broken.retryable)
+            if not left:
+                return [found[index] for index in range(len(attempts))]
+            happened = self._what_happened(source)
+            if happened:
+                raise EnvironmentBroken(f"{happened}, while it was probing ({history[-1]})")
+            if final or deadline.remaining <= pause:
+                seen = [found[index] for index in sorted(found)]
+                times = f"{tries} {'try' if tries == 1 else 'tries'} in {deadline.elapsed:.0f} s"
+                raise ProbeBroken(f"{history[-1]} ({times})", seen, transport="\n".join(dict.fromkeys(history)))
+            self.counts.repeated[key] += len(left)
+            SYSTEM_CLOCK.sleep(pause)
+            pause = min(2.0, 2 * pause)
+
+    def _agent(self, source: Workload, within: float) -> Agent:
+        """The source's live agent, started if there is none.  Raises ProbeBroken."""
+        with self._lock:
+            starting = self._starting.setdefault(source.uid, threading.Lock())
+        with starting:
+            with self._lock:
+                known = self._agents.get(source.uid)
+            if known and known[0].alive:
+                return known[0]
+            if known:
+                self._drop(source.uid)
+            slot = self._live_slot(within)
+            try:
+                agent = self._start(source, within)
+            except BaseException:
+                slot.release()
+                raise
+            with self._lock:
+                self._agents[source.uid] = (agent, slot)
+            return agent
+
+    def _start(self, source: Workload, within: float) -> Agent:
+        key = (source.node, source.os)
+        self.counts.starts[key] += 1
+        if source.uid in self._broken_before:
+            self.counts.restarts[key] += 1
+        self._broken_before.add(source.uid)  # until it has said hello
+        overhead = self.settings.timings.of(source.os).exec_overhead
+        count = self.limits.powershell_starts if source.os == "windows" else self.limits.agents
+        with self.slots.hold(f"{'powershell' if source.os == 'windows' else 'python'}-{source.node}", count, within):
+            agent = Agent(self.kube, source, connect_within=overhead, silence=overhead, transcript=self._transcript)
+            agent.greet(overhead)
+        self._broken_before.discard(source.uid)
+        return agent
+
+    def _live_slot(self, within: float) -> Slot:
+        """A slot for a live agent; an idle agent of ours makes room when all are taken."""
+        slot = self.slots.take("agent", self.limits.agents)
+        if slot is None:
+            with self._lock:
+                idle = [(agent.used, uid) for uid, (agent, _) in self._agents.items() if not agent.busy]
+            if idle:
+                self._drop(min(idle)[1])
+            slot = self.slots.wait("agent", self.limits.agents, within)
+        return slot
+
+    def _drop(self, uid: str) -> None:
+        with self._lock:
+            known = self._agents.pop(uid, None)
+        if known:
+            if not known[0].alive and not known[0].left_idle:
+                self._broken_before.add(uid)
+            _end(known)
+
+    def _what_happened(self, source: Workload) -> str:
+        return changed(source, self.kube.find("v1", "Pod", source.pod, source.namespace))
+
+
+def _end(agent_and_slot: tuple[Agent, Slot]) -> None:
+    agent, slot = agent_and_slot
+    agent.close()
+    slot.release()
+
+
+def _worst(troubles: Sequence[Exception], seen: Sequence[Observation]) -> Exception:
+    """One exception for all: a changed pod explains more than a broken probe."""
+    first = next((one for one in troubles if isinstance(one, EnvironmentBroken)), troubles[0])
+    more = f" (and {len(troubles) - 1} more sources in trouble)" if len(troubles) > 1 else ""
+    if isinstance(first, EnvironmentBroken):
+        return EnvironmentBroken(f"{first}{more}") if more else first
+    own = [one for trouble in troubles if isinstance(trouble, ProbeBroken) for one in trouble.seen]
+    transport = "\n".join(one.transport for one in troubles if isinstance(one, ProbeBroken))
+    return ProbeBroken(f"{first}{more}", [*seen, *own], transport=transport)

@@ -1,0 +1,147 @@
+"""docs/probe-protocol.md as this suite speaks it: batches out, results in.  Pure: no API, no clock."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.errors import ProbeBroken
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import OS, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.pods.roles import MANIFESTS
+
+PROTOCOL = 1
+MARK = b"@@PROBE@@ "
+PATIENCE = 10
+"""An agent ends an attempt that makes progress after so many times its give-up time."""
+POWERSHELL = (
+    "powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-OutputFormat", "Text",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Program:
+    """A probe program and how it is started in a pod."""
+
+    name: str
+    argv: tuple[str, ...]
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Of the file that the suite mounts: an agent that says another one is not this suite's."""
+        return hashlib.sha256((MANIFESTS / "probes" / self.name).read_bytes()).hexdigest()
+
+
+AGENTS: dict[OS, Program] = {
+    "linux": Program("agent.py", ("python3", "-I", "-S", "-u", "/probe/agent.py")),
+    "windows": Program("matrix-agent.ps1", (*POWERSHELL, "-File", r"C:\probe\matrix-agent.ps1")),
+}
+
+
+class Garbled(ProbeBroken):
+    """A line that carries the mark but is not what the protocol says."""
+
+
+def read_line(line: bytes) -> dict[str, Any] | None:
+    """A protocol line as a dict, None for noise.  Raises Garbled."""
+    at = line.find(MARK)
+    if at < 0:
+        return None
+    try:
+        document = json.loads(line[at + len(MARK) :])
+    except ValueError as error:
+        raise Garbled(f"garbled line from the agent: {line[:200]!r}", transport=str(error)) from None
+    if not isinstance(document, dict) or not isinstance(document.get("type"), str):
+        raise Garbled(f"garbled line from the agent: {line[:200]!r}", transport="no type")
+    return document
+
+
+def stranger(hello: dict[str, Any], program: Program) -> str:
+    """Why an agent that says hello is not the program that this suite mounted; empty when it is."""
+    if hello.get("protocol") != PROTOCOL:
+        return f"it speaks protocol {hello.get('protocol')!r}, this suite {PROTOCOL}"
+    if hello.get("sha256") != program.sha256:
+        return (
+            f"its program is not this suite's {program.name} "
+            f"(SHA-256 {str(hello.get('sha256'))[:12]}..., here {program.sha256[:12]}...)"
+        )
+    return ""
+
+
+def batch_line(batch: str, attempts: Sequence[Attempt]) -> bytes:
+    """The line that asks an agent for attempts; ids are their positions."""
+    specs = [spec(number, attempt) for number, attempt in enumerate(attempts)]
+    document = {"type": "batch", "batch": batch, "attempts": specs}
+    return json.dumps(document, separators=(",", ":")).encode("ascii")
+
+
+def spec(number: int, attempt: Attempt) -> dict[str, Any]:
+    """One attempt as the document describes it.  Raises ValueError for an attempt that names too little."""
+    made: dict[str, Any] = {"id": number, "kind": attempt.kind.value, "give_up_ms": round(attempt.give_up_after * 1000)}
+    if made["give_up_ms"] <= 0:
+        raise ValueError(f"{attempt.label}: give_up_after must be seconds, more than 0")
+    if attempt.target is not None:
+        made |= {"host": attempt.target.host, "port": attempt.target.port}
+    elif attempt.kind is not Kind.DNS:
+        raise ValueError(f"{attempt.label}: only DNS attempts go without a target")
+    match attempt.kind:
+        case Kind.HTTP:
+            made |= {"path": attempt.request}
+        case Kind.UDP:
+            made |= {"send": attempt.request} if attempt.request != "/" else {}
+        case Kind.DNS:
+            if not attempt.query:
+                raise ValueError(f"{attempt.label}: a DNS attempt needs a query")
+            made |= {"query": attempt.query, "record": attempt.record, "over": "tcp" if attempt.dns_over_tcp else "udp"}
+    if attempt.payload:
+        made |= {"payload": attempt.payload}
+    return made
+
+
+def observation(attempt: Attempt, result: dict[str, Any], at: float, tries: int = 1) -> Observation:
+    """What a result says.
+
+    Raises ProbeBroken when it says BROKEN, or something that this suite has no word for.
+    """
+    word, detail = str(result.get("verdict", "")), str(result.get("detail") or "")
+    if word not in Verdict.__members__:
+        raise ProbeBroken(
+            f"{attempt.label}: the agent could not try: {detail or result}", transport=f"{word}: {detail}"
+        )
+    try:
+        body = base64.b64decode(result.get("body_b64") or "", validate=True)
+        seconds = float(result["ms"]) / 1000
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProbeBroken(f"{attempt.label}: garbled result {result!r}: {error}", transport="garbled result") from None
+    client, served_by = identity(result.get("headers") or {}, body)
+    return Observation(
+        attempt=attempt, verdict=Verdict[word], at=at, seconds=seconds, detail=detail,
+        local=str(result.get("local") or ""), remote=str(result.get("remote") or ""), seen_client=client,
+        served_by=served_by, status=result.get("status"), body=body,
+        answers=tuple(str(one) for one in result.get("answers") or ()), tries=tries,
+    )  # fmt: skip
+
+
+def identity(headers: dict[str, Any], body: bytes) -> tuple[str, str]:
+    """(client's address, pod) as an echo server says them in its headers or identity line; empty when it is none."""
+    if "x-probe-client" in headers:
+        return str(headers["x-probe-client"]), str(headers.get("x-probe-pod") or "")
+    if body.startswith(b"{"):
+        try:
+            line = json.loads(body.split(b"\n", 1)[0])
+        except ValueError:
+            return "", ""
+        if isinstance(line, dict) and "client" in line and "pod" in line:
+            return str(line["client"]), str(line["pod"])
+    return "", ""
+
+
+def same_pod(workload: Workload, served_by: str) -> bool:
+    """Whether the pod that answered, as it named itself, is this one."""
+    return served_by == f"{workload.namespace}/{workload.pod}"

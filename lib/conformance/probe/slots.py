@@ -1,0 +1,95 @@
+"""Slots that bound what several processes of one run do at once: PowerShell starts per node, live agents.
+
+Locks on files in the run directory: a process that dies gives its slots back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.errors import ProbeBroken
+from conformance.timing import until
+
+
+@dataclass
+class Slot:
+    """A slot that is held until :meth:`release`."""
+
+    name: str
+    number: int
+    taken_at: float
+    """Unix seconds."""
+    _descriptor: int = field(repr=False)
+    _owner: Slots = field(repr=False)
+
+    def release(self) -> None:
+        """Give it back; idempotent."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+            self._owner.note(self)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A slot's use, for the report: two of one number never overlap."""
+
+    name: str
+    number: int
+    taken_at: float
+    given_back_at: float
+
+
+class Slots:
+    """Slots of one run.  Thread-safe."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "slots"
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self.intervals: list[Interval] = []
+
+    def take(self, name: str, count: int) -> Slot | None:
+        """One of ``count`` slots called ``name`` if one is free."""
+        for number in range(count):
+            descriptor = os.open(self._directory / f"{name}.{number}", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(descriptor)
+                continue
+            return Slot(name, number, time.time(), descriptor, self)
+        return None
+
+    def wait(self, name: str, count: int, within: float) -> Slot:
+        """The same, waiting for one.  Raises ProbeBroken when none becomes free in time."""
+        settled = until(
+            lambda: self.take(name, count), lambda slot: slot is not None, within=within, every=0.02,
+            what=f"one of {count} slots {name} becomes free",
+        )  # fmt: skip
+        if settled.last is None:
+            raise ProbeBroken(
+                f"none of the {count} slots {name} became free within {within:.0f} s", transport="no free slot"
+            )
+        return settled.last
+
+    @contextlib.contextmanager
+    def hold(self, name: str, count: int, within: float) -> Iterator[Slot]:
+        """Hold a slot for a while.  Raises ProbeBroken."""
+        slot = self.wait(name, count, within)
+        try:
+            yield slot
+        finally:
+            slot.release()
+
+    def note(self, slot: Slot) -> None:
+        """Record a use that has ended."""
+        with self._lock:
+            self.intervals.append(Interval(slot.name, slot.number, slot.taken_at, time.time()))
