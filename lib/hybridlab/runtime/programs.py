@@ -36,7 +36,7 @@ ShimRun = Callable[[tuple[str, ...], Mapping[str, str], Files, tuple[int, int, i
 
 _KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 31})
 """Of a container runtime's usual set: CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP
-NET_BIND_SERVICE NET_RAW SYS_CHROOT SETFCAP, by the numbers of linux/capability.h; never SYS_ADMIN, NET_ADMIN, SYS_PTRACE."""
+NET_BIND_SERVICE NET_RAW SYS_CHROOT SETFCAP, by the numbers of linux/capability.h; never SYS_ADMIN or NET_ADMIN."""
 _LAST_CAPABILITY = 63
 _PR_CAPBSET_DROP = 24
 _PR_CAPBSET_READ = 23

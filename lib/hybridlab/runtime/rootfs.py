@@ -237,8 +237,8 @@ class Builder:
     def build(self, layout: Layout) -> BuiltRoot:
         """Build and enter a new file system.  The thread stays in its mount, UTS and (for children) pid namespace.
 
-        The first process must run :func:`seal` before anything else: a ``/proc`` shows the pid namespace of whoever mounts
-        it, and the kernel allows a new one only where an old one is in sight.
+        The first process must run :func:`seal` before anything else: a ``/proc`` shows the pid namespace of whoever
+        mounts it, and the kernel allows a new one only where an old one is in sight.
         """
         try:
             self._enter_template()
@@ -280,47 +280,6 @@ class Builder:
         if layout.python:
             _bind("/python", f"{new}/usr/local")
         _bind("/dev", f"{new}/dev")
-        with contextlib.suppress(
-            KernelError
-        ):  # where the machine's own /proc is masked nobody may mount one: none, then
-            namespaces.mount("proc", f"{new}/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-        for path, volume in layout.volumes.items():
-            Path("/volumes", volume).mkdir(exist_ok=True)
-            Path(new + path).mkdir(parents=True, exist_ok=True)
-            _bind(f"/volumes/{volume}", new + path, read_only=False)
-        for path in layout.paths:
-            entry = Path(new + path)
-            if not entry.exists() and not entry.is_symlink():
-                entry.parent.mkdir(parents=True, exist_ok=True)
-                entry.symlink_to(f"/usr/bin/{entry.name}")
-        for path, data in layout.files.items():
-            Path(new + path).parent.mkdir(parents=True, exist_ok=True)
-            Path(new + path).write_bytes(data)
-
-    def enter(self, built: BuiltRoot, pid_namespace: int) -> None:
-        """Enter a container's namespaces; children start in its pid namespace."""
-        namespaces.setns(built.mount_namespace, CLONE_NEWNS)
-        namespaces.setns(built.uts_namespace, CLONE_NEWUTS)
-        namespaces.setns(pid_namespace, CLONE_NEWPID)
-
-    def pid_namespace_of(self, pid: int) -> int:
-        """A descriptor of the pid namespace of a process of labd's, which must not have been collected."""
-        return os.open(f"{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
-
-    def drop_volumes(self, names: Iterable[str]) -> None:
-        """Remove volumes' directories that no container mounts any more."""
-        if self._template < 0:
-            return
-        try:
-            self._enter_template()
-            for name in names:
-                shutil.rmtree(f"/volumes/{name}", ignore_errors=True)
-        finally:
-            self.go_home()
-
-
-def seal() -> None:
-    """In a container's first process: mount its own ``/proc`` and let go of everything outside; raises KernelError."""
         for path, volume in layout.volumes.items():
             Path("/volumes", volume).mkdir(exist_ok=True)
             Path(new + path).mkdir(parents=True, exist_ok=True)
