@@ -1,0 +1,286 @@
+"""Does a pod fit a node, why not, and how well: the scheduler's filters and scores, without any state of their own.
+
+Reasons are worded as kube-scheduler's plugins word them and tried in its order.  Volumes, topology spread, extenders
+and preemption of other pods are not emulated: all pods of the lab have priorities that nothing compares.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.quantities import quantity, requests
+from hybridlab.controllers.selectors import expressions_match, labels_of, matches, node_term_matches
+
+UNSCHEDULABLE = "node(s) were unschedulable"
+NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+NOT_NAMED = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+PORTS = "node(s) didn't have free ports for the requested pod ports"
+TOO_MANY_PODS = "Too many pods"
+POD_AFFINITY = "node(s) didn't match pod affinity rules"
+POD_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Why a pod does not fit a node."""
+
+    texts: tuple[str, ...]
+    resolvable: bool = False
+    """Whether removing other pods from the node could help."""
+
+
+HostPort = tuple[str, str, int]
+"""Address (``0.0.0.0`` for all), protocol, port."""
+
+
+@dataclass
+class PodNeeds:
+    """What of a pod matters to the scheduler, worked out once."""
+
+    pod: Obj
+    resources: dict[str, Decimal]
+    host_ports: tuple[HostPort, ...]
+    tolerations: Sequence[Mapping[str, Any]]
+    anti_affinity: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, pod: Obj) -> PodNeeds:
+        """Work it out from the pod's spec."""
+        spec = pod["spec"]
+        ports = tuple(
+            (port.get("hostIP") or "0.0.0.0", port.get("protocol", "TCP"), port["hostPort"])
+            for container in spec["containers"]
+            for port in container.get("ports") or ()
+            if port.get("hostPort")
+        )
+        anti = ((spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        )
+        return cls(pod, requests(pod), ports, spec.get("tolerations") or (), anti or ())
+
+
+@dataclass
+class NodeState:
+    """A node and what runs on it."""
+
+    node: Obj
+    pods: dict[str, PodNeeds] = field(default_factory=dict)
+    """By uid."""
+    anti_affine: dict[str, PodNeeds] = field(default_factory=dict)
+    """Those of the pods that keep others away."""
+    used: dict[str, Decimal] = field(default_factory=dict)
+
+    def add(self, needs: PodNeeds) -> None:
+        """Count a pod in."""
+        uid = needs.pod["metadata"]["uid"]
+        self.pods[uid] = needs
+        if needs.anti_affinity:
+            self.anti_affine[uid] = needs
+        for name, amount in needs.resources.items():
+            self.used[name] = self.used.get(name, Decimal(0)) + amount
+
+    def remove(self, uid: str) -> None:
+        """Count a pod out again, if it was in."""
+        needs = self.pods.pop(uid, None)
+        self.anti_affine.pop(uid, None)
+        for name, amount in needs.resources.items() if needs else ():
+            self.used[name] -= amount
+
+
+def tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
+    """Whether any toleration matches the taint."""
+    for toleration in tolerations:
+        if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+            continue
+        operator, key = toleration.get("operator") or "Equal", toleration.get("key") or ""
+        if not key and operator == "Exists":
+            return True
+        if key == taint["key"] and (
+            operator == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")
+        ):
+            return True
+    return False
+
+
+def untolerated(needs: PodNeeds, node: Obj, effects: Iterable[str]) -> Mapping[str, Any] | None:
+    """The node's first taint of one of these effects that the pod does not tolerate."""
+    taints = node["spec"].get("taints") or ()
+    return next(
+        (taint for taint in taints if taint["effect"] in effects and not tolerates(needs.tolerations, taint)), None
+    )
+
+
+def required_node_names(pod: Obj) -> frozenset[str] | None:
+    """The nodes a pod is confined to by ``matchFields metadata.name`` in every term of its affinity, if it is."""
+    names: set[str] = set()
+    for term in _required_node_terms(pod) or ():
+        fields = term.get("matchFields") or ()
+        if not fields or any(entry["operator"] != "In" for entry in fields):
+            return None
+        names.update(fields[0]["values"])
+    return frozenset(names) or None
+
+
+def _required_node_terms(pod: Obj) -> Sequence[Mapping[str, Any]] | None:
+    affinity = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    return affinity["nodeSelectorTerms"] if affinity else None
+
+
+def matches_node(pod: Obj, node: Obj) -> bool:
+    """nodeSelector and required node affinity."""
+    labels = labels_of(node)
+    selector = pod["spec"].get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in selector.items()):
+        return False
+    terms = _required_node_terms(pod)
+    return terms is None or any(node_term_matches(term, node) for term in terms)
+
+
+class Cluster:
+    """All nodes with their pods, and the labels of namespaces: what the filters look at."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeState] = {}
+        self.namespace_labels: dict[str, Mapping[str, str]] = {}
+
+    def why_not(self, needs: PodNeeds, state: NodeState) -> Reasons | None:
+        """The first filter's reasons why the pod does not fit, or None when it does."""
+        node, pod = state.node, needs.pod
+        names = required_node_names(pod)
+        if names is not None and node["metadata"]["name"] not in names:
+            return Reasons((NOT_NAMED,))
+        cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+        if node["spec"].get("unschedulable") and not tolerates(needs.tolerations, cordon):
+            return Reasons((UNSCHEDULABLE,))
+        taint = untolerated(needs, node, ("NoSchedule", "NoExecute"))
+        if taint:
+            return Reasons((f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value') or ''}}}",))
+        if not matches_node(pod, node):
+            return Reasons((NODE_AFFINITY,))
+        if needs.host_ports and any(_clash(needs, other) for other in state.pods.values()):
+            return Reasons((PORTS,), resolvable=True)
+        return self._resources(needs, state) or self._pod_affinity(needs, state)
+
+    def _resources(self, needs: PodNeeds, state: NodeState) -> Reasons | None:
+        allocatable = state.node["status"].get("allocatable") or {}
+        texts = []
+        resolvable = True
+        if len(state.pods) + 1 > int(allocatable.get("pods", 110)):
+            texts.append(TOO_MANY_PODS)
+        for name, amount in needs.resources.items():
+            room = quantity(str(allocatable.get(name, 0)))
+            if amount and amount > room - state.used.get(name, Decimal(0)):
+                texts.append(f"Insufficient {name}")
+                resolvable = resolvable and amount <= room
+        return Reasons(tuple(texts), resolvable) if texts else None
+
+    def _pod_affinity(self, needs: PodNeeds, state: NodeState) -> Reasons | None:
+        pod, node = needs.pod, state.node
+        for other_state in self.nodes.values():
+            for other in other_state.anti_affine.values():
+                for term in other.anti_affinity:
+                    if _same_domain(term, other_state.node, node) and self._selects(term, other.pod, pod):
+                        return Reasons((EXISTING_ANTI_AFFINITY,), resolvable=True)
+        for term in needs.anti_affinity:
+            if any(True for _ in self._selected(term, pod, node)):
+                return Reasons((POD_ANTI_AFFINITY,), resolvable=True)
+        affinity = (pod["spec"].get("affinity") or {}).get("podAffinity") or {}
+        for term in affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
+            if any(True for _ in self._selected(term, pod, node)):
+                continue
+            # the first pod of a group that wants to be together may go anywhere
+            first = self._selects(term, pod, pod) and not any(True for _ in self._selected(term, pod, None))
+            if not (first and term["topologyKey"] in labels_of(node)):
+                return Reasons((POD_AFFINITY,))
+        return None
+
+    def _selected(self, term: Mapping[str, Any], owner: Obj, node: Obj | None) -> Iterator[PodNeeds]:
+        """Pods that the affinity term of ``owner`` selects, in the domain of ``node`` (None: anywhere)."""
+        for state in self.nodes.values():
+            if node is None or _same_domain(term, state.node, node):
+                for needs in state.pods.values():
+                    if self._selects(term, owner, needs.pod):
+                        yield needs
+
+    def _selects(self, term: Mapping[str, Any], owner: Obj, pod: Obj) -> bool:
+        namespace = pod["metadata"]["namespace"]
+        names = term.get("namespaces") or ()
+        selector = term.get("namespaceSelector")
+        if selector is None:
+            inside = namespace in (names or (owner["metadata"]["namespace"],))
+        else:
+            inside = namespace in names or matches(selector, self.namespace_labels.get(namespace, {}))
+        return inside and matches(term.get("labelSelector"), labels_of(pod))
+
+    def score(self, needs: PodNeeds, state: NodeState) -> tuple[int, int, int, int]:
+        """How well a pod fits a node it may go to, best is largest: few PreferNoSchedule taints, preferences, few
+        pods of the same owner, few pods."""
+        pod, node = needs.pod, state.node
+        taints = node["spec"].get("taints") or ()
+        soft = sum(t["effect"] == "PreferNoSchedule" and not tolerates(needs.tolerations, t) for t in taints)
+        owner = _owner(pod)
+        alike = sum(_owner(other.pod) == owner for other in state.pods.values()) if owner else 0
+        return -soft, self._preferred(pod, node), -alike, -len(state.pods)
+
+    def _preferred(self, pod: Obj, node: Obj) -> int:
+        affinity = pod["spec"].get("affinity") or {}
+        key = "preferredDuringSchedulingIgnoredDuringExecution"
+        total = 0
+        for entry in (affinity.get("nodeAffinity") or {}).get(key) or ():
+            term = entry["preference"]
+            if expressions_match(term.get("matchExpressions") or (), labels_of(node)):
+                total += entry["weight"]
+        for kind, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
+            for entry in (affinity.get(kind) or {}).get(key) or ():
+                selected = sum(1 for _ in self._selected(entry["podAffinityTerm"], pod, node))
+                total += sign * entry["weight"] * selected
+        return total
+
+
+def _owner(pod: Obj) -> str:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return owners[0]["uid"] if owners else ""
+
+
+def _same_domain(term: Mapping[str, Any], one: Obj, other: Obj) -> bool:
+    key = term["topologyKey"]
+    value = labels_of(one).get(key)
+    return value is not None and value == labels_of(other).get(key)
+
+
+def _clash(one: PodNeeds, other: PodNeeds) -> bool:
+    return any(
+        mine[1:] == theirs[1:] and ("0.0.0.0" in (mine[0], theirs[0]) or mine[0] == theirs[0])
+        for mine in one.host_ports
+        for theirs in other.host_ports
+    )
+
+
+def explain(reasons: Sequence[Reasons]) -> str:
+    """kube-scheduler's FailedScheduling message from the reasons of every node."""
+    total = len(reasons)
+    if not total:
+        return "no nodes available to schedule pods"
+    texts = _histogram(text for reason in reasons for text in reason.texts)
+    hopeless = sum(not reason.resolvable for reason in reasons)
+    victims = []
+    if total - hopeless:
+        victims.append(f"{total - hopeless} No preemption victims found for incoming pod")
+    if hopeless:
+        victims.append(f"{hopeless} Preemption is not helpful for scheduling")
+    return (
+        f"0/{total} nodes are available: {texts}. "
+        f"preemption: 0/{total} nodes are available: {', '.join(sorted(victims))}."
+    )
+
+
+def _histogram(texts: Iterable[str]) -> str:
+    return ", ".join(sorted(f"{count} {text}" for text, count in Counter(texts).items()))

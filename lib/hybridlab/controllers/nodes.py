@@ -1,0 +1,258 @@
+"""Node objects as their kubelets would register them, and the leases that say they live.
+
+The facts come from the profile; identifiers (machine id, system UUID) are made from the node's name, so that a lab
+started twice looks the same.  Node status does not follow the machine this runs on: a lab's nodes are always Ready
+while the lab lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ipaddress
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.times import micro_timestamp, timestamp
+from hybridlab.profiles.machines import Machine
+from hybridlab.profiles.model import Profile
+
+LEASE_NAMESPACE = "kube-node-lease"
+LEASE_SECONDS = 40
+RENEW_SECONDS = 10.0
+"""How often a kubelet renews its lease."""
+
+WINDOWS_NAMES = {
+    17763: "Windows Server 2019 Datacenter",
+    18362: "Windows Server Datacenter",
+    18363: "Windows Server Datacenter",
+    19041: "Windows Server Datacenter",
+    19042: "Windows Server Datacenter",
+    20348: "Windows Server 2022 Datacenter",
+    25398: "Windows Server Datacenter",
+    26100: "Windows Server 2025 Datacenter",
+}
+"""ProductName in the registry by build, which is what a Windows kubelet reports as osImage."""
+
+LINUX_IMAGE = "Ubuntu 24.04.3 LTS"
+LINUX_KERNEL = "6.8.0-87-generic"
+UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+PRESSURES = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+
+
+def node_object(machine: Machine, profile: Profile) -> Obj:
+    """The whole Node, status included."""
+    spec: dict[str, Any] = {}
+    cidr = _pod_cidr(machine, profile)
+    if cidr:
+        spec |= {"podCIDR": cidr, "podCIDRs": [cidr]}
+    if machine.group.provider_id:
+        spec["providerID"] = machine.group.provider_id.replace("{name}", machine.name)
+    if machine.group.taints:
+        spec["taints"] = [taint_of(text) for text in machine.group.taints]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": machine.name,
+            "labels": _labels(machine),
+            "annotations": {
+                "node.alpha.kubernetes.io/ttl": "0",
+                "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+            },
+        },
+        "spec": spec,
+        "status": _status(machine, profile),
+    }
+
+
+def taint_of(text: str) -> dict[str, str]:
+    """``key=value:Effect`` or ``key:Effect`` as a taint object."""
+    pair, _, effect = text.rpartition(":")
+    key, equals, value = pair.partition("=")
+    return {"key": key, **({"value": value} if equals else {}), "effect": effect}
+
+
+def _labels(machine: Machine) -> dict[str, str]:
+    labels = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": machine.os,
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": machine.name,
+        "kubernetes.io/os": machine.os,
+    }
+    if machine.os == "windows":
+        labels["node.kubernetes.io/windows-build"] = machine.group.windows_build.rpartition(".")[0]
+    if machine.group.control_plane:
+        labels["node-role.kubernetes.io/control-plane"] = ""
+        labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
+    return labels | machine.group.labels
+
+
+def _pod_cidr(machine: Machine, profile: Profile) -> str:
+    """The /24 that kube-controller-manager sets aside for the node (Calico's IPAM does not use it), if there is room."""
+    pool = ipaddress.IPv4Network(profile.network.pod_cidr)
+    start = int(pool.network_address) + machine.index * 256
+    if pool.prefixlen > 24 or start > int(pool.broadcast_address):
+        return ""
+    return f"{ipaddress.IPv4Address(start)}/24"
+
+
+def _status(machine: Machine, profile: Profile) -> Obj:
+    now = timestamp()
+    capacity = {
+        "cpu": "8",
+        "ephemeral-storage": "101430960Ki",
+        "memory": "32863900Ki",
+        "pods": str(machine.group.max_pods),
+    }
+    if machine.os == "linux":
+        capacity |= {"hugepages-1Gi": "0", "hugepages-2Mi": "0"}
+    conditions = [
+        {
+            "type": kind,
+            "status": "False",
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+            "reason": reason,
+            "message": message,
+        }
+        for kind, reason, message in PRESSURES
+    ]
+    conditions.append(
+        {
+            "type": "Ready",
+            "status": "True",
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+            "reason": "KubeletReady",
+            "message": "kubelet is posting ready status",
+        }
+    )
+    return {
+        "addresses": [
+            {"type": "InternalIP", "address": machine.address},
+            {"type": "Hostname", "address": machine.name},
+        ],
+        "allocatable": capacity | {"ephemeral-storage": "93478772582", "memory": "32761500Ki"},
+        "capacity": capacity,
+        "conditions": conditions,
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "images": [],
+        "nodeInfo": _node_info(machine, profile),
+    }
+
+
+def _node_info(machine: Machine, profile: Profile) -> dict[str, str]:
+    version = profile.kubernetes.version
+    seed = f"{profile.name}/{machine.name}"
+    if machine.os == "windows":
+        os_image = WINDOWS_NAMES.get(machine.build or 0, "Windows Server Datacenter")
+        kernel = machine.group.windows_build
+    else:
+        os_image, kernel = LINUX_IMAGE, LINUX_KERNEL
+    return {
+        "architecture": "amd64",
+        "bootID": str(uuid.uuid4()),
+        "containerRuntimeVersion": machine.group.container_runtime,
+        "kernelVersion": machine.group.kernel_version or kernel,
+        "kubeProxyVersion": version,
+        "kubeletVersion": version,
+        # Windows has no machine id: its kubelet reports the host name
+        "machineID": machine.name if machine.os == "windows" else hashlib.md5(seed.encode()).hexdigest(),
+        "operatingSystem": machine.os,
+        "osImage": machine.group.os_image or os_image,
+        "systemUUID": str(uuid.uuid5(uuid.NAMESPACE_DNS, seed)),
+    }
+
+
+class Nodes:
+    """Registers the machines, renews their leases, and keeps the taint of cordoned nodes."""
+
+    def __init__(self, client: Client, caches: Caches, machines: Sequence[Machine], profile: Profile) -> None:
+        self._client = client
+        self._machines = machines
+        self._profile = profile
+        self._tasks: set[asyncio.Task[None]] = set()
+        caches.of("nodes").subscribe(self._on_node)
+
+    async def register(self) -> None:
+        """Create all Node objects and leases (their namespace must exist)."""
+        for machine in self._machines:
+            node = await self._client.create("nodes", node_object(machine, self._profile))
+            await self._client.create("leases.coordination.k8s.io", _lease(node), LEASE_NAMESPACE)
+
+    def start(self) -> None:
+        """Begin to renew leases."""
+        self._spawn(self._renew())
+
+    async def stop(self) -> None:
+        """End."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            for machine in self._machines:
+                change = {"spec": {"renewTime": micro_timestamp()}}
+                try:
+                    await self._client.patch("leases.coordination.k8s.io", machine.name, change, LEASE_NAMESPACE)
+                except ApiError as error:
+                    if error.code != 404:  # someone deleted the lease: the node object is what counts here
+                        raise
+
+    def _on_node(self, node: Obj | None, _: Obj | None) -> None:
+        if node is None:
+            return
+        taints = node["spec"].get("taints") or []
+        tainted = any(taint["key"] == UNSCHEDULABLE["key"] for taint in taints)
+        cordoned = bool(node["spec"].get("unschedulable"))
+        if tainted != cordoned:
+            self._spawn(self._taint(node, taints, cordoned))
+
+    async def _taint(self, node: Obj, taints: list[dict[str, str]], cordoned: bool) -> None:
+        others = [taint for taint in taints if taint["key"] != UNSCHEDULABLE["key"]]
+        if cordoned:
+            others.append({**UNSCHEDULABLE, "timeAdded": timestamp()})
+        change = {
+            "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
+            "spec": {"taints": others or None},
+        }
+        try:
+            await self._client.patch("nodes", node["metadata"]["name"], change)
+        except ApiError as error:
+            if error.code not in {404, 409}:  # a newer state of the node brings us here again
+                raise
+
+
+def _lease(node: Obj) -> Obj:
+    meta = node["metadata"]
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": meta["name"],
+            "namespace": LEASE_NAMESPACE,
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": meta["name"], "uid": meta["uid"]}],
+        },
+        "spec": {
+            "holderIdentity": meta["name"],
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": micro_timestamp(),
+        },
+    }
