@@ -1,56 +1,44 @@
-"""The CNI plugin: gives a pod its address, gateway, MTU and MAC when its sandbox is made, and takes them back.
+"""The CNI plugin: gives a pod its address and wires it to its node, and takes both back.
 
-Matches the ``PodNetwork`` that the kubelets ask for by shape.  The namespace itself is the kubelet's business; until
-Felix has programmed an endpoint it is closed (``CLOSED_UNTIL_FELIX``), which :meth:`CNI.plugged` puts in place.
+Implements ``dataplane.pod_network.PodNetwork`` for every node.  Until Felix has programmed an endpoint the data plane
+keeps it closed (Linux: both ways, Windows: ingress), as Calico does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import contextlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from hybridlab.api.contract import ApiError, Obj
-from hybridlab.calico.block import Block
+from hybridlab.api.contract import ApiError
 from hybridlab.calico.ipam import IPAM, IPAMError
 from hybridlab.calico.ipam_objects import IPAMWriter
 from hybridlab.calico.node import Node
-from hybridlab.dataplane.model import EndpointProgram, Tier
+from hybridlab.calico.pod_dns import pod_dns
+from hybridlab.dataplane.contract import Dataplane, DataplaneError
+from hybridlab.dataplane.model import PodSpec
+from hybridlab.dataplane.pod_network import PodAttachment, SandboxError
 from hybridlab.profiles.model import Profile
-from hybridlab.windows.hns import VXLAN_OVERHEAD, pod_mac, pod_mtu
+from hybridlab.windows.hns import pod_mac, pod_mtu
 from hybridlab.windows.reserved import gateway
 
 LINUX_GATEWAY = "169.254.1.1"
 NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 """The CNI network's name, first part of an IPAM handle."""
 
-_CLOSED = (Tier(name="cni", rules=(), end="deny"),)
-CLOSED_UNTIL_FELIX = {
-    "linux": EndpointProgram(ingress=_CLOSED, egress=_CLOSED),
-    "windows": EndpointProgram(ingress=_CLOSED),
-}
-"""What holds before Felix knows an endpoint: Linux drops an unknown interface's traffic both ways; on Windows the CNI
-plugin's own ACL (priority 65500) blocks ingress only."""
+EndpointUp = Callable[[str, str], Awaitable[None]]
+"""Told (node, pod uid) when an interface appeared; returns once its policy is in place, or is not to be waited for."""
 
 
-class SandboxError(Exception):
-    """The sandbox cannot be networked; the message is what the CNI plugin answers."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attachment:
-    """What a pod's sandbox got."""
-
-    address: str
-    gateway: str
-    mtu: int
-    mac: str
-    annotations: Mapping[str, str]
-    """Pod annotations that Calico's CNI plugin writes."""
-    sandbox_id: str
+@dataclass(frozen=True)
+class _Wired:
+    node: str
+    handle: str
+    attachment: PodAttachment
 
 
 class CNI:
@@ -60,79 +48,111 @@ class CNI:
         self,
         profile: Profile,
         nodes: Mapping[str, Node],
+        dataplane: Dataplane,
         ipam: IPAM,
         writer: IPAMWriter,
         *,
-        error: Callable[[str], Exception] = SandboxError,
+        endpoint_up: EndpointUp,
+        endpoint_down: Callable[[str, str], None],
     ) -> None:
-        self._profile, self._nodes, self._ipam, self._writer = profile, nodes, ipam, writer
-        self._error = error
-        self._handles: dict[str, str] = {}
-        """Pod uid to IPAM handle."""
+        self._profile, self._nodes, self._dataplane = profile, nodes, dataplane
+        self._ipam, self._writer = ipam, writer
+        self._endpoint_up, self._endpoint_down = endpoint_up, endpoint_down
+        self._wired: dict[str, _Wired] = {}
 
-    async def attach(self, pod: Obj, node: str) -> Attachment:
-        """Network the sandbox of ``pod`` on ``node``.  Raises the sandbox error in the plugin's words."""
+    def pods_on(self, node: str) -> list[str]:
+        """Uids of the pods that are wired to a node now."""
+        return [uid for uid, wired in self._wired.items() if wired.node == node]
+
+    async def attach(self, pod: Mapping[str, Any], node: str) -> PodAttachment:
+        """Address the pod and wire it to ``node``; a second call for the same pod answers the first one's result.
+
+        Raises SandboxError in the plugin's words.
+        """
+        uid: str = pod["metadata"]["uid"]
+        if uid in self._wired:
+            return self._wired[uid].attachment
         machine = self._nodes[node]
-        meta = pod["metadata"]
         sandbox_id = secrets.token_hex(32)
         handle = f"{NETWORK_NAME[machine.os]}.{sandbox_id}"
-        secondary = {
-            "pod": meta["name"],
-            "namespace": meta["namespace"],
-            "node": node,
-            "timestamp": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f} +0000 UTC",
-        }
         try:
-            address = self._ipam.assign(node, handle, secondary)
+            address = self._ipam.assign(node, handle, _attributes(pod, node))
         except IPAMError as error:
-            raise self._error(f'plugin type="calico" failed (add): {error}') from error
+            raise _failed(error) from error
+        attachment = self._attachment(machine, address, sandbox_id)
+        self._wired[uid] = _Wired(node, handle, attachment)
         try:
-            await self._writer.saved()
-        except (ApiError, asyncio.CancelledError) as error:
-            self._ipam.release(handle)
-            if isinstance(error, asyncio.CancelledError):
-                raise
-            raise self._error(f'plugin type="calico" failed (add): {error}') from error
-        self._handles[meta["uid"]] = handle
-        block = self._ipam.block_at(address)
-        assert block is not None  # an assigned address lies in a block
-        return self._attachment(machine, block, address, sandbox_id)
+            await asyncio.gather(
+                self._writer.saved(),
+                self._dataplane.add_pod(self._spec(pod, machine, attachment)),
+                self._endpoint_up(node, uid),
+            )
+        except BaseException as error:
+            await asyncio.shield(self._undo(uid))
+            if isinstance(error, ApiError | DataplaneError):
+                raise _failed(error) from error
+            raise
+        return attachment
 
-    async def detach(self, uid: str) -> None:
-        """Take a pod's address back; a pod that has none is left alone."""
-        handle = self._handles.pop(uid, None)
-        if handle is not None:
-            self._ipam.release(handle)
-            await self._writer.saved()
+    async def detach(self, pod_uid: str) -> None:
+        """Take a pod's interface and address back; nothing when it has none.  The address is reusable on return."""
+        wired = self._wired.pop(pod_uid, None)
+        if wired is None:
+            return
+        self._endpoint_down(wired.node, pod_uid)
+        await self._dataplane.remove_pod(pod_uid)
+        self._ipam.release(wired.handle)
+        await self._writer.saved()
 
-    def _attachment(self, machine: Node, block: Block, address: str, sandbox_id: str) -> Attachment:
-        network = self._profile.network
-        windows = machine.windows
-        return Attachment(
+    async def _undo(self, uid: str) -> None:
+        """Leave nothing of an attachment that failed halfway."""
+        wired = self._wired.pop(uid)
+        self._endpoint_down(wired.node, uid)
+        self._ipam.release(wired.handle)
+        with contextlib.suppress(DataplaneError):  # it may never have been there
+            await self._dataplane.remove_pod(uid)
+
+    def _attachment(self, machine: Node, address: str, sandbox_id: str) -> PodAttachment:
+        network, windows = self._profile.network, machine.windows
+        return PodAttachment(
             address=address,
-            gateway=gateway(str(block.cidr)) if windows else LINUX_GATEWAY,
+            gateway=gateway(self._ipam.block_of(address)) if windows else LINUX_GATEWAY,
             mtu=pod_mtu(network.underlay_mtu, network.windows_mtu if windows else None),
-            mac=pod_mac(address) if windows else _random_mac(),
+            mac=pod_mac(address) if windows else None,
             annotations={
                 "cni.projectcalico.org/containerID": sandbox_id,
                 "cni.projectcalico.org/podIP": f"{address}/32",
                 "cni.projectcalico.org/podIPs": f"{address}/32",
             },
-            sandbox_id=sandbox_id,
+        )
+
+    def _spec(self, pod: Mapping[str, Any], machine: Node, attachment: PodAttachment) -> PodSpec:
+        meta = pod["metadata"]
+        nameservers, searches = pod_dns(pod, self._profile.network)
+        return PodSpec(
+            id=meta["uid"],
+            node=machine.name,
+            name=meta["name"],
+            namespace=meta["namespace"],
+            address=attachment.address,
+            gateway=attachment.gateway,
+            mtu=attachment.mtu,
+            mac=attachment.mac,
+            hostname=pod["spec"].get("hostname") or meta["name"],
+            nameservers=nameservers,
+            searches=searches,
         )
 
 
-def vxlan_mtu(underlay_mtu: int) -> int:
-    """MTU that Calico gives ``vxlan.calico`` and Linux pods by itself, bytes."""
-    return underlay_mtu - VXLAN_OVERHEAD
+def _attributes(pod: Mapping[str, Any], node: str) -> dict[str, str]:
+    """What IPAM notes about an address."""
+    return {
+        "pod": pod["metadata"]["name"],
+        "namespace": pod["metadata"]["namespace"],
+        "node": node,
+        "timestamp": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f} +0000 UTC",
+    }
 
 
-def _random_mac() -> str:
-    """A locally administered unicast MAC, as the kernel gives a new veth."""
-    first, *rest = secrets.token_bytes(6)
-    return ":".join(f"{byte:02x}" for byte in ((first & 0xFC) | 0x02, *rest))
-
-
-def in_pool(address: str, cidr: str) -> bool:
-    """Whether an address lies in a network."""
-    return ipaddress.IPv4Address(address) in ipaddress.IPv4Network(cidr)
+def _failed(error: Exception) -> SandboxError:
+    return SandboxError(f'plugin type="calico" failed (add): {error}')

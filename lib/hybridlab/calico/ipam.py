@@ -71,10 +71,10 @@ class IPAM:
         """A node's own blocks, the first one claimed first."""
         return tuple(block for block in self._blocks.values() if block.node == node)
 
-    def block_at(self, address: str) -> Block | None:
-        """The block an address belongs to."""
+    def block_of(self, address: str) -> str:
+        """The network of the block that an assigned address belongs to."""
         wanted = ipaddress.IPv4Address(address)
-        return next((block for block in self._blocks.values() if wanted in block.cidr), None)
+        return next(str(cidr) for cidr in self._blocks if wanted in cidr)
 
     def of_handle(self, handle: str) -> tuple[tuple[Block, str], ...]:
         """(block, address) of everything that a handle holds."""

@@ -1,9 +1,9 @@
 """Calico's selector language: parsed once, evaluated on labels, printed in one canonical form.
 
-``a == 'b'``, ``a != 'b'``, ``a in {'b', 'c'}``, ``a not in {...}``, ``has(a)``, ``a contains|starts with|ends with 'b'``,
-``all()``, ``global()``, ``!``, ``&&``, ``||`` and parentheses.  ``&&`` binds tighter than ``||``.  A missing label fails every
-comparison except ``!=`` and ``not in``.  The empty selector means ``all()``.  Kubernetes' own label selectors are in
-``label_selectors``.
+``a == 'b'``, ``a != 'b'``, ``a in {'b', 'c'}``, ``a not in {...}``, ``has(a)``, ``a contains 'b'``, ``a starts with
+'b'``, ``a ends with 'b'``, ``all()``, ``global()``, ``!``, ``&&``, ``||`` and parentheses.  ``&&`` binds tighter than
+``||``.  A missing label fails every comparison except ``!=`` and ``not in``.  The empty selector means ``all()``.
+Kubernetes' own label selectors are in ``label_selectors``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,100 @@
+"""Kubernetes and Calico objects to what the calculation graph and routing are told."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.calico.ipsets import NetworkSet
+from hybridlab.calico.policy import networks
+from hybridlab.calico.resolve import PodFacts, TierFacts
+from hybridlab.calico.routes import BlockFacts, PoolFacts
+
+_FINISHED = frozenset({"Succeeded", "Failed"})
+POD_IP = "cni.projectcalico.org/podIP"
+
+
+def pod_facts(pod: Obj) -> PodFacts | None:
+    """A pod as an endpoint; None when it has no network of its own (yet, or any more)."""
+    meta, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
+    node = spec.get("nodeName")
+    if not node or spec.get("hostNetwork") or status.get("phase") in _FINISHED:
+        return None
+    noted = (meta.get("annotations") or {}).get(POD_IP, "").partition("/")[0]
+    return PodFacts(
+        uid=meta["uid"],
+        namespace=meta["namespace"],
+        name=meta["name"],
+        node=node,
+        address=noted or status.get("podIP") or None,
+        labels=meta.get("labels") or {},
+        service_account=spec.get("serviceAccountName") or "default",
+        ports=tuple(
+            (port["name"], port.get("protocol", "TCP").lower(), port["containerPort"])
+            for container in spec.get("containers") or ()
+            for port in container.get("ports") or ()
+            if port.get("name")
+        ),
+    )
+
+
+def slice_members(obj: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Ready addresses of an EndpointSlice, without and with its ports."""
+    addresses = tuple(
+        address
+        for endpoint in obj.get("endpoints") or ()
+        if (endpoint.get("conditions") or {}).get("ready", True)
+        for address in endpoint["addresses"]
+    )
+    ports = tuple(
+        (port.get("protocol", "TCP").lower(), port["port"]) for port in obj.get("ports") or () if port.get("port")
+    )
+    return addresses, tuple(f"{address},{protocol},{port}" for address in addresses for protocol, port in ports)
+
+
+def network_set(obj: Obj) -> NetworkSet:
+    """A NetworkSet or GlobalNetworkSet."""
+    meta = obj["metadata"]
+    return NetworkSet(
+        name=meta["name"],
+        namespace=meta.get("namespace", ""),
+        labels=meta.get("labels") or {},
+        nets=networks((obj.get("spec") or {}).get("nets")) or (),
+    )
+
+
+def tier_facts(obj: Obj) -> TierFacts:
+    """A Tier; one without an order comes last."""
+    spec = obj.get("spec") or {}
+    order = spec.get("order")
+    return TierFacts(
+        name=obj["metadata"]["name"],
+        order=math.inf if order is None else float(order),
+        end="pass" if spec.get("defaultAction") == "Pass" else "deny",
+    )
+
+
+def block_facts(obj: Obj) -> BlockFacts | None:
+    """An IPAMBlock; None while no node has it."""
+    spec = obj["spec"]
+    affinity = spec.get("affinity") or ""
+    if not affinity.startswith("host:"):
+        return None
+    node = affinity.removeprefix("host:")
+    attributes: list[dict[str, Any]] = spec.get("attributes") or []
+    users = [(attribute.get("secondary") or {}).get("node", node) for attribute in attributes]
+    borrowed: list[tuple[str, str]] = []
+    if any(user != node for user in users):
+        network = ipaddress.IPv4Network(spec["cidr"])
+        for ordinal, index in enumerate(spec.get("allocations") or ()):
+            if index is not None and users[index] != node:
+                borrowed.append((str(network[ordinal]), users[index]))
+    return BlockFacts(cidr=spec["cidr"], node=node, borrowed=tuple(borrowed))
+
+
+def pool_facts(obj: Obj) -> PoolFacts:
+    """An IPPool."""
+    spec = obj["spec"]
+    return PoolFacts(cidr=spec["cidr"], nat_outgoing=bool(spec.get("natOutgoing")))

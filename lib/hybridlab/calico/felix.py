@@ -1,0 +1,292 @@
+"""Felix: brings one node's data plane in line with the API while it runs, and leaves it as it is while it does not.
+
+Policy goes out as differences, gathered for a moment so that a burst becomes one transaction, and is applied after the
+delay that the profile or a fault asks for.  When the data plane refuses, everything is programmed anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hybridlab.calico.node import Node
+from hybridlab.calico.policy import PolicyKey
+from hybridlab.calico.render import renderer
+from hybridlab.calico.routes import DEFAULT_PORT, node_routes, vxlan_spec
+from hybridlab.calico.typha import Typha
+from hybridlab.dataplane.contract import Dataplane, DataplaneError
+from hybridlab.dataplane.model import EndpointProgram, NodeRoutes, PolicyUpdate, VxlanSpec
+from hybridlab.profiles.model import Profile
+from hybridlab.windows.hns import pod_mtu
+
+Log = Callable[[str, str], None]
+"""(level, message)."""
+
+GATHER_SECONDS = 0.002
+"""How long changes are gathered before they are programmed together."""
+RETRY_SECONDS = 5.0
+"""After the data plane refused; Felix' own on Windows."""
+SETUP_PATIENCE_SECONDS = 0.5
+"""How long a new Linux pod is held for its policy; longer than any node needs that is not slowed down on purpose."""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A program, and the sets it names."""
+
+    program: EndpointProgram
+    sets: frozenset[str]
+
+
+@dataclass
+class Programmed:
+    """What the data plane has been sent, and still has while no Felix runs."""
+
+    endpoints: dict[str, Rendered] = field(default_factory=dict)
+    sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    vxlan: VxlanSpec | None = None
+    routes: NodeRoutes | None = None
+
+
+class Felix:
+    """The Felix of one node."""
+
+    def __init__(self, node: Node, profile: Profile, typha: Typha, dataplane: Dataplane, log: Log) -> None:
+        self._node, self._profile, self._typha, self._dataplane, self._log = node, profile, typha, dataplane, log
+        timing = profile.timing
+        own_delay = timing.windows_policy_delay_ms if node.windows else timing.linux_policy_delay_ms
+        self._own_delay = own_delay / 1000
+        self._fault_delay = 0.0
+        self._renderer = renderer(node.os, lambda message: log("WARNING", message))
+        self._sent = Programmed()
+        self._due_endpoints: set[str] = set()
+        self._due_sets: set[str] = set()
+        self._everything_due = True
+        self._policy_due, self._routes_due = asyncio.Event(), asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._queue: asyncio.Queue[tuple[float, PolicyUpdate]] = asyncio.Queue()
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._rendered: dict[frozenset[PolicyKey], Rendered] = {}
+        self._rendered_version = -1
+        self._tasks: list[asyncio.Task[None]] = []
+        typha.on_routing(self._routes_due.set)
+
+    @property
+    def running(self) -> bool:
+        """Started and not stopped."""
+        return bool(self._tasks)
+
+    @property
+    def delay(self) -> float:
+        """Seconds from computing a policy to applying it."""
+        return self._own_delay + self._fault_delay
+
+    def set_fault_delay(self, seconds: float) -> None:
+        """Fault: apply policy this much later; what waits is applied at once when it goes back to 0."""
+        self._fault_delay = seconds
+        if seconds == 0:
+            self._hurry.set()
+        else:
+            self._hurry.clear()
+
+    def start(self) -> None:
+        """Program everything anew, then follow changes."""
+        if self.running:
+            return
+        self._log("INFO", "Felix starting up")
+        self._typha.graph.subscribe(self._node.name, self)
+        self._everything_due = True
+        self._policy_due.set()
+        self._routes_due.set()
+        loops = (("policy", self._follow_policy()), ("apply", self._apply_policy()), ("routes", self._follow_routes()))
+        self._tasks = [asyncio.create_task(loop, name=f"felix {self._node.name} {what}") for what, loop in loops]
+
+    async def stop(self) -> None:
+        """Stop; the data plane stays as it is, and what was still waiting is not applied."""
+        tasks, self._tasks = self._tasks, []
+        self._typha.graph.unsubscribe(self._node.name)
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        while not self._queue.empty():
+            self._queue.get_nowait()
+            self._queue.task_done()
+        for uid in list(self._waiting):
+            self._release(uid)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
+                raise result
+        self._log("INFO", "Felix exiting")
+
+    def endpoint_due(self, uid: str) -> None:
+        """The graph: this endpoint's policy has changed, or it came or went."""
+        self._due_endpoints.add(uid)
+        self._policy_due.set()
+
+    def set_due(self, name: str) -> None:
+        """The graph: this set's members have changed."""
+        if name in self._sent.sets:
+            self._due_sets.add(name)
+            self._policy_due.set()
+
+    async def endpoint_ready(self, uid: str) -> None:
+        """Wait until an endpoint's policy is in place; not for long, and not at all when Felix is down or slow."""
+        if not self.running or self.delay or uid in self._sent.endpoints:
+            return
+        ready = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(uid, []).append(ready)
+        await asyncio.wait([ready], timeout=SETUP_PATIENCE_SECONDS)
+
+    # -- policy
+
+    async def _follow_policy(self) -> None:
+        while True:
+            await self._policy_due.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._policy_due.clear()
+            update = self._difference()
+            if update is not None:
+                self._queue.put_nowait((asyncio.get_running_loop().time() + self.delay, update))
+                if not self.delay:
+                    await self._queue.join()
+
+    def _difference(self) -> PolicyUpdate | None:
+        """What has to be sent, computed without giving way: one consistent state of the graph."""
+        graph, node, sent = self._typha.graph, self._node.name, self._sent
+        everything, due, due_sets = self._everything_due, self._due_endpoints, self._due_sets
+        self._everything_due, self._due_endpoints, self._due_sets = False, set(), set()
+        if everything:
+            due = due | set(graph.endpoints_on(node)) | set(sent.endpoints)
+        endpoints: dict[str, EndpointProgram] = {}
+        gone: list[str] = []
+        for uid in due:
+            if graph.is_on(uid, node):
+                rendered = self._render(graph.keys_for(uid))
+                before = sent.endpoints.get(uid)
+                if everything or before is None or before.program != rendered.program:
+                    endpoints[uid] = rendered.program
+                    sent.endpoints[uid] = rendered
+            elif sent.endpoints.pop(uid, None) is not None:
+                gone.append(uid)
+        needed = frozenset[str]().union(*{rendered.sets for rendered in sent.endpoints.values()})
+        sets: dict[str, tuple[str, ...]] = {}
+        for name in needed:
+            if everything or name not in sent.sets or name in due_sets:
+                members = graph.members(name)
+                if everything or sent.sets.get(name) != members:
+                    sets[name] = sent.sets[name] = members
+        removed = tuple(name for name in sent.sets if name not in needed)
+        for name in removed:
+            del sent.sets[name]
+        if not (endpoints or gone or sets or removed):
+            return None
+        return PolicyUpdate(sets=sets, removed_sets=removed, endpoints=endpoints, removed_endpoints=tuple(gone))
+
+    def _render(self, keys: frozenset[PolicyKey]) -> Rendered:
+        """The program of endpoints to which exactly these policies apply; shared by all of them."""
+        graph = self._typha.graph
+        if self._rendered_version != graph.version:
+            self._rendered, self._rendered_version = {}, graph.version
+        rendered = self._rendered.get(keys)
+        if rendered is None:
+            program = self._renderer.endpoint(graph.tiers_for(keys))
+            rendered = self._rendered[keys] = Rendered(program, named_sets(program))
+        return rendered
+
+    async def _apply_policy(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due, update = await self._queue.get()
+            try:
+                await self._until(due, loop)
+                await self._dataplane.update_policy(self._node.name, update)
+            except DataplaneError as error:
+                self._log("ERROR", f"Failed to program policy, will retry everything in {RETRY_SECONDS:.0f}s: {error}")
+                loop.call_later(RETRY_SECONDS, self._start_over)
+            else:
+                for uid in update.endpoints:
+                    self._release(uid)
+            finally:
+                self._queue.task_done()
+
+    async def _until(self, due: float, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait for a moment, or until there is no delay any more."""
+        remaining = due - loop.time()
+        if remaining > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), remaining)
+
+    def _start_over(self) -> None:
+        self._everything_due = True
+        self._policy_due.set()
+
+    def _release(self, uid: str) -> None:
+        for ready in self._waiting.pop(uid, ()):
+            if not ready.done():
+                ready.set_result(None)
+
+    # -- routes
+
+    async def _follow_routes(self) -> None:
+        while True:
+            await self._routes_due.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._routes_due.clear()
+            try:
+                await self._program_routes()
+            except DataplaneError as error:
+                self._log("ERROR", f"Failed to program routes, will retry in {RETRY_SECONDS:.0f}s: {error}")
+                self._sent.vxlan = self._sent.routes = None
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._routes_due.set)
+
+    async def _program_routes(self) -> None:
+        facts, sent, name = self._typha.routing, self._sent, self._node.name
+        spec = vxlan_spec(facts, name, vni=self._vni(), port=self._port(), mtu=self._mtu())
+        if spec != sent.vxlan:
+            sent.vxlan = sent.routes = None
+            await self._dataplane.set_vxlan(name, spec)
+            sent.vxlan = spec
+            if spec is not None:
+                self._log("INFO", f"VXLAN tunnel device configured: vni {spec.vni}, address {spec.tunnel_address}")
+        routes, unknown = node_routes(facts, name)
+        for cidr in unknown:
+            self._log("WARNING", f"Received route without corresponding VTEP, will retry: {cidr}")
+        if routes != sent.routes:
+            sent.routes = None
+            await self._dataplane.set_routes(name, routes)
+            sent.routes = routes
+
+    def _vni(self) -> int:
+        """Linux follows FelixConfiguration; a Windows node keeps what its HNS network was made with."""
+        if self._node.windows and self._sent.vxlan is not None:
+            return self._sent.vxlan.vni
+        return self._typha.routing.vni
+
+    def _port(self) -> int:
+        """Windows knows no other port than 4789."""
+        return DEFAULT_PORT if self._node.windows else self._typha.routing.port
+
+    def _mtu(self) -> int:
+        network = self._profile.network
+        if self._node.windows:
+            return pod_mtu(network.underlay_mtu, network.windows_mtu)
+        return self._typha.routing.mtu or pod_mtu(network.underlay_mtu)
+
+
+def named_sets(program: EndpointProgram) -> frozenset[str]:
+    """Every IP set that a program names."""
+    return frozenset(
+        name
+        for tier in (*program.ingress, *program.egress)
+        for rule in tier.rules
+        for names in (
+            rule.match.src_sets,
+            rule.match.not_src_sets,
+            rule.match.dst_sets,
+            rule.match.not_dst_sets,
+            rule.match.dst_ip_port_sets,
+        )
+        for name in names
+    )
