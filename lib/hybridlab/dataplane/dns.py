@@ -1,8 +1,8 @@
 """The cluster's DNS: answers from one zone over UDP and TCP, with whatever sockets it is given.
 
-A, SRV and PTR records; any other type of an existing name is an empty answer, an unknown name under the cluster's domain
-NXDOMAIN, everything else REFUSED: there is no upstream.  It knows no Kubernetes; the zone is set from outside and holds for
-every server at once.
+A, SRV and PTR records; any other type of an existing name is an empty answer, an unknown name under the cluster's
+domain NXDOMAIN, everything else REFUSED: there is no upstream.  It knows no Kubernetes; the zone is set from outside
+and holds for every server at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules that are deliberately wrong: ``table ip fault`` on every node, ``table bridge fault`` in the underlay.
 
-The tables exist, empty, from the start, so that an injection is one transaction and a healing another.  Every rule carries its
-fault's name as a comment, by which :meth:`Injections.in_kernel` reads back what is really there.
+The tables exist, empty, from the start, so that an injection is one transaction and a healing another.  Every rule
+carries its fault's name as a comment, by which :meth:`Injections.in_kernel` reads back what is really there.
 """
 
 from __future__ import annotations

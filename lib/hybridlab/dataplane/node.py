@@ -1,7 +1,7 @@
-"""One machine of the lab: a network namespace with ``eth0``, the VXLAN device, routes as Felix lays them, and its pods' ends.
+"""One machine of the lab: a network namespace with ``eth0``, the VXLAN device and routes as Felix lays them.
 
-Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and what is programmed through them; every method
-runs on the programming thread.  Pods' own namespaces: ``dataplane.pod``.
+Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and what is programmed through them; every
+method runs on the programming thread.  Pods' own namespaces: ``dataplane.pod``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Node:
         self.route.set_link(LO_INDEX, what="lo")
         self.route.set_link(_ETH0_INDEX, what="eth0")
         self.route.add_address(_ETH0_INDEX, self.spec.address, self.spec.prefix_length)
-        # A default route must exist, or a ClusterIP is unreachable before it is translated.  What is sent there vanishes.
+        # Without a default route a ClusterIP is unreachable before it is translated.  What is sent there vanishes.
         self.route.set_neighbour(_ETH0_INDEX, gateway, _NOBODY_MAC)
         self.route.set_route("0.0.0.0/0", via=gateway, index=_ETH0_INDEX, protocol=PROTO_BOOT)
         self.route.flush()

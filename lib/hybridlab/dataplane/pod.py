@@ -1,8 +1,9 @@
 """One pod sandbox: a network namespace wired to its node by a veth, as Calico's CNI plugin does.
 
-Inside: ``eth0`` with the pod's /32, a default route over a gateway whose address nobody needs to have, and a permanent neighbour for
-it.  On the node: ``caliXXXXXXXXXXX`` with Calico's fixed MAC, the /32 route and a permanent neighbour.  No ARP anywhere: the
-kernel's table is shared by all namespaces of the machine and overflows at about a thousand entries.
+Inside: ``eth0`` with the pod's /32, a default route over a gateway whose address nobody needs to have, and a
+permanent neighbour for it.  On the node: ``caliXXXXXXXXXXX`` with Calico's fixed MAC, the /32 route and a permanent
+neighbour.  No ARP anywhere: the kernel's table is shared by all namespaces of the machine and overflows at about a
+thousand entries.
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ def _add_veth(node: Node, pod: Pod) -> None:
 
 
 def remove_pod(node: Node, pod: Pod) -> None:
-    """Take its addresses and policy from the node at once.  Closing the namespace is the registry's; the kernel then ends the rest."""
+    """Take its addresses and policy from the node at once.
+
+    Closing the namespace is the registry's; the kernel then ends the rest.
+    """
     for address in (pod.address, *pod.extra):
         node.remove_pod_route(pod.index, address)
     node.policy.remove_interface(pod.spec.id)

@@ -1,17 +1,17 @@
 """Policy at a node's pod interfaces: ``table ip cali``, changed by difference and atomically.
 
-On every packet that a pod sends or gets (forward, and input for pod to own node; what the node itself sends to its own pods
-is always allowed), after established connections were accepted and invalid packets dropped::
+On every packet that a pod sends or gets (forward, and input for pod to own node; what the node itself sends to its
+own pods is always allowed), after established connections were accepted and invalid packets dropped::
 
     from-wl: iifname vmap @fromwl -> goto fw-POD   then what an unprogrammed pod may send
     to-wl:   oifname vmap @towl   -> goto tw-POD   then what an unprogrammed pod may get
 
-A pod's chain per direction holds its first tier; every further tier is a chain of its own that ``pass`` and the end of a
-passing tier go to.  ``allow`` returns (the other end of the connection still has its say), ``deny`` drops silently.  A
-direction without tiers, and the end of a last tier that passes, allow: the profile's business.
+A pod's chain per direction holds its first tier; every further tier is a chain of its own that ``pass`` and the end
+of a passing tier go to.  ``allow`` returns (the other end of the connection still has its say), ``deny`` drops
+silently.  A direction without tiers, and the end of a last tier that passes, allow: the profile's business.
 
-Linux: selectors are named sets, refilled without touching rules.  Windows: members are written into the rules, and whatever
-changes replaces the whole lists of the endpoints concerned, as one HNS update does.
+Linux: selectors are named sets, refilled without touching rules.  Windows: members are written into the rules, and
+whatever changes replaces the whole lists of the endpoints concerned, as one HNS update does.
 """
 
 from __future__ import annotations

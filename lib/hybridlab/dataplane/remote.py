@@ -82,7 +82,10 @@ class RemoteDataplane:
         kind: int = socket.SOCK_STREAM,
         proto: int = 0,
     ) -> socket.socket:
-        """A non-blocking socket born in a sandbox (a pod's id, ``node:NAME`` or ``fabric``): with it this process acts as the pod."""
+        """A non-blocking socket born in a sandbox: with it this process acts as the pod.
+
+        ``sandbox``: a pod's id, ``node:NAME`` or ``fabric``.
+        """
         params = {"sandbox": sandbox, "family": family, "kind": kind, "proto": proto}
         try:
             _, fds = await self._channel.call_fds("sandbox.socket", params)

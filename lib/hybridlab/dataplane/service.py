@@ -1,7 +1,7 @@
 """The data plane inside labd: answers ``dataplane.*`` calls, in the kernel, on one programming thread.
 
-One thread does all programming, in the order of the calls, so that the event loop stays free and two changes never meet.
-What it keeps besides the kernel's state: the fabric, the nodes, the pods, and the DNS zone.
+One thread does all programming, in the order of the calls, so that the event loop stays free and two changes never
+meet. What it keeps besides the kernel's state: the fabric, the nodes, the pods, and the DNS zone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ T = TypeVar("T")
 
 
 class DataplaneService:
-    """Handlers named ``dataplane.*`` (and ``sandbox.socket``) for labd's channel; create it in the event loop's thread."""
+    """Handlers named ``dataplane.*`` (and ``sandbox.socket``) for labd's channel.
+
+    Create it in the event loop's thread.
+    """
 
     def __init__(self, sandboxes: Sandboxes, *, unprogrammed: Mapping[str, str]) -> None:
         namespaces.home_netns()  # the programming thread starts where this one is, and must come back there

@@ -1,10 +1,11 @@
 """kube-proxy's work on one node: ``table ip kube``, changed by difference.
 
-A ClusterIP or a NodePort is translated to a random ready endpoint, for pods and for the node itself.  The source is kept, except
-(as kube-proxy does in iptables mode): traffic to a NodePort, an endpoint that reaches itself, and whatever does not come
-from a pod get the node's address by masquerading; on Windows without DSR this node's pods get ``snat_local_pods_to``.
-A service port without endpoints is refused: a reset for TCP, port unreachable for UDP.  When a UDP port loses
-endpoints its tracked flows to them are forgotten, so that a client (a resolver, say) does not stick to a dead one.
+A ClusterIP or a NodePort is translated to a random ready endpoint, for pods and for the node itself.  The source is
+kept, except (as kube-proxy does in iptables mode): traffic to a NodePort, an endpoint that reaches itself, and
+whatever does not come from a pod get the node's address by masquerading; on Windows without DSR this node's pods get
+``snat_local_pods_to``. A service port without endpoints is refused: a reset for TCP, port unreachable for UDP.  When
+a UDP port loses endpoints its tracked flows to them are forgotten, so that a client (a resolver, say) does not stick
+to a dead one.
 """
 
 from __future__ import annotations

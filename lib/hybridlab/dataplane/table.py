@@ -1,9 +1,10 @@
-"""One nft table that is changed by difference: chains, sets and verdict maps as they are now, and the way to what is wanted.
+"""One nft table that is changed by difference: chains, sets and verdict maps, from what is to what is wanted.
 
-Policy and services say what a chain, a set or a map entry shall be; this module finds what differs from the kernel and
-applies it in one transaction.  Base chains (those with a hook) and what is fixed are made once from text and not
-managed here.  A transaction that an ordinary user's socket buffer cannot hold (about 1,100 rules) is applied in several:
-first sets and chains, then the entries that lead to them, so that nothing is ever more open than before or after.
+Policy and services say what a chain, a set or a map entry shall be; this module finds what differs from the kernel
+and applies it in one transaction.  Base chains (those with a hook) and what is fixed are made once from text and not
+managed here.  A transaction that an ordinary user's socket buffer cannot hold (about 1,100 rules) is applied in
+several: first sets and chains, then the entries that lead to them, so that nothing is ever more open than before or
+after.
 """
 
 from __future__ import annotations

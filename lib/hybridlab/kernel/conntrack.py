@@ -1,6 +1,7 @@
 """The connection table of a network namespace by ctnetlink: list, and delete single entries.
 
-A :class:`ConntrackSocket` belongs to the namespace of the thread that makes it.  Only IPv4 TCP and UDP entries are told.
+A :class:`ConntrackSocket` belongs to the namespace of the thread that makes it.  Only IPv4 TCP and UDP entries are
+told.
 """
 
 from __future__ import annotations
@@ -19,7 +20,18 @@ _CT_GET, _CT_DELETE = 0x101, 0x102
 _TUPLE_ORIGINAL, _TUPLE_REPLY, _PROTOINFO, _MARK = 1, 2, 4, 8
 _NESTED = 0x8000
 _PROTOCOLS = {6: "tcp", 17: "udp"}
-_TCP_STATES = "NONE SYN_SENT SYN_RECV ESTABLISHED FIN_WAIT CLOSE_WAIT LAST_ACK TIME_WAIT CLOSE SYN_SENT2".split()
+_TCP_STATES = (
+    "NONE",
+    "SYN_SENT",
+    "SYN_RECV",
+    "ESTABLISHED",
+    "FIN_WAIT",
+    "CLOSE_WAIT",
+    "LAST_ACK",
+    "TIME_WAIT",
+    "CLOSE",
+    "SYN_SENT2",
+)
 _ENOENT = 2
 
 

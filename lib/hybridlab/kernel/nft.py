@@ -49,6 +49,8 @@ def _library() -> ctypes.CDLL:
     for name in ("nft_ctx_get_output_buffer", "nft_ctx_get_error_buffer"):
         getattr(library, name).argtypes = [ctypes.c_void_p]
         getattr(library, name).restype = ctypes.c_char_p
+    library.nft_ctx_set_dry_run.argtypes = [ctypes.c_void_p, ctypes.c_bool]
+    library.nft_ctx_set_dry_run.restype = None
     library.nft_ctx_output_set_flags.argtypes = [ctypes.c_void_p, ctypes.c_uint]
     library.nft_ctx_output_set_flags.restype = None
     return library
@@ -91,7 +93,25 @@ class Nft:
             return str(output.decode())
         if os.strerror(errno.EMSGSIZE) in words:
             raise NftTooLong(f"nftables in {self.where}: {words}")
-        raise NftError(f"nftables in {self.where}: {words}")
+        raise NftError(f"nftables in {self.where}: {self._offending(commands, words)}")
+
+    def _offending(self, commands: str, words: str) -> str:
+        """The library's words with the line they are about.
+
+        libnftables shows the first line of a buffer whatever line is wrong, so each one is tried again, without effect.
+        """
+        reason = words.splitlines()[0] if words else "no reason given"
+        self._lib.nft_ctx_set_dry_run(self._context, True)
+        try:
+            for line in commands.splitlines():
+                if line.strip() and self._lib.nft_run_cmd_from_buffer(self._context, line.encode()):
+                    again = (self._lib.nft_ctx_get_error_buffer(self._context) or b"").decode(errors="replace")
+                    if again.startswith(reason):
+                        return f"{reason} in: {line.strip()}"
+                self._lib.nft_ctx_get_output_buffer(self._context)
+        finally:
+            self._lib.nft_ctx_set_dry_run(self._context, False)
+        return words
 
     def list_json(self, what: str) -> str:
         """``list WHAT`` as libnftables' JSON with handles (for example ``table ip kube``)."""

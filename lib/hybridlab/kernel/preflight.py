@@ -103,8 +103,9 @@ def _sysctl(name: str) -> str:
 def _userns_remedy() -> str:
     if _sysctl("kernel.unprivileged_userns_clone") == "0":
         return "sysctl -w kernel.unprivileged_userns_clone=1"
-    if _sysctl("user.max_user_namespaces") == "0":
-        return "sysctl -w user.max_user_namespaces=15000"
+    limits = [f"user.max_{kind}_namespaces" for kind in ("user", "net", "mnt", "pid", "ipc", "uts")]
+    if closed := [limit for limit in limits if _sysctl(limit) == "0"]:
+        return "sysctl -w " + " ".join(f"{limit}=15000" for limit in closed)
     if _sysctl("kernel.apparmor_restrict_unprivileged_userns") == "1":
         return (
             "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, "

@@ -1,6 +1,7 @@
 """Reading back links, addresses, routes, neighbours and forwarding entries: what is really there, for verification.
 
-Plain dictionaries whose keys are those of ``ip -j`` and ``bridge -j`` where they overlap.  Changes: ``kernel.rtnetlink``.
+Plain dictionaries whose keys are those of ``ip -j`` and ``bridge -j`` where they overlap.  Changes:
+``kernel.rtnetlink``.
 """
 
 from __future__ import annotations

@@ -156,7 +156,8 @@ def launch(settings: LabdSettings, *, log_fd: int = 2) -> Labd:
     """
     ours, theirs = socket.socketpair()
     library = str(Path(__file__).resolve().parents[2])
-    environment = dict(os.environ, PYTHONPATH=library)
+    path = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH")]))
+    environment = dict(os.environ, PYTHONPATH=path)
     arguments = [
         sys.executable,
         "-P",

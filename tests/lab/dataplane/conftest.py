@@ -1,14 +1,17 @@
 """A small lab of real namespaces: two Linux and two Windows nodes with two pods each, and ways to try traffic in it.
 
-The tests act *as* pods: labd gives them sockets that were born in a pod's namespace.  One lab serves all tests of a module;
-a test that changes policy, services or faults puts them back.
+The tests act *as* pods: labd gives them sockets that were born in a pod's namespace.  One lab serves all tests of a
+module; a test that changes policy, services or faults puts them back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import selectors
 import socket
+import time
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -32,7 +35,7 @@ from hybridlab.labd.launch import LabdSettings, launch
 T = TypeVar("T")
 POOL = "192.168.0.0/16"
 OPEN = EndpointProgram()
-DENIED_SECONDS = 0.4
+DENIED_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,7 @@ class Lab:
                 sock = opened.enter_context(self.socket(name))
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 sock.bind(("0.0.0.0", port))
-                sock.listen(16)
+                sock.listen(128)
                 listeners[name] = sock
             yield listeners
 
@@ -185,6 +188,23 @@ class Lab:
                     accepted.close()
                     return Answer("open", peer[0])
             return Answer("open")
+
+    def outcomes(self, target: str, *sources: str) -> list[str]:
+        """The outcome for each source, all tried at once, to a pod's port 8080."""
+        with contextlib.ExitStack() as opened, self.listening(target), selectors.DefaultSelector() as waiting:
+            results = ["timed out"] * len(sources)
+            for number, source in enumerate(sources):
+                client = opened.enter_context(self.socket(source))
+                client.setblocking(False)
+                client.connect_ex((self.address(target), 8080))
+                waiting.register(client, selectors.EVENT_WRITE, number)
+            end = time.monotonic() + DENIED_SECONDS
+            while waiting.get_map() and (left := end - time.monotonic()) > 0:
+                for key, _ in waiting.select(left):
+                    waiting.unregister(key.fileobj)
+                    number = key.fileobj.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                    results[key.data] = errno.errorcode[number] if number else "open"
+            return results
 
     def tcp(self, source: str, target: str) -> Answer:
         """From one sandbox to a pod's port 8080."""

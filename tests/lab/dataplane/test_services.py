@@ -1,0 +1,122 @@
+"""ClusterIP, NodePort, hairpin, refusal without endpoints, source NAT by mode, and UDP flows that must not stick."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from hybridlab.dataplane.model import Backend, ServicePort
+
+CLUSTER_IP = "10.96.1.1"
+
+
+def web(lab, *pods, **other):
+    backends = tuple(Backend(address=lab.address(p), port=8080) for p in pods)
+    fields = {"protocol": "tcp", "cluster_ip": CLUSTER_IP, "port": 80, "node_port": 30080} | other
+    return ServicePort(name="default/web:http", backends=backends, **fields)
+
+
+@pytest.mark.parametrize("source", ["l1a", "w2b"])
+@pytest.mark.parametrize("backend", ["l1b", "w1b"])
+def test_a_pod_reaches_a_cluster_ip_and_keeps_its_address(lab, source, backend):
+    with lab.services(web(lab, backend)), lab.listening(backend) as listeners:
+        answer = lab.attempt(source, CLUSTER_IP, 80, listeners[backend])
+    assert (answer.outcome, answer.source) == ("open", lab.address(source))
+
+
+def test_calls_spread_over_all_endpoints(lab):
+    backends = ("l1b", "l2b", "w1b")
+    reached = set()
+    with lab.services(web(lab, *backends)), lab.listening(*backends) as listeners:
+        for sock in listeners.values():
+            sock.settimeout(0)
+        for _ in range(60):
+            assert lab.attempt("l1a", CLUSTER_IP, 80).outcome == "open"
+        for name, sock in listeners.items():
+            try:
+                sock.accept()[0].close()
+                reached.add(name)
+            except BlockingIOError:
+                pass
+    assert reached == set(backends)
+
+
+def test_an_endpoint_reaches_itself_through_its_service_with_the_nodes_address(lab):
+    with lab.services(web(lab, "l2b")), lab.listening("l2b") as listeners:
+        answer = lab.attempt("l2b", CLUSTER_IP, 80, listeners["l2b"])
+    assert (answer.outcome, answer.source) == ("open", "10.0.0.12")
+
+
+@pytest.mark.parametrize(("backend", "seen"), [("l1b", "10.0.0.11"), ("w1b", "192.168.1.0")])
+def test_a_node_reaches_a_cluster_ip(lab, backend, seen):
+    with lab.services(web(lab, backend)), lab.listening(backend) as listeners:
+        answer = lab.attempt("node:l1", CLUSTER_IP, 80, listeners[backend])
+    assert (answer.outcome, answer.source) == ("open", seen)
+
+
+@pytest.mark.parametrize(("backend", "seen"), [("l2b", "10.0.0.12"), ("w1b", "192.168.1.64")])
+def test_a_node_port_masquerades_to_the_node_it_came_in_by(lab, backend, seen):
+    with lab.services(web(lab, backend)), lab.listening(backend) as listeners:
+        answer = lab.attempt("node:l1", "10.0.0.12", 30080, listeners[backend])
+    assert (answer.outcome, answer.source) == ("open", seen)
+
+
+def test_a_pod_reaches_a_node_port(lab):
+    with lab.services(web(lab, "w1b")), lab.listening("w1b") as listeners:
+        assert lab.attempt("w2a", "10.0.0.11", 30080, listeners["w1b"]).outcome == "open"
+
+
+@pytest.mark.parametrize(("source", "port"), [("l1a", 80), ("node:l1", 80), ("l1a", 30080), ("node:l2", 30080)])
+def test_a_service_without_endpoints_refuses(lab, source, port):
+    address = CLUSTER_IP if port == 80 else "10.0.0.11"
+    with lab.services(web(lab)):
+        assert lab.attempt(source, address, port).outcome == "ConnectionRefusedError"
+
+
+def test_a_service_that_is_gone_times_out(lab):
+    with lab.services(web(lab, "l1b")):
+        pass
+    with lab.listening("l1b"):
+        assert lab.attempt("l1a", CLUSTER_IP, 80).outcome == "timed out"
+
+
+@pytest.mark.parametrize("backend", ["w1b", "w2b", "l1b"])
+def test_windows_without_dsr_gives_its_pods_another_source_on_the_way_to_a_cluster_ip(lab, backend):
+    source_vip = "192.168.1.130"
+    with lab.services(web(lab, backend), snat={"w1": source_vip}), lab.listening(backend) as listeners:
+        by_service = lab.attempt("w1a", CLUSTER_IP, 80, listeners[backend])
+        direct = lab.attempt("w1a", lab.address(backend), 8080, listeners[backend])
+        other_node = lab.attempt("w2a", CLUSTER_IP, 80, listeners[backend])
+    assert (by_service.source, direct.source) == (source_vip, lab.address("w1a"))
+    assert other_node.source == lab.address("w2a")
+
+
+def test_a_udp_flow_moves_on_when_its_endpoint_is_gone(lab):
+    def dns(*pods):
+        return web(lab, *pods, protocol="udp", port=53, node_port=None)
+
+    def server(pod):
+        sock = lab.socket(pod, socket.SOCK_DGRAM)
+        sock.bind(("0.0.0.0", 8080))
+        return sock
+
+    with server("l1b") as old, server("w1b") as new, lab.socket("l2a", socket.SOCK_DGRAM) as client:
+        with lab.services(dns("l1b")):
+            client.sendto(b"one", (CLUSTER_IP, 53))
+            assert old.recv(10) == b"one"
+            with lab.services(dns("w1b")):
+                client.sendto(b"two", (CLUSTER_IP, 53))
+                assert new.recv(10) == b"two"
+
+
+def test_an_unwanted_change_is_refused_whole(lab):
+    good = web(lab, "l1b")
+    bad = ServicePort(
+        name="default/bad:", protocol="tcp", cluster_ip="not-an-address", port=1, node_port=None, backends=good.backends
+    )
+    with lab.services(good), lab.listening("l1b") as listeners:
+        with pytest.raises(Exception, match="not-an-address"):
+            with lab.services(bad):
+                pass
+        assert lab.attempt("l1a", CLUSTER_IP, 80, listeners["l1b"]).outcome == "open"

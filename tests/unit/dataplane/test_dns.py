@@ -1,0 +1,87 @@
+"""What the resolver answers, without sockets."""
+
+from __future__ import annotations
+
+import dnslib
+import pytest
+
+from hybridlab.dataplane.dns import Resolver
+from hybridlab.dataplane.model import Zone
+
+ZONE = Zone(
+    domain="cluster.local",
+    a={
+        "web.default.svc.cluster.local": ("10.96.1.1",),
+        "headless.default.svc.cluster.local": tuple(f"192.168.1.{i}" for i in range(60)),
+        "pod-1.headless.default.svc.cluster.local": ("192.168.1.1",),
+    },
+    srv={"_http._tcp.headless.default.svc.cluster.local": ((80, "pod-1.headless.default.svc.cluster.local"),)},
+    ptr={"10.96.1.1": "web.default.svc.cluster.local"},
+)
+
+
+def ask(name, kind="A", *, stream=False, edns=False):
+    resolver = Resolver()
+    resolver.set_zone(ZONE)
+    query = dnslib.DNSRecord.question(name, kind)
+    if edns:
+        query.add_ar(dnslib.EDNS0(udp_len=4096))
+    answer = resolver.answer(dnslib, query.pack(), stream=stream)
+    return dnslib.DNSRecord.parse(answer)
+
+
+def values(answer):
+    return [str(record.rdata) for record in answer.rr]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "code", "expected"),
+    [
+        ("web.default.svc.cluster.local", "A", "NOERROR", ["10.96.1.1"]),
+        ("WEB.Default.svc.cluster.local", "A", "NOERROR", ["10.96.1.1"]),
+        ("web.default.svc.cluster.local", "AAAA", "NOERROR", []),
+        ("default.svc.cluster.local", "A", "NOERROR", []),
+        ("nosuch.default.svc.cluster.local", "A", "NXDOMAIN", []),
+        ("nosuch.default.svc.cluster.local", "AAAA", "NXDOMAIN", []),
+        ("web.default", "A", "REFUSED", []),
+        ("example.com", "A", "REFUSED", []),
+        ("notcluster.local", "A", "REFUSED", []),
+        ("1.1.96.10.in-addr.arpa", "PTR", "NOERROR", ["web.default.svc.cluster.local."]),
+        ("2.1.96.10.in-addr.arpa", "PTR", "REFUSED", []),
+    ],
+)
+def test_answers(name, kind, code, expected):
+    answer = ask(name, kind)
+    assert (dnslib.RCODE[answer.header.rcode], values(answer)) == (code, expected)
+    assert answer.header.aa
+
+
+def test_srv_brings_its_targets_address():
+    answer = ask("_http._tcp.headless.default.svc.cluster.local", "SRV")
+    assert values(answer) == ["0 100 80 pod-1.headless.default.svc.cluster.local."]
+    assert [str(record.rdata) for record in answer.ar] == ["192.168.1.1"]
+
+
+def test_an_answer_too_long_for_udp_is_cut_off_and_whole_over_tcp_or_edns():
+    name = "headless.default.svc.cluster.local"
+    short = ask(name)
+    assert (short.header.tc, values(short)) == (1, [])
+    assert len(values(ask(name, stream=True))) == 60
+    assert len(values(ask(name, edns=True))) == 60
+
+
+def test_an_empty_answer_names_the_zone():
+    for name in ("nosuch.default.svc.cluster.local", "default.svc.cluster.local"):
+        (authority,) = ask(name).auth
+        assert str(authority.rname) == "cluster.local."
+
+
+@pytest.mark.parametrize("junk", [b"", b"\0" * 5, b"\xff" * 40])
+def test_what_is_no_query_gets_no_answer(junk):
+    resolver = Resolver()
+    assert resolver.answer(dnslib, junk, stream=False) is None
+
+
+def test_a_response_gets_no_answer():
+    reply = dnslib.DNSRecord.question("web.default.svc.cluster.local").reply()
+    assert Resolver().answer(dnslib, reply.pack(), stream=False) is None
