@@ -82,14 +82,15 @@ def _enter_and_probe() -> list[Lack]:
 
 def enter_or_lack() -> Lack | None:
     """Enter the lab's namespaces, or say what forbids it."""
+    remedy = _userns_remedy()  # now: inside, the limits read are the new namespace's own
     try:
         enter.enter_user_namespace()
     except (KernelError, OSError) as error:
-        return Lack(what="user namespaces", why=str(error), remedy=_userns_remedy())
+        return Lack(what="user namespaces", why=str(error), remedy=remedy)
     try:
         enter.enter_other_namespaces()
     except (KernelError, OSError) as error:
-        return Lack(what="namespaces inside a user namespace", why=str(error), remedy=_userns_remedy())
+        return Lack(what="namespaces inside a user namespace", why=str(error), remedy=remedy)
     return None
 
 

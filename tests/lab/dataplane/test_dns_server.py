@@ -26,6 +26,19 @@ class PodSockets:
         return sock
 
 
+async def connected(lab, source, server):
+    """Connect once the server listens; a socket that was refused is used up."""
+    while True:
+        sock = await lab.plane.socket(source)
+        try:
+            await asyncio.get_running_loop().sock_connect(sock, server)
+        except ConnectionRefusedError:
+            sock.close()
+            await asyncio.sleep(0.01)
+        else:
+            return sock
+
+
 def test_pods_resolve_over_udp_and_tcp_until_the_server_is_cancelled(lab):
     async def ask_both():
         loop = asyncio.get_running_loop()
@@ -36,13 +49,8 @@ def test_pods_resolve_over_udp_and_tcp_until_the_server_is_cancelled(lab):
         serving = asyncio.ensure_future(resolver.serve(sockets))
         query = dnslib.DNSRecord.question("web.default.svc.cluster.local").pack()
         server = (lab.address("l2a"), 53)
-        with await lab.plane.socket("w1a", socket.AF_INET, socket.SOCK_STREAM) as tcp:
-            while True:
-                try:
-                    await loop.sock_connect(tcp, server)
-                    break
-                except ConnectionRefusedError:
-                    await asyncio.sleep(0.01)
+        tcp = await connected(lab, "w1a", server)
+        with tcp:
             await loop.sock_sendall(tcp, struct.pack("!H", len(query)) + query)
             by_tcp = await asyncio.wait_for(loop.sock_recv(tcp, 4096), 2)
         with await lab.plane.socket("w1a", socket.AF_INET, socket.SOCK_DGRAM) as udp:

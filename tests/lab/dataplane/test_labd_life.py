@@ -93,7 +93,7 @@ def launcher():
     """A process that has launched a labd with a node, as ``hybridlab up`` does."""
     process = subprocess.Popen(
         [sys.executable, "-c", LAUNCHER],
-        env={**os.environ, "PYTHONPATH": LIBRARY},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([LIBRARY, *sys.path])},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -210,7 +210,7 @@ def test_what_the_machine_forbids_is_named_with_what_to_allow(limit, what, remed
     """In a user namespace of its own the test may forbid what an administrator would."""
     done = subprocess.run(
         [sys.executable, "-c", FORBIDDEN, limit],
-        env={**os.environ, "PYTHONPATH": LIBRARY},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([LIBRARY, *sys.path])},
         capture_output=True,
         text=True,
         timeout=20,
