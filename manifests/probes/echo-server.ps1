@@ -1,0 +1,117 @@
+# probe-protocol: 1
+# Echo server for Windows pods: says over HTTP and UDP whom it saw and who it is, as docs/probe-protocol.md says.
+# Windows PowerShell 5.1 and PowerShell 7.  Keep this file ASCII (5.1 reads a file without BOM as ANSI).
+# HTTP runs on http.sys, whose wildcard prefix needs administrator rights: server core's default user has them.
+param([string]$Ports = '8080', [switch]$Page)
+Set-StrictMode -Version 2.0
+$ErrorActionPreference = 'Stop'
+$ProgressPreference = 'SilentlyContinue'
+
+$utf8 = New-Object System.Text.UTF8Encoding($false)
+$out = New-Object System.IO.StreamWriter([Console]::OpenStandardOutput(), $utf8)
+$out.NewLine = "`n"
+$out.AutoFlush = $true
+$pod = [string]$env:POD_NAMESPACE + '/' + [string]$env:POD_NAME
+if (-not $env:POD_NAME) { $pod = [string]$env:POD_NAMESPACE + '/' + [Environment]::MachineName }
+$node = [string]$env:NODE_NAME
+$callers = @{}
+
+function Get-Identity($Client, $Server) {       # the identity line, as bytes
+    $doc = [ordered]@{ client = [string]$Client.Address; client_port = $Client.Port; server = [string]$Server.Address
+        server_port = $Server.Port; pod = $pod; node = $node }
+    return , $utf8.GetBytes((ConvertTo-Json -InputObject $doc -Compress) + "`n")
+}
+function Read-All($Stream) {
+    $copy = New-Object System.IO.MemoryStream
+    $Stream.CopyTo($copy)
+    return , $copy.ToArray()
+}
+function Send-Reply($Context) {
+    $request = $Context.Request
+    $response = $Context.Response
+    $client = $request.RemoteEndPoint
+    $server = $request.LocalEndPoint
+    $type = 'application/json'
+    if ($request.HttpMethod -eq 'POST') {
+        $body = Read-All $request.InputStream
+        $type = 'application/octet-stream'
+    } elseif ($Page -and $request.HttpMethod -eq 'GET' -and $request.Url.AbsolutePath -eq '/') {
+        $name = [string]$client.Address
+        $callers[$name] = 1 + [int]$callers[$name]
+        $text = '<html><body><H1>Windows Container Web Server</H1><p>IP {0} callerCount {1} </body></html>' -f $server.Address, $callers[$name]
+        $body = $utf8.GetBytes($text)
+        $type = 'text/html'
+    } else { $body = Get-Identity $client $server }
+    $response.StatusCode = 200
+    $response.ContentType = $type
+    $response.KeepAlive = $false                # every probe must open its own connection
+    $response.Headers.Set('X-Probe-Client', [string]$client.Address)
+    $response.Headers.Set('X-Probe-Client-Port', [string]$client.Port)
+    $response.Headers.Set('X-Probe-Server', [string]$server.Address)
+    $response.Headers.Set('X-Probe-Pod', $pod)
+    $response.Headers.Set('X-Probe-Node', $node)
+    $response.ContentLength64 = $body.Length
+    $response.Close($body, $false)              # $false: do not wait for a slow or cut-off client
+}
+function Get-OwnAddress($Client) {              # which of our addresses talks to this client
+    $probe = New-Object System.Net.Sockets.Socket([System.Net.Sockets.AddressFamily]::InterNetwork, [System.Net.Sockets.SocketType]::Dgram, [System.Net.Sockets.ProtocolType]::Udp)
+    try { $probe.Connect($Client); return $probe.LocalEndPoint.Address } finally { $probe.Close() }
+}
+function Step-Datagrams($Udp) {                 # answers what has arrived; returns whether there was any
+    $moved = $false
+    while ($Udp.Available -gt 0) {
+        $moved = $true
+        $from = New-Object System.Net.IPEndPoint([System.Net.IPAddress]::Any, 0)
+        try {
+            $request = $Udp.Receive([ref]$from)
+            $own = New-Object System.Net.IPEndPoint((Get-OwnAddress $from), $Udp.Client.LocalEndPoint.Port)
+            $line = Get-Identity $from $own
+            $start = 0
+            if ($request.Length -gt 512) { $start = [Math]::Min($line.Length, $request.Length) }
+            $answer = New-Object byte[] ($line.Length + $request.Length - $start)
+            [Array]::Copy($line, $answer, $line.Length)
+            [Array]::Copy($request, $start, $answer, $line.Length, $request.Length - $start)
+            [void]$Udp.Send($answer, $answer.Length, $from)
+        } catch { [Console]::Error.WriteLine('datagram: ' + $_.Exception.Message) }
+    }
+    return $moved
+}
+
+try {
+    $numbers = @($Ports.Split(',') | ForEach-Object { [int]$_ })
+    $listener = New-Object System.Net.HttpListener
+    foreach ($number in $numbers) { $listener.Prefixes.Add("http://*:$number/") }
+    $listener.Start()
+    $sockets = New-Object System.Collections.ArrayList
+    foreach ($number in $numbers) {
+        try { $udp = New-Object System.Net.Sockets.UdpClient($number) } catch {
+            [Console]::Error.WriteLine("udp port ${number}: " + $_.Exception.Message)   # another program has it
+            continue
+        }
+        # SIO_UDP_CONNRESET off: an ICMP error about an earlier answer must not fail the next receive
+        try { [void]$udp.Client.IOControl(-1744830452, [byte[]]@(0, 0, 0, 0), $null) } catch { }
+        [void]$sockets.Add($udp)
+    }
+    $bytes = [System.IO.File]::ReadAllBytes($PSCommandPath)
+    $digest = [BitConverter]::ToString([System.Security.Cryptography.SHA256]::Create().ComputeHash($bytes)).Replace('-', '').ToLowerInvariant()
+    $ready = [ordered]@{ type = 'listening'; protocol = 1; program = 'echo-server.ps1'; sha256 = $digest; ports = $numbers }
+    $out.WriteLine('@@PROBE@@ ' + (ConvertTo-Json -InputObject $ready -Compress))
+    $pending = $listener.BeginGetContext($null, $null)
+    while ($listener.IsListening) {
+        $moved = $false
+        if ($pending.IsCompleted) {
+            $moved = $true
+            $context = $null
+            try { $context = $listener.EndGetContext($pending) } catch { [Console]::Error.WriteLine('accept: ' + $_.Exception.Message) }
+            $pending = $listener.BeginGetContext($null, $null)
+            if ($null -ne $context) {
+                try { Send-Reply $context } catch { [Console]::Error.WriteLine('reply: ' + $_.Exception.Message) }
+            }
+        }
+        foreach ($udp in $sockets) { if (Step-Datagrams $udp) { $moved = $true } }
+        if (-not $moved) { [void]$pending.AsyncWaitHandle.WaitOne(10) }
+    }
+} catch {
+    [Console]::Error.WriteLine('echo-server: ' + $_.Exception.Message)
+    exit 3
+}
