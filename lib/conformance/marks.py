@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conformance.catalog import Needs, catalog
+from conformance.model.endpoint import OS
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 """Where ``manifest`` looks."""
@@ -19,7 +20,7 @@ MANIFESTS = Path(__file__).parents[2] / "manifests"
 def verifies(claim: str, *, part: str = "", active: bool = False) -> pytest.MarkDecorator:
     """The test decides this claim, or the named part of it; a test may carry several.
 
-    ``part`` is stable from run to run and may name parameters in braces; ``linux->windows pod-ip`` (client's OS, server's
+    ``part`` is stable from run to run, may name parameters in braces; ``linux->windows pod-ip`` (client's OS, server's
     OS, path) makes it a cell of the report's matrix.  ``active``: it is the half that changes something, with the
     isolation the catalog gives that half.
     """
@@ -73,3 +74,47 @@ def manifest(path: str) -> pytest.MarkDecorator:
 def smoke() -> pytest.MarkDecorator:
     """The test belongs to ``--smoke``: a few minutes on a real cluster before the long run."""
     return pytest.mark.smoke
+
+
+def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
+    """Parameters ``client_os`` and ``server_os`` in all four directions, with ids like ``linux-to-windows``.
+
+    ``across_nodes``: the two are on different nodes, so that two of one OS need two nodes.
+    """
+    systems: tuple[OS, OS] = ("linux", "windows")
+    return pytest.mark.parametrize(
+        ("client_os", "server_os"),
+        [
+            pytest.param(
+                client,
+                server,
+                id=f"{client}-to-{server}",
+                marks=[_two_nodes(client)] if across_nodes and client == server else [],
+            )
+            for client in systems
+            for server in systems
+        ],
+    )
+
+
+def _two_nodes(os: OS) -> pytest.MarkDecorator:
+    return needs(windows=2) if os == "windows" else needs(linux=2)
+
+
+def each_os(parameter: str) -> pytest.MarkDecorator:
+    """One parameter that is each operating system in turn."""
+    return pytest.mark.parametrize(parameter, ["linux", "windows"])
+
+
+def either_policy_api(name: str) -> pytest.MarkDecorator:
+    """Parameter ``api``: the same policy as Kubernetes and as Calico write it, each with its manifest.
+
+    The twins are ``policy/kubernetes/NAME.yaml`` and ``policy/calico/NAME.yaml``.
+    """
+    return pytest.mark.parametrize(
+        "api",
+        [
+            pytest.param("kubernetes", marks=[manifest(f"policy/kubernetes/{name}.yaml")]),
+            pytest.param("calico", marks=[manifest(f"policy/calico/{name}.yaml"), needs(calico_policy=True)]),
+        ],
+    )

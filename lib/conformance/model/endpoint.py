@@ -37,6 +37,24 @@ class Workload:
         """How messages name it: ``namespace/pod (windows, node win-2)``."""
         return f"{self.namespace}/{self.pod} ({self.os}, node {self.node})"
 
+    def tcp(self, port: int) -> Target:
+        """A TCP port of the pod's own address, as a target."""
+        return self._own(port, "tcp")
+
+    def udp(self, port: int) -> Target:
+        """A UDP port of the pod's own address, as a target."""
+        return self._own(port, "udp")
+
+    def _own(self, port: int, protocol: Protocol) -> Target:
+        return Target(
+            host=self.address,
+            port=port,
+            protocol=protocol,
+            path=Path.NODE_IP if self.host_network else Path.POD_IP,
+            backends=(self,),
+            name=f"{self.pod}, {self.os}, node {self.node}",
+        )
+
 
 class Path(StrEnum):
     """How a target is addressed."""

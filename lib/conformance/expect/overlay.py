@@ -1,0 +1,106 @@
+"""Does the overlay pass between nodes?  And if not: is it the network between the nodes, or what carries pods?
+
+Paths within a node and the nodes' own addresses are controls.  Only when both are well and paths between nodes are
+dead is VXLAN itself, that is UDP 4789 on the way, to blame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.errors import ControlBroken, Unmet
+from conformance.expect import message
+from conformance.expect.traffic import Expect, Route
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.timing import until
+
+KUBELET = 10250
+"""Port of every node's kubelet.  Refused is as good as connected: an answer came from that node."""
+REACHED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET})
+
+
+@dataclass
+class Overlay:
+    """Expectations of one test about the overlay."""
+
+    expect: Expect
+
+    def passes(
+        self, *, between: Sequence[Route], within: Sequence[Route], node: Workload, because: str
+    ) -> list[Observation]:
+        """Every route between nodes connects.
+
+        ``within``: routes inside one node, ``node``: a pod in a node's network that asks each target's node; both are
+        controls.  Raises Unmet when only the overlay is dead, ControlBroken when the controls are.
+        """
+        expect = self.expect
+        addresses = dict.fromkeys(server.node_address for _, target in between for server in target.backends)
+        nodes = [
+            Target(host=address, port=KUBELET, protocol="tcp", path=Path.NODE_IP, name="the node's kubelet")
+            for address in addresses
+            if address != node.node_address
+        ]
+        routes = [*between, *within, *((node, target) for target in nodes)]
+        attempts = [
+            Attempt(source=source, target=goal, kind=Kind.TCP, give_up_after=expect.timings.of(source.os).tcp_give_up)
+            for source, goal in routes
+        ]
+        count, same = len(between), len(within)
+        patience = [expect.timings.of(source.os) for source, _ in routes]
+        settled = until(
+            lambda: expect.prober.observe(attempts),
+            lambda seen: all(one.verdict is Verdict.CONNECTED for one in seen[:count]),
+            within=max(one.service_effect for one in patience),
+            agree=max(one.agree for one in patience),
+            every=min(one.poll_every for one in patience),
+            what=because,
+            clock=expect.clock,
+        )
+        last = settled.last
+        if settled.met:
+            return list(last[:count])
+        dead = [index for index in range(count) if last[index].verdict is not Verdict.CONNECTED] or [0]
+        within_dead = [one for one in last[count : count + same] if one.verdict is not Verdict.CONNECTED]
+        unreached = [one for one in last[count + same :] if one.verdict not in REACHED]
+        expect.context.attach("expected and observed", self._table(attempts, settled.seen, count + same))
+        if within_dead or unreached:
+            control = (within_dead or unreached)[0]
+            raise ControlBroken(
+                f"control failed: {control.attempt.label} is {control.verdict} "
+                f"({'inside one node' if within_dead else 'from node to node'}), so that the overlay cannot be judged",
+                control=control.attempt.label, seen=list(last),
+            )  # fmt: skip
+        seen = [round_[dead[0]] for round_ in settled.seen]
+        text = message.connectivity(
+            expect.context.claims,
+            attempts[dead[0]],
+            expected="CONNECTED",
+            because=because,
+            seen=seen,
+            seconds=settled.seconds,
+            further={
+                "beside": f"{len(dead)} of {count} routes between nodes are dead; routes inside one node connect, and "
+                f"{node.node} reaches {', '.join(addresses)}",
+                "do": "UDP 4789 is blocked between the nodes, or not answered: open it in firewalls and security "
+                "groups, both ways; on Windows: Get-NetFirewallRule -Name OverlayTraffic4789UDP",
+            },
+        )
+        first, _, rest = text.partition("\n")
+        raise Unmet(f"{first}: UDP 4789 (VXLAN) does not pass between the nodes\n{rest}", seen=seen)
+
+    @staticmethod
+    def _table(attempts: Sequence[Attempt], rounds: Sequence[Sequence[Observation]], connect: int) -> str:
+        return message.table(
+            [
+                (
+                    attempt.label,
+                    "CONNECTED" if index < connect else "an answer",
+                    message.summary([round_[index] for round_ in rounds]),
+                    rounds[-1][index].verdict in (REACHED if index >= connect else {Verdict.CONNECTED}),
+                )
+                for index, attempt in enumerate(attempts)
+            ]
+        )

@@ -1,0 +1,78 @@
+"""Expectations about what was read from the cluster: facts with their sources against what a claim says.
+
+A requirement that is not satisfied is Unmet, anything else that deviates a Nonconformance; nothing read here ever
+shows that a limitation is gone.  What could not be read decides nothing: EnvironmentLacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from conformance.catalog import catalog
+from conformance.errors import EnvironmentLacks, Nonconformance, Unmet
+from conformance.expect import message
+from conformance.expect.traffic import Context
+from conformance.model.claim import ClaimKind
+from conformance.model.facts import Fact
+
+T = TypeVar("T")
+
+
+@dataclass
+class Readings:
+    """The expectations of one test about facts by their names, such as ``IPPool a .spec.ipipMode``."""
+
+    context: Context = field(default_factory=Context)
+
+    def equal(self, facts: Mapping[str, Fact[T]], wanted: T, *, because: str, do: str) -> None:
+        """Every fact has the wanted value."""
+        self.each(facts, lambda value: value == wanted, _shown(wanted), because=because, do=do)
+
+    def each(
+        self, facts: Mapping[str, Fact[T]], right: Callable[[T], bool], expected: str, *, because: str, do: str
+    ) -> None:
+        """Every fact is as ``expected`` says, and ``right`` decides.  ``do``: the command or step that mends it."""
+        known: dict[str, T] = {}
+        for name, fact in facts.items():
+            if fact.value is None:
+                raise EnvironmentLacks(f"{name} could not be read: {fact.source}", "let the run's user read it")
+            known[name] = fact.value
+        if not known:
+            raise EnvironmentLacks(
+                f"nothing could be read that is to be {expected}", "let the run's user read Calico's objects and nodes"
+            )
+        rows = [(name, expected, _shown(value), right(value)) for name, value in known.items()]
+        table = message.table(rows)
+        self.context.attach(
+            "read", f"{table}\n\n" + "\n".join(f"{name}: {fact.source}" for name, fact in facts.items())
+        )
+        wrong = [name for name, _, _, fits in rows if not fits]
+        if wrong:
+            raise self._deviation(wrong, facts, expected, because, do)
+
+    def _deviation(
+        self, wrong: list[str], facts: Mapping[str, Fact[T]], expected: str, because: str, do: str
+    ) -> Nonconformance:
+        name = wrong[0]
+        lines = [
+            f"{', '.join(self.context.claims) or 'no claim'}  {name}  expected {expected}, "
+            f"observed {_shown(facts[name].value)}",
+            f"  because  {because}",
+            f"  read     {facts[name].source}",
+        ]
+        lines += [f"  also     {other}: {_shown(facts[other].value)}" for other in wrong[1:5]]
+        lines += [f"  also     {len(wrong) - 5} more, see the attachment"] if len(wrong) > 5 else []
+        lines.append(f"  do       {do}")
+        kinds = {catalog()[claim].kind for claim in self.context.claims}
+        return (Unmet if kinds == {ClaimKind.REQUIREMENT} else Nonconformance)("\n".join(lines))
+
+
+def _shown(value: object) -> str:
+    """As people read it: ``true`` as Kubernetes writes it, sets and lists by their members, ``nothing`` for empty."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple | set | frozenset):
+        return ", ".join(sorted(map(str, value)) if isinstance(value, set | frozenset) else map(str, value)) or "none"
+    return str(value) if str(value) else "nothing"

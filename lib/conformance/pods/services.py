@@ -1,0 +1,107 @@
+"""Services over the suite's pods, made when first asked for and kept until the worker's namespace goes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from conformance.kube import manifest
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.refused import ApiRefused
+from conformance.model.endpoint import Path, Target, Workload
+from conformance.pods.cast import Cast
+from conformance.pods.roles import MANIFESTS
+
+PORT = 80
+"""Every Service's port; behind it is the echo on 8080, so that a port that is not translated shows."""
+USUAL_DOMAIN = "cluster.local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """One Service as the API server filled it in."""
+
+    name: str
+    namespace: str
+    domain: str
+    cluster_ip: str
+    node_port: int | None
+    backend: Workload
+
+    @property
+    def full_name(self) -> str:
+        """Its DNS name: ``web.ns.svc.cluster.local``."""
+        return f"{self.name}.{self.namespace}.svc.{self.domain}"
+
+    @property
+    def by_address(self) -> Target:
+        """Its ClusterIP."""
+        return self._target(self.cluster_ip, PORT, Path.CLUSTER_IP)
+
+    @property
+    def by_name(self) -> Target:
+        """Its DNS name, which the source resolves."""
+        return self._target(self.full_name, PORT, Path.NAME)
+
+    def on(self, there: Workload) -> Target:
+        """Its NodePort at the node that a pod runs on."""
+        if self.node_port is None:
+            raise ValueError(f"Service {self.name} has no NodePort")
+        return self._target(there.node_address, self.node_port, Path.NODE_PORT)
+
+    def _target(self, host: str, port: int, path: Path) -> Target:
+        label = f"Service {self.name}" if path is not Path.NODE_PORT else f"NodePort of {self.name}"
+        return Target(host=host, port=port, protocol="tcp", path=path, backends=(self.backend,), name=label)
+
+
+class Services:
+    """Services in one worker's namespace."""
+
+    def __init__(self, kube: Kube, changes: Changes, cast: Cast) -> None:
+        self._kube, self._changes, self._cast = kube, changes, cast
+        self._there: dict[str, Service] = {}
+        self._domain: str | None = None
+
+    def cluster_ip(self, backend: Workload) -> Service:
+        """A ClusterIP Service whose only backend is that pod."""
+        return self._over(backend, "cluster-ip")
+
+    def node_port(self, backend: Workload) -> Service:
+        """A NodePort Service whose only backend is that pod."""
+        return self._over(backend, "node-port")
+
+    def _over(self, backend: Workload, kind: str) -> Service:
+        app = self._cast.name_of(backend)
+        name = f"{kind}-{app}"
+        if name not in self._there:
+            made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]
+            made["metadata"]["name"] = name
+            made["spec"]["selector"] = {"app": app}
+            done = self._changes.apply(made, f"makes {app} reachable by {kind}", namespace=backend.namespace)
+            self._there[name] = self._read(done or made, backend)
+        return self._there[name]
+
+    def _read(self, obj: Obj, backend: Workload) -> Service:
+        spec = obj["spec"]
+        return Service(
+            name=obj["metadata"]["name"],
+            namespace=backend.namespace,
+            domain=self.domain,
+            cluster_ip=str(spec.get("clusterIP") or ""),
+            node_port=spec["ports"][0].get("nodePort"),
+            backend=backend,
+        )
+
+    @property
+    def domain(self) -> str:
+        """The cluster's DNS domain: what CoreDNS was told to serve, else the usual one."""
+        if self._domain is None:
+            try:
+                config = self._kube.find("v1", "ConfigMap", "coredns", "kube-system")
+            except ApiRefused:  # no right to read it
+                config = None
+            text = str(((config or {}).get("data") or {}).get("Corefile") or "")
+            found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)
+            self._domain = found[1].rstrip(".") if found else USUAL_DOMAIN
+        return self._domain
