@@ -1,0 +1,98 @@
+"""What the cluster's DNS knows: names of Services and of the pods behind headless ones, from live objects.
+
+Written as CoreDNS' kubernetes plugin answers: A, SRV and PTR.  ExternalName Services and pod names by address
+(``1-2-3-4.ns.pod``) are not emulated: NXDOMAIN.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.endpoints import SERVICE_LABEL, SLICES
+from hybridlab.controllers.selectors import labels_of
+from hybridlab.controllers.work import Work
+from hybridlab.dataplane.contract import Dataplane
+from hybridlab.dataplane.model import Zone
+
+SETTLE = 0.004
+"""Seconds that changes are gathered before the zone is replaced."""
+
+
+class Dns:
+    """Keeps the zone as Services and endpoints change."""
+
+    def __init__(self, caches: Caches, dataplane: Dataplane, domain: str) -> None:
+        self._dataplane, self._domain = dataplane, domain
+        self._services, self._slices = caches.of("services"), caches.of(SLICES)
+        self._written: Zone | None = None
+        self._work: Work[str] = Work("dns", self._look, workers=1, delay=SETTLE)
+        self._services.subscribe(lambda new, old: self._work.note("zone"))
+        self._slices.subscribe(lambda new, old: self._work.note("zone"))
+
+    def start(self) -> None:
+        """Begin to write the zone."""
+        self._work.start()
+        self._work.note("zone")
+
+    async def stop(self) -> None:
+        """End; DNS keeps answering what it was told last."""
+        await self._work.stop()
+
+    async def _look(self, _: str) -> None:
+        zone = self.zone()
+        if zone != self._written:
+            await self._dataplane.set_zone(zone)
+            self._written = zone
+
+    def zone(self) -> Zone:
+        """The whole zone as the API has it now."""
+        a: dict[str, list[str]] = defaultdict(list)
+        srv: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        ptr: dict[str, str] = {}
+        slices: dict[tuple[str, str], list[Obj]] = defaultdict(list)
+        for one in self._slices:
+            slices[one["metadata"]["namespace"], labels_of(one).get(SERVICE_LABEL, "")].append(one)
+        for service in self._services:
+            meta, spec = service["metadata"], service["spec"]
+            name = f"{meta['name']}.{meta['namespace']}.svc.{self._domain}"
+            address = spec.get("clusterIP")
+            if spec.get("type") == "ExternalName" or not address:
+                continue
+            if address != "None":
+                a[name].append(address)
+                ptr[address] = name
+                for port in spec.get("ports") or []:
+                    if port.get("name"):
+                        service_name = f"_{port['name']}._{port.get('protocol', 'TCP').lower()}.{name}"
+                        srv[service_name].append((port["port"], name))
+                continue
+            for ip, host, ports in _headless(slices[meta["namespace"], meta["name"]]):
+                own = f"{host}.{name}"
+                a[name].append(ip)
+                a[own].append(ip)
+                ptr[ip] = own
+                for port_name, protocol, number in ports:
+                    srv[f"_{port_name}._{protocol}.{name}"].append((number, own))
+        return Zone(
+            domain=self._domain,
+            a={name: tuple(sorted(set(addresses))) for name, addresses in a.items()},
+            srv={name: tuple(sorted(set(targets))) for name, targets in srv.items()},
+            ptr=ptr,
+        )
+
+
+def _headless(slices: list[Obj]) -> Iterator[tuple[str, str, list[tuple[str, str, int]]]]:
+    """(address, host label, [(port name, protocol, number)]) of each ready endpoint."""
+    for one in slices:
+        ports = [
+            (port["name"], port.get("protocol", "TCP").lower(), port["port"])
+            for port in one.get("ports") or []
+            if port.get("name")
+        ]
+        for endpoint in one.get("endpoints") or []:
+            if (endpoint.get("conditions") or {}).get("ready", True):
+                for ip in endpoint["addresses"]:
+                    yield ip, endpoint.get("hostname") or ip.replace(".", "-"), ports

@@ -1,0 +1,227 @@
+"""EndpointSlices and Endpoints of Services with a selector: who is behind a Service, and who of them is ready.
+
+Services without a selector are left to whoever writes their EndpointSlices.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.selectors import labels_of
+from hybridlab.controllers.work import Work
+
+SLICES = "endpointslices.discovery.k8s.io"
+SERVICE_LABEL = "kubernetes.io/service-name"
+MANAGED_BY = ("endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io")
+
+Key = tuple[str, str]
+Ports = tuple[tuple[str, int, str], ...]
+"""(name, number on the pod, protocol) of each port of a Service, as one group of pods serves it."""
+
+
+class EndpointsController:
+    """Keeps EndpointSlices and Endpoints as pods become ready and go."""
+
+    def __init__(self, client: Client, caches: Caches) -> None:
+        self._client = client
+        self._services, self._pods = caches.of("services"), caches.of("pods")
+        self._slices, self._endpoints = caches.of(SLICES), caches.of("endpoints")
+        self._work: Work[Key] = Work("endpoints", self._look, delay=0.002)
+        self._services.subscribe(self._on_service)
+        self._pods.subscribe(self._on_pod)
+
+    def start(self) -> None:
+        """Begin to work off changes."""
+        self._work.start()
+
+    async def stop(self) -> None:
+        """End."""
+        await self._work.stop()
+
+    def _on_service(self, new: Obj | None, old: Obj | None) -> None:
+        service = new or old
+        if service is not None:
+            self._work.note((service["metadata"]["namespace"], service["metadata"]["name"]))
+
+    def _on_pod(self, new: Obj | None, old: Obj | None) -> None:
+        if new is not None and old is not None and _facts(new) == _facts(old):
+            return  # nothing that a Service could see
+        namespace = (new or old or {"metadata": {"namespace": ""}})["metadata"]["namespace"]
+        for service in self._services.within(namespace):
+            selector = service["spec"].get("selector")
+            if selector and any(pod is not None and _selects(selector, pod) for pod in (new, old)):
+                self._work.note((namespace, service["metadata"]["name"]))
+
+    async def _look(self, key: Key) -> None:
+        namespace, name = key
+        service = self._services.get(namespace, name)
+        if service is None:
+            await self._delete("endpoints", namespace, name)  # slices follow their owner
+            return
+        selector = service["spec"].get("selector")
+        if not selector or service["spec"].get("type") == "ExternalName":
+            return
+        pods = [pod for pod in self._pods.within(namespace) if _selects(selector, pod) and _counts(pod)]
+        groups = _groups(service, sorted(pods, key=lambda pod: str(pod["metadata"]["name"])))
+        await self._write_slices(service, groups)
+        await self._write_endpoints(service, groups)
+
+    async def _write_slices(self, service: Obj, groups: dict[Ports, list[Obj]]) -> None:
+        namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
+        existing = [
+            one
+            for one in self._slices.within(namespace)
+            if labels_of(one).get(SERVICE_LABEL) == name and labels_of(one).get(MANAGED_BY[0]) == MANAGED_BY[1]
+        ]
+        for number, (ports, pods) in enumerate(groups.items()):
+            content = {
+                "endpoints": [_endpoint(pod, service) for pod in pods],
+                "ports": [{"name": port, "port": at, "protocol": protocol} for port, at, protocol in ports],
+            }
+            if number < len(existing):
+                found = existing[number]
+                if any(found.get(field) != value for field, value in content.items()):
+                    await self._client.patch(SLICES, found["metadata"]["name"], content, namespace)
+                continue
+            await self._client.create(SLICES, _slice(service, content), namespace)
+        for extra in existing[max(1, len(groups)) :]:
+            await self._delete(SLICES, namespace, extra["metadata"]["name"])
+
+    async def _write_endpoints(self, service: Obj, groups: dict[Ports, list[Obj]]) -> None:
+        namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
+        subsets = []
+        for ports, pods in groups.items():
+            usable = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+            ready = [_address(pod) for pod in usable if _ready(pod) or _publishes(service)]
+            waiting = [_address(pod) for pod in usable if not (_ready(pod) or _publishes(service))]
+            if ready or waiting:
+                subset: Obj = {"ports": [{"name": p, "port": at, "protocol": proto} for p, at, proto in ports]}
+                subset |= {"addresses": ready} if ready else {}
+                subset |= {"notReadyAddresses": waiting} if waiting else {}
+                subsets.append(subset)
+        found = self._endpoints.get(namespace, name)
+        if found is None:
+            meta = {"name": name, "namespace": namespace, "labels": labels_of(service) or None}
+            body = {"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": subsets}
+            await self._client.create("endpoints", body, namespace)
+        elif (found.get("subsets") or []) != subsets:
+            await self._client.patch("endpoints", name, {"subsets": subsets or None}, namespace)
+
+    async def _delete(self, resource: str, namespace: str, name: str) -> None:
+        try:
+            await self._client.delete(resource, name, namespace)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+
+def _slice(service: Obj, content: Obj) -> Obj:
+    meta = service["metadata"]
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "addressType": "IPv4",
+        "metadata": {
+            "generateName": f"{meta['name']}-",
+            "namespace": meta["namespace"],
+            "labels": {**labels_of(service), SERVICE_LABEL: meta["name"], MANAGED_BY[0]: MANAGED_BY[1]},
+            "ownerReferences": [_owner(meta)],
+        },
+        **content,
+    }
+
+
+def _owner(meta: Obj) -> Obj:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _groups(service: Obj, pods: Iterable[Obj]) -> dict[Ports, list[Obj]]:
+    """Pods by the ports they serve: one group, unless pods give a named target port different numbers."""
+    groups: dict[Ports, list[Obj]] = defaultdict(list)
+    for pod in pods:
+        ports = [
+            (port.get("name", ""), number, port.get("protocol", "TCP"))
+            for port in service["spec"].get("ports") or []
+            if (number := _target_port(port, pod)) is not None
+        ]
+        if ports or not service["spec"].get("ports"):
+            groups[tuple(ports)].append(pod)
+    return groups or {(): []}
+
+
+def _target_port(port: Obj, pod: Obj) -> int | None:
+    target = port.get("targetPort", port["port"])
+    if isinstance(target, int):
+        return target
+    for container in pod["spec"]["containers"]:
+        for one in container.get("ports") or []:
+            if one.get("name") == target and one.get("protocol", "TCP") == port.get("protocol", "TCP"):
+                return int(one["containerPort"])
+    return None
+
+
+def _endpoint(pod: Obj, service: Obj) -> Obj:
+    terminating = bool(pod["metadata"].get("deletionTimestamp"))
+    serving = _ready(pod)
+    ready = (serving and not terminating) or _publishes(service)
+    endpoint: Obj = {
+        "addresses": [pod["status"]["podIP"]],
+        "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
+        "nodeName": pod["spec"]["nodeName"],
+        "targetRef": _reference(pod),
+    }
+    if _named_in(pod, service):
+        endpoint["hostname"] = pod["spec"]["hostname"]
+    return endpoint
+
+
+def _address(pod: Obj) -> Obj:
+    return {"ip": pod["status"]["podIP"], "nodeName": pod["spec"]["nodeName"], "targetRef": _reference(pod)}
+
+
+def _reference(pod: Obj) -> Obj:
+    meta = pod["metadata"]
+    return {"kind": "Pod", "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]}
+
+
+def _named_in(pod: Obj, service: Obj) -> bool:
+    return bool(pod["spec"].get("hostname")) and pod["spec"].get("subdomain") == service["metadata"]["name"]
+
+
+def _publishes(service: Obj) -> bool:
+    return bool(service["spec"].get("publishNotReadyAddresses"))
+
+
+def _selects(selector: dict[str, str], pod: Obj) -> bool:
+    labels = labels_of(pod)
+    return all(labels.get(key) == value for key, value in selector.items())
+
+
+def _counts(pod: Obj) -> bool:
+    status = pod.get("status") or {}
+    return bool(status.get("podIP")) and status.get("phase") not in {"Succeeded", "Failed"}
+
+
+def _ready(pod: Obj) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _facts(pod: Obj) -> tuple[Any, ...]:
+    """Everything about a pod that a Service's endpoints depend on."""
+    meta, status = pod["metadata"], pod.get("status") or {}
+    return (
+        meta["uid"], meta.get("labels"), bool(meta.get("deletionTimestamp")), status.get("podIP"),
+        status.get("phase"), _ready(pod), pod["spec"].get("nodeName"),
+    )  # fmt: skip

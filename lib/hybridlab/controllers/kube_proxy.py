@@ -1,0 +1,124 @@
+"""kube-proxy: from Services and EndpointSlices to each node's service table.
+
+One reader of the API programs all nodes; a table that would not change is not sent.  Session affinity is not
+emulated: the Service gets an event that says so, and its connections spread over all backends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.endpoints import SERVICE_LABEL, SLICES
+from hybridlab.controllers.events import Recorder
+from hybridlab.controllers.selectors import labels_of
+from hybridlab.controllers.work import Work
+from hybridlab.dataplane.contract import Dataplane
+from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
+
+logger = logging.getLogger(__name__)
+
+SETTLE = 0.004
+"""Seconds that changes are gathered before nodes are programmed: many pods become ready together."""
+
+
+class KubeProxies:
+    """The kube-proxies of all nodes."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        dataplane: Dataplane,
+        nodes: Sequence[str],
+        snat_local_pods_to: Callable[[str], str | None],
+        recorder: Recorder,
+    ) -> None:
+        """``snat_local_pods_to``: source that a node's pods get on their way to a ClusterIP (Windows without DSR)."""
+        self._dataplane, self._nodes, self._snat, self._recorder = dataplane, nodes, snat_local_pods_to, recorder
+        self._services, self._slices = caches.of("services"), caches.of(SLICES)
+        self._programmed: dict[str, ServiceTable] = {}
+        self._work: Work[str] = Work("kube-proxy", self._look, delay=SETTLE)
+        self._services.subscribe(self._on_service)
+        self._slices.subscribe(lambda new, old: self._work.note("all"))
+
+    def start(self) -> None:
+        """Begin to program nodes."""
+        self._work.start()
+        self._work.note("all")
+
+    async def stop(self) -> None:
+        """End; the nodes keep what they have."""
+        await self._work.stop()
+
+    def refresh(self) -> None:
+        """Look again: what ``snat_local_pods_to`` answers may have changed."""
+        self._work.note("all")
+
+    def _on_service(self, new: Obj | None, old: Obj | None) -> None:
+        if new is not None and old is None and new["spec"].get("sessionAffinity") == "ClientIP":
+            self._recorder.record(
+                new, "NotEmulated", "not emulated: session affinity ClientIP; connections spread over all backends",
+                component="kube-proxy", type="Warning",
+            )  # fmt: skip
+        self._work.note("all")
+
+    async def _look(self, _: str) -> None:
+        backends = self._backends()
+        tables = {node: self._table(node, backends) for node in self._nodes}
+        changed = {node: table for node, table in tables.items() if self._programmed.get(node) != table}
+        await asyncio.gather(*(self._dataplane.set_services(node, table) for node, table in changed.items()))
+        self._programmed.update(changed)
+
+    def _backends(self) -> dict[tuple[str, str, str], list[tuple[Backend, str]]]:
+        """(namespace, service, port name) to ready backends with their node."""
+        found: dict[tuple[str, str, str], list[tuple[Backend, str]]] = defaultdict(list)
+        for one in self._slices:
+            service = labels_of(one).get(SERVICE_LABEL)
+            if not service or one.get("addressType") != "IPv4":
+                continue
+            for port in one.get("ports") or []:
+                key = (one["metadata"]["namespace"], service, port.get("name") or "")
+                for endpoint in one.get("endpoints") or []:
+                    if (endpoint.get("conditions") or {}).get("ready", True) and port.get("port"):
+                        where = endpoint.get("nodeName") or ""
+                        found[key] += [(Backend(address=ip, port=port["port"]), where) for ip in endpoint["addresses"]]
+        return found
+
+    def _table(self, node: str, backends: dict[tuple[str, str, str], list[tuple[Backend, str]]]) -> ServiceTable:
+        ports = [port for service in self._services for port in _ports(service, node, backends)]
+        ports.sort(key=lambda port: (port.name, port.cluster_ip is None))
+        return ServiceTable(ports=tuple(ports), snat_local_pods_to=self._snat(node))
+
+
+def _ports(
+    service: Obj, node: str, backends: dict[tuple[str, str, str], list[tuple[Backend, str]]]
+) -> Iterator[ServicePort]:
+    spec, meta = service["spec"], service["metadata"]
+    address = spec.get("clusterIP")
+    if spec.get("type") == "ExternalName" or address in {None, "", "None"}:
+        return
+    for port in spec.get("ports") or []:
+        protocol = port.get("protocol", "TCP").lower()
+        if protocol not in {"tcp", "udp"}:
+            continue
+        behind = backends.get((meta["namespace"], meta["name"], port.get("name") or ""), [])
+        everywhere = tuple(backend for backend, _ in behind)
+        here = tuple(backend for backend, where in behind if where == node)
+        name = f"{meta['namespace']}/{meta['name']}:{port.get('name') or port['port']}"
+        inside = here if spec.get("internalTrafficPolicy") == "Local" else everywhere
+        outside = here if spec.get("externalTrafficPolicy") == "Local" else everywhere
+        node_port = port.get("nodePort") or None
+        split = node_port is not None and inside != outside
+        yield ServicePort(
+            name=name, protocol=protocol, cluster_ip=address, port=port["port"],
+            node_port=None if split else node_port, backends=inside,
+        )  # fmt: skip
+        if split:
+            yield ServicePort(
+                name=f"{name} (external)", protocol=protocol, cluster_ip=None, port=port["port"],
+                node_port=node_port, backends=outside,
+            )  # fmt: skip
