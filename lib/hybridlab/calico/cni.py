@@ -17,11 +17,10 @@ from typing import Any
 from hybridlab.api.contract import ApiError
 from hybridlab.calico.ipam import IPAM, IPAMError
 from hybridlab.calico.ipam_objects import IPAMWriter
-from hybridlab.calico.node import Node
-from hybridlab.calico.pod_dns import pod_dns
 from hybridlab.dataplane.contract import Dataplane, DataplaneError
 from hybridlab.dataplane.model import PodSpec
 from hybridlab.dataplane.pod_network import PodAttachment, SandboxError
+from hybridlab.profiles.machines import Machine, resolver
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import pod_mac, pod_mtu
 from hybridlab.windows.reserved import gateway
@@ -29,6 +28,8 @@ from hybridlab.windows.reserved import gateway
 LINUX_GATEWAY = "169.254.1.1"
 NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 """The CNI network's name, first part of an IPAM handle."""
+
+SMALLEST_WINDOWS_VNI = 4096
 
 EndpointUp = Callable[[str, str], Awaitable[None]]
 """Told (node, pod uid) when an interface appeared; returns once its policy is in place, or is not to be waited for."""
@@ -47,17 +48,16 @@ class CNI:
     def __init__(
         self,
         profile: Profile,
-        nodes: Mapping[str, Node],
+        nodes: Mapping[str, Machine],
         dataplane: Dataplane,
         ipam: IPAM,
         writer: IPAMWriter,
         *,
         endpoint_up: EndpointUp,
-        endpoint_down: Callable[[str, str], None],
     ) -> None:
         self._profile, self._nodes, self._dataplane = profile, nodes, dataplane
         self._ipam, self._writer = ipam, writer
-        self._endpoint_up, self._endpoint_down = endpoint_up, endpoint_down
+        self._endpoint_up = endpoint_up
         self._wired: dict[str, _Wired] = {}
 
     def pods_on(self, node: str) -> list[str]:
@@ -73,6 +73,9 @@ class CNI:
         if uid in self._wired:
             return self._wired[uid].attachment
         machine = self._nodes[node]
+        vni = self._profile.network.vxlan_vni
+        if machine.os == "windows" and vni < SMALLEST_WINDOWS_VNI:
+            raise _failed(f"Windows does not support VXLANVNI < {SMALLEST_WINDOWS_VNI}")
         sandbox_id = secrets.token_hex(32)
         handle = f"{NETWORK_NAME[machine.os]}.{sandbox_id}"
         try:
@@ -99,7 +102,6 @@ class CNI:
         wired = self._wired.pop(pod_uid, None)
         if wired is None:
             return
-        self._endpoint_down(wired.node, pod_uid)
         await self._dataplane.remove_pod(pod_uid)
         self._ipam.release(wired.handle)
         await self._writer.saved()
@@ -107,13 +109,12 @@ class CNI:
     async def _undo(self, uid: str) -> None:
         """Leave nothing of an attachment that failed halfway."""
         wired = self._wired.pop(uid)
-        self._endpoint_down(wired.node, uid)
         self._ipam.release(wired.handle)
         with contextlib.suppress(DataplaneError):  # it may never have been there
             await self._dataplane.remove_pod(uid)
 
-    def _attachment(self, machine: Node, address: str, sandbox_id: str) -> PodAttachment:
-        network, windows = self._profile.network, machine.windows
+    def _attachment(self, machine: Machine, address: str, sandbox_id: str) -> PodAttachment:
+        network, windows = self._profile.network, machine.os == "windows"
         return PodAttachment(
             address=address,
             gateway=gateway(self._ipam.block_of(address)) if windows else LINUX_GATEWAY,
@@ -126,9 +127,9 @@ class CNI:
             },
         )
 
-    def _spec(self, pod: Mapping[str, Any], machine: Node, attachment: PodAttachment) -> PodSpec:
+    def _spec(self, pod: Mapping[str, Any], machine: Machine, attachment: PodAttachment) -> PodSpec:
         meta = pod["metadata"]
-        nameservers, searches = pod_dns(pod, self._profile.network)
+        settings = resolver(self._profile, pod)
         return PodSpec(
             id=meta["uid"],
             node=machine.name,
@@ -139,8 +140,8 @@ class CNI:
             mtu=attachment.mtu,
             mac=attachment.mac,
             hostname=pod["spec"].get("hostname") or meta["name"],
-            nameservers=nameservers,
-            searches=searches,
+            nameservers=settings.nameservers,
+            searches=settings.searches,
         )
 
 
@@ -154,5 +155,5 @@ def _attributes(pod: Mapping[str, Any], node: str) -> dict[str, str]:
     }
 
 
-def _failed(error: Exception) -> SandboxError:
+def _failed(error: object) -> SandboxError:
     return SandboxError(f'plugin type="calico" failed (add): {error}')

@@ -11,13 +11,13 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybridlab.calico.node import Node
 from hybridlab.calico.policy import PolicyKey
 from hybridlab.calico.render import renderer
 from hybridlab.calico.routes import DEFAULT_PORT, node_routes, vxlan_spec
 from hybridlab.calico.typha import Typha
 from hybridlab.dataplane.contract import Dataplane, DataplaneError
 from hybridlab.dataplane.model import EndpointProgram, NodeRoutes, PolicyUpdate, VxlanSpec
+from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import pod_mtu
 
@@ -53,10 +53,10 @@ class Programmed:
 class Felix:
     """The Felix of one node."""
 
-    def __init__(self, node: Node, profile: Profile, typha: Typha, dataplane: Dataplane, log: Log) -> None:
+    def __init__(self, node: Machine, profile: Profile, typha: Typha, dataplane: Dataplane, log: Log) -> None:
         self._node, self._profile, self._typha, self._dataplane, self._log = node, profile, typha, dataplane, log
         timing = profile.timing
-        own_delay = timing.windows_policy_delay_ms if node.windows else timing.linux_policy_delay_ms
+        own_delay = timing.windows_policy_delay_ms if node.os == "windows" else timing.linux_policy_delay_ms
         self._own_delay = own_delay / 1000
         self._fault_delay = 0.0
         self._renderer = renderer(node.os, lambda message: log("WARNING", message))
@@ -65,7 +65,7 @@ class Felix:
         self._due_sets: set[str] = set()
         self._everything_due = True
         self._policy_due, self._routes_due = asyncio.Event(), asyncio.Event()
-        self._hurry = asyncio.Event()
+        self._delay_changed = asyncio.Event()
         self._queue: asyncio.Queue[tuple[float, PolicyUpdate]] = asyncio.Queue()
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._rendered: dict[frozenset[PolicyKey], Rendered] = {}
@@ -86,10 +86,7 @@ class Felix:
     def set_fault_delay(self, seconds: float) -> None:
         """Fault: apply policy this much later; what waits is applied at once when it goes back to 0."""
         self._fault_delay = seconds
-        if seconds == 0:
-            self._hurry.set()
-        else:
-            self._hurry.clear()
+        self._delay_changed.set()
 
     def start(self) -> None:
         """Program everything anew, then follow changes."""
@@ -148,7 +145,7 @@ class Felix:
             self._policy_due.clear()
             update = self._difference()
             if update is not None:
-                self._queue.put_nowait((asyncio.get_running_loop().time() + self.delay, update))
+                self._queue.put_nowait((asyncio.get_running_loop().time(), update))
                 if not self.delay:
                     await self._queue.join()
 
@@ -196,27 +193,27 @@ class Felix:
         return rendered
 
     async def _apply_policy(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
-            due, update = await self._queue.get()
+            computed, update = await self._queue.get()
             try:
-                await self._until(due, loop)
+                await self._wait_delay(computed)
                 await self._dataplane.update_policy(self._node.name, update)
             except DataplaneError as error:
                 self._log("ERROR", f"Failed to program policy, will retry everything in {RETRY_SECONDS:.0f}s: {error}")
-                loop.call_later(RETRY_SECONDS, self._start_over)
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._start_over)
             else:
                 for uid in update.endpoints:
                     self._release(uid)
             finally:
                 self._queue.task_done()
 
-    async def _until(self, due: float, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for a moment, or until there is no delay any more."""
-        remaining = due - loop.time()
-        if remaining > 0:
+    async def _wait_delay(self, computed: float) -> None:
+        """Wait until an update is old enough, by the delay that holds then."""
+        loop = asyncio.get_running_loop()
+        while (remaining := computed + self.delay - loop.time()) > 0:
+            self._delay_changed.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), remaining)
+                await asyncio.wait_for(self._delay_changed.wait(), remaining)
 
     def _start_over(self) -> None:
         self._everything_due = True
@@ -260,17 +257,17 @@ class Felix:
 
     def _vni(self) -> int:
         """Linux follows FelixConfiguration; a Windows node keeps what its HNS network was made with."""
-        if self._node.windows and self._sent.vxlan is not None:
+        if self._node.os == "windows" and self._sent.vxlan is not None:
             return self._sent.vxlan.vni
         return self._typha.routing.vni
 
     def _port(self) -> int:
         """Windows knows no other port than 4789."""
-        return DEFAULT_PORT if self._node.windows else self._typha.routing.port
+        return DEFAULT_PORT if self._node.os == "windows" else self._typha.routing.port
 
     def _mtu(self) -> int:
         network = self._profile.network
-        if self._node.windows:
+        if self._node.os == "windows":
             return pod_mtu(network.underlay_mtu, network.windows_mtu)
         return self._typha.routing.mtu or pod_mtu(network.underlay_mtu)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hybridlab.calico.block import Attribute, Block
-from hybridlab.calico.node import Node
+from hybridlab.profiles.machines import Machine
 from hybridlab.windows.reserved import SMALLEST_BLOCK
 
 
@@ -45,7 +45,7 @@ class IPAM:
     """All blocks of a cluster."""
 
     def __init__(
-        self, nodes: Iterable[Node], pools: Iterable[Pool], *, strict_affinity: bool, max_blocks_per_host: int = 0
+        self, nodes: Iterable[Machine], pools: Iterable[Pool], *, strict_affinity: bool, max_blocks_per_host: int = 0
     ) -> None:
         self._nodes = {node.name: node for node in nodes}
         self.pools = tuple(pools)
@@ -86,7 +86,7 @@ class IPAM:
         if own:
             return own[0]
         machine = self._nodes[node]
-        if machine.windows and not self.strict_affinity:
+        if machine.os == "windows" and not self.strict_affinity:
             raise IPAMError(STRICT_AFFINITY)
         claimed = self._claim(machine, self._qualified(machine))
         if claimed is None:
@@ -96,7 +96,7 @@ class IPAM:
     def assign(self, node: str, handle: str, secondary: Mapping[str, str]) -> str:
         """One address for something on ``node``.  Raises IPAMError."""
         machine = self._nodes[node]
-        if machine.windows and not self.strict_affinity:
+        if machine.os == "windows" and not self.strict_affinity:
             raise IPAMError(STRICT_AFFINITY)
         pools = self._qualified(machine)
         attribute = Attribute(handle, secondary)
@@ -104,7 +104,7 @@ class IPAM:
             address = block.assign(attribute)
             if address:
                 return self._record(block, address, handle)
-        limit = 1 if machine.windows else self.max_blocks_per_host
+        limit = 1 if machine.os == "windows" else self.max_blocks_per_host
         if limit and len(self.blocks_of(node)) >= limit:
             raise IPAMError(BLOCK_LIMIT)
         claimed = self._claim(machine, pools)
@@ -140,30 +140,32 @@ class IPAM:
             self.dirty_blocks[block.cidr] = None
         return held
 
-    def _qualified(self, machine: Node) -> tuple[Pool, ...]:
+    def _qualified(self, machine: Machine) -> tuple[Pool, ...]:
         labels = self.node_labels.get(machine.name, {})
         pools = tuple(
             pool
             for pool in self.pools
-            if not pool.disabled and pool.selects(labels) and not (machine.windows and pool.block_size > SMALLEST_BLOCK)
+            if not pool.disabled
+            and pool.selects(labels)
+            and not (machine.os == "windows" and pool.block_size > SMALLEST_BLOCK)
         )
         if not pools:
             raise IPAMError(NO_POOL)
         return pools
 
-    def _usable(self, machine: Node, pools: tuple[Pool, ...]) -> Iterator[Block]:
+    def _usable(self, machine: Machine, pools: tuple[Pool, ...]) -> Iterator[Block]:
         networks = [ipaddress.IPv4Network(pool.cidr) for pool in pools]
         for block in self.blocks_of(machine.name):
             if any(block.cidr.subnet_of(network) for network in networks):
                 yield block
 
-    def _claim(self, machine: Node, pools: tuple[Pool, ...]) -> Block | None:
+    def _claim(self, machine: Machine, pools: tuple[Pool, ...]) -> Block | None:
         """The first block of the pools that nobody has."""
         for pool in pools:
             network = ipaddress.IPv4Network(pool.cidr)
             for cidr in network.subnets(new_prefix=pool.block_size):
                 if not any(cidr.overlaps(taken) for taken in self._near(cidr, pool)):
-                    block = Block(cidr, machine.name, windows=machine.windows)
+                    block = Block(cidr, machine.name, windows=machine.os == "windows")
                     self._blocks[cidr] = block
                     self.dirty_blocks[cidr] = None
                     return block

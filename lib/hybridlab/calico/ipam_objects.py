@@ -154,15 +154,17 @@ class IPAMWriter:
                 raise
 
     async def _put(self, resource: str, obj: Obj, *, new: bool) -> None:
-        """Create or replace, whichever the object needs; ``new`` says what to try first."""
+        """Create, or replace the spec of what is there; ``new`` says what to try first."""
+        name = obj["metadata"]["name"]
+        change = [{"op": "replace", "path": "/spec", "value": obj["spec"]}]
         try:
             if new:
                 await self._client.create(resource, obj)
             else:
-                await self._client.replace(resource, obj)
+                await self._client.patch(resource, name, change, kind="json")
         except ApiError as error:
-            if error.code == 409 and error.reason == "AlreadyExists":
-                await self._client.replace(resource, obj)
+            if error.reason == "AlreadyExists":
+                await self._client.patch(resource, name, change, kind="json")
             elif error.code == 404 and not new:
                 await self._client.create(resource, obj)
             else:

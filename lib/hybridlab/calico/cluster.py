@@ -1,0 +1,241 @@
+"""Calico of one lab, put together: objects, IPAM, CNI, Typha and one Felix per node.
+
+Order: ``start()`` once the nodes exist in the data plane and in the API (and the namespaces ``calico-system`` and
+``tigera-operator`` in the API), then ``felix_started``/``felix_stopped`` with the calico-node pods, ``stop()`` at last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.api.informer import Informer
+from hybridlab.calico.cni import CNI
+from hybridlab.calico.felix import Felix
+from hybridlab.calico.installation import (
+    api_server,
+    config_maps,
+    installation,
+    tigera_status,
+    tigera_statuses,
+    windows_degraded,
+)
+from hybridlab.calico.ipam import IPAM, IPAMError, Pool
+from hybridlab.calico.ipam_objects import IPAMWriter
+from hybridlab.calico.objects import configuration
+from hybridlab.calico.resources import CalicoResources
+from hybridlab.calico.routes import IPV4_ADDRESS, IPV4_TUNNEL, TUNNEL_MAC
+from hybridlab.calico.selectors import parse
+from hybridlab.calico.typha import Typha
+from hybridlab.dataplane.contract import Dataplane
+from hybridlab.profiles.machines import Machine, machines
+from hybridlab.profiles.model import Profile
+from hybridlab.windows.hns import vtep_mac
+from hybridlab.windows.reserved import gateway
+from hybridlab.windows.snat import service_source
+
+FelixLog = Callable[[str, str], None]
+"""(node, line): where a Felix' log lines go."""
+
+
+class Calico:
+    """Calico as the rest of the lab sees it."""
+
+    def __init__(
+        self,
+        client_factory: Callable[[str], Client],
+        dataplane: Dataplane,
+        profile: Profile,
+        *,
+        nodes: Sequence[Machine] | None = None,
+        log: FelixLog = lambda node, line: None,
+    ) -> None:
+        self._profile, self._log = profile, log
+        self._nodes = {node.name: node for node in (machines(profile) if nodes is None else nodes)}
+        self._client = client_factory("system:serviceaccount:calico-system:calico-node")
+        self._operator = client_factory("system:serviceaccount:tigera-operator:tigera-operator")
+        self._resources = CalicoResources(profile)
+        network = profile.network
+        self.ipam = IPAM(
+            self._nodes.values(),
+            [Pool(name="default-ipv4-ippool", cidr=network.pod_cidr, block_size=network.block_size)],
+            strict_affinity=network.strict_affinity,
+        )
+        self._writer = IPAMWriter(self._client, self.ipam, self._resources, lambda line: log("", line))
+        self.typha = Typha(self._client, self._resources, self._warn_all)
+        self.felixes = {
+            name: Felix(node, profile, self.typha, dataplane, self._node_log(name))
+            for name, node in self._nodes.items()
+        }
+        self.pod_network = CNI(
+            profile,
+            self._nodes,
+            dataplane,
+            self.ipam,
+            self._writer,
+            endpoint_up=self._endpoint_up,
+        )
+        """Implements ``dataplane.pod_network.PodNetwork``."""
+        self._informers: list[Informer] = []
+        self._statuses: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Write Calico's objects, give every node its block and tunnel, and follow the API."""
+        await self._write_objects()
+        tunnels = {name: self._tunnel(node) for name, node in self._nodes.items()}
+        await self._writer.save_now()
+        await asyncio.gather(*(self._annotate(self._nodes[name], tunnel) for name, tunnel in tunnels.items()))
+        await self.typha.start()
+        await self._follow_configuration()
+
+    async def stop(self) -> None:
+        """Stop every Felix and following; the data plane stays as it is."""
+        await asyncio.gather(*(felix.stop() for felix in self.felixes.values() if felix.running))
+        for informer in self._informers:
+            await informer.stop()
+        await self.typha.stop()
+        for task in self._statuses:
+            task.cancel()
+
+    def felix_started(self, node: str) -> None:
+        """The calico-node pod of a node runs: its Felix programs everything anew and follows."""
+        self.felixes[node].start()
+
+    async def felix_stopped(self, node: str) -> None:
+        """The calico-node pod of a node is gone: nothing is programmed there until it is back."""
+        if self.felixes[node].running:
+            await self.felixes[node].stop()
+
+    def snat_for(self, node: str) -> str | None:
+        """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep their own."""
+        machine = self._nodes[node]
+        blocks = self.ipam.blocks_of(node)
+        if machine.os != "windows" or not blocks:
+            return None
+        return service_source(
+            "overlay",
+            machine.group.windows_build,
+            enable_dsr=self._profile.kube_proxy.windows_dsr,
+            block=str(blocks[0].cidr),
+            node_address=machine.address,
+        )
+
+    # -- start
+
+    async def _write_objects(self) -> None:
+        profile = self._profile
+        writes = [self._client.create(resource, obj) for resource, obj in configuration(profile, self._resources)]
+        if profile.calico.install == "operator":
+            operator = self._operator
+            writes += [operator.create("configmaps", obj) for obj in config_maps(profile)]
+            writes.append(_create_with_status(operator, "installations.operator.tigera.io", installation(profile)))
+            if profile.calico.v3_api:
+                writes.append(_create_with_status(operator, "apiservers.operator.tigera.io", api_server()))
+            statuses = tigera_statuses(profile, strict_affinity=profile.network.strict_affinity)
+            writes += [_create_with_status(operator, TIGERA_STATUSES, obj) for obj in statuses]
+        await asyncio.gather(*writes)
+
+    def _tunnel(self, node: Machine) -> str | None:
+        """The node's tunnel address, claimed with its first block; None when it cannot have one."""
+        if node.os == "windows":
+            try:
+                return gateway(str(self.ipam.ensure_block(node.name).cidr))
+            except IPAMError as error:
+                self._node_log(node.name)("ERROR", f"Failed to ensure an IPAM block for the node: {error}")
+                return None
+        handle = f"vxlan-tunnel-addr-{node.name}"
+        return self.ipam.assign(node.name, handle, {"node": node.name, "type": "vxlanTunnelAddress"})
+
+    async def _annotate(self, node: Machine, tunnel: str | None) -> None:
+        annotations = {IPV4_ADDRESS: f"{node.address}/{node.prefix_length}"}
+        if tunnel is not None:
+            annotations[IPV4_TUNNEL] = tunnel
+            if node.os == "windows":
+                annotations[TUNNEL_MAC] = vtep_mac(node.name)
+        await self._client.patch("nodes", node.name, {"metadata": {"annotations": annotations}})
+
+    # -- following what IPAM and the operator depend on
+
+    async def _follow_configuration(self) -> None:
+        names = {plural: self._resources.name(plural) for plural in ("ippools", "ipamconfigurations")}
+        pools, settings, nodes = (
+            Informer(self._client, resource) for resource in (names["ippools"], names["ipamconfigurations"], "nodes")
+        )
+        pools.on_change(lambda obj: self._pools_changed(pools))
+        settings.on_change(lambda obj: self._ipam_configuration_changed(settings))
+        nodes.on_change(self._node_changed)
+        self._informers = [pools, settings, nodes]
+        for informer in self._informers:
+            await informer.start()
+        await asyncio.gather(*(informer.wait_synced() for informer in self._informers))
+
+    def _node_changed(self, obj: Obj) -> None:
+        self.ipam.node_labels[obj["metadata"]["name"]] = obj["metadata"].get("labels") or {}
+
+    def _pools_changed(self, informer: Informer) -> None:
+        self.ipam.pools = tuple(_pool(obj) for obj in informer)
+
+    def _ipam_configuration_changed(self, informer: Informer) -> None:
+        current = informer.get("default")
+        spec = (current or {}).get("spec") or {}
+        strict = bool(spec.get("strictAffinity"))
+        self.ipam.max_blocks_per_host = spec.get("maxBlocksPerHost") or 0
+        if strict != self.ipam.strict_affinity:
+            self.ipam.strict_affinity = strict
+            task = asyncio.create_task(self._report_windows(strict_affinity=strict))
+            self._statuses.add(task)
+            task.add_done_callback(self._statuses.discard)
+
+    async def _report_windows(self, *, strict_affinity: bool) -> None:
+        if self._profile.calico.install != "operator":
+            return
+        obj = tigera_status("calico-windows", windows_degraded(self._profile, strict_affinity=strict_affinity))
+        try:
+            await self._operator.patch(
+                TIGERA_STATUSES, "calico-windows", {"status": obj["status"]}, subresource="status"
+            )
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    # -- logs and callbacks
+
+    async def _endpoint_up(self, node: str, uid: str) -> None:
+        """Linux pods start with their policy in place; on Windows nothing waits for it."""
+        if self._nodes[node].os == "linux":
+            await self.felixes[node].endpoint_ready(uid)
+
+    def _node_log(self, node: str) -> Callable[[str, str], None]:
+        def write(level: str, message: str) -> None:
+            now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+            self._log(node, f"{now} [{level}][1] felix: {message}")
+
+        return write
+
+    def _warn_all(self, message: str) -> None:
+        for name, felix in self.felixes.items():
+            if felix.running:
+                self._node_log(name)("WARNING", message)
+
+
+TIGERA_STATUSES = "tigerastatuses.operator.tigera.io"
+
+
+async def _create_with_status(client: Client, resource: str, obj: Obj) -> Obj:
+    """Create an object whose status is a subresource."""
+    created = await client.create(resource, obj)
+    return await client.patch(resource, created["metadata"]["name"], {"status": obj["status"]}, subresource="status")
+
+
+def _pool(obj: Obj) -> Pool:
+    spec = obj["spec"]
+    selector = parse(spec.get("nodeSelector") or "")
+    return Pool(
+        name=obj["metadata"]["name"],
+        cidr=spec["cidr"],
+        block_size=spec.get("blockSize") or 26,
+        disabled=bool(spec.get("disabled")),
+        selects=selector.matches,
+    )

@@ -1,0 +1,245 @@
+"""What the operator says: Installation, TigeraStatus, APIServer, and the ConfigMaps it reads and renders.
+
+Filled from the profile.  A profile that the operator would not accept for Windows degrades TigeraStatus
+``calico-windows`` in the operator's words; what it then does not render is the controllers' business.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.profiles.machines import API_PORT, control_plane, dns_address
+from hybridlab.profiles.model import Profile
+
+OPERATOR_VERSION = "operator.tigera.io/v1"
+NOT_STRICT = (
+    "Invalid StrictAffinity, it must be set to 'true' when using Calico IPAM on Windows: StrictAffinity is false, it "
+    "must be set to 'true' in the default IPAMConfiguration when using Calico IPAM on Windows"
+)
+
+
+def operator_encapsulation(profile: Profile) -> str:
+    """Encapsulation of the Installation's pool."""
+    network = profile.network
+    if network.ipip_mode == "Always":
+        return "IPIP"
+    return "IPIPCrossSubnet" if network.ipip_mode == "CrossSubnet" else network.encapsulation
+
+
+def has_windows(profile: Profile) -> bool:
+    """The cluster has Windows nodes."""
+    return any(group.os == "windows" for group in profile.nodes)
+
+
+def windows_degraded(profile: Profile, *, strict_affinity: bool) -> str:
+    """Why the operator does not render calico-node-windows; empty when it does."""
+    encapsulation = operator_encapsulation(profile)
+    if encapsulation not in {"VXLAN", "None"}:
+        return (
+            "Invalid Installation provided: "
+            f"IPv4 IPPool encapsulation {encapsulation} is not supported by Calico for Windows"
+        )
+    return "" if strict_affinity else NOT_STRICT
+
+
+def installation(profile: Profile) -> Obj:
+    """The Installation ``default``, status included."""
+    network, calico = profile.network, profile.calico
+    spec: dict[str, Any] = {
+        "variant": "Calico",
+        "kubernetesProvider": "" if profile.kubernetes.provider == "none" else profile.kubernetes.provider,
+        "cni": {"type": "Calico", "ipam": {"type": "Calico"}},
+        "calicoNetwork": {
+            "bgp": network.bgp,
+            "hostPorts": "Enabled",
+            "linuxDataplane": "Nftables",
+            "linuxPolicySetupTimeoutSeconds": 0,
+            "mtu": 0,
+            "multiInterfaceMode": "None",
+            "nodeAddressAutodetectionV4": {"firstFound": True},
+            "windowsDataplane": "HNS" if has_windows(profile) else "Disabled",
+            "ipPools": [
+                {
+                    "name": "default-ipv4-ippool",
+                    "cidr": network.pod_cidr,
+                    "blockSize": network.block_size,
+                    "encapsulation": operator_encapsulation(profile),
+                    "natOutgoing": "Enabled" if network.nat_outgoing else "Disabled",
+                    "nodeSelector": "all()",
+                    "disableBGPExport": False,
+                    "allowedUses": ["Workload", "Tunnel"],
+                    "assignmentMode": "Automatic",
+                }
+            ],
+        },
+        "controlPlaneReplicas": 2,
+        "flexVolumePath": "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
+        "kubeletVolumePluginPath": "/var/lib/kubelet",
+        "nodeUpdateStrategy": {"rollingUpdate": {"maxUnavailable": 1}, "type": "RollingUpdate"},
+        "nonPrivileged": "Disabled",
+        "serviceCIDRs": [network.service_cidr],
+    }
+    if has_windows(profile):
+        spec["windowsNodes"] = {
+            "cniBinDir": "/opt/cni/bin",
+            "cniConfigDir": "/etc/cni/net.d",
+            "cniLogDir": "/var/log/calico/cni",
+            "vxlanMACPrefix": "0E-2A",
+        }
+    return {
+        "apiVersion": OPERATOR_VERSION,
+        "kind": "Installation",
+        "metadata": {"name": "default"},
+        "spec": spec,
+        "status": {
+            "calicoVersion": calico.version,
+            "computed": spec,
+            "imageSet": "",
+            "mtu": network.underlay_mtu - 50,
+            "variant": "Calico",
+        },
+    }
+
+
+def tigera_status(name: str, problem: str = "") -> Obj:
+    """A TigeraStatus: available, or degraded by a problem."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def condition(kind: str, status: str, reason: str, message: str) -> dict[str, Any]:
+        return {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": now,
+            "observedGeneration": 1,
+        }
+
+    if problem:
+        reason = "InvalidConfigurationError" if problem.startswith("Invalid Installation") else "ResourceReadError"
+        conditions = [
+            condition("Available", "False", "NotReady", ""),
+            condition("Degraded", "True", reason, problem),
+            condition("Progressing", "False", "NotReady", ""),
+        ]
+    else:
+        conditions = [
+            condition("Available", "True", "AllObjectsAvailable", "All objects available"),
+            condition("Degraded", "False", "AllObjectsAvailable", "All objects available"),
+            condition("Progressing", "False", "AllObjectsAvailable", "All objects available"),
+        ]
+    return {
+        "apiVersion": OPERATOR_VERSION,
+        "kind": "TigeraStatus",
+        "metadata": {"name": name},
+        "spec": {},
+        "status": {"conditions": conditions},
+    }
+
+
+def tigera_statuses(profile: Profile, *, strict_affinity: bool) -> list[Obj]:
+    """Every component the operator reports on."""
+    statuses = [tigera_status("calico"), tigera_status("ippools")]
+    if profile.calico.v3_api:
+        statuses.append(tigera_status("apiserver"))
+    if has_windows(profile):
+        statuses.append(tigera_status("calico-windows", windows_degraded(profile, strict_affinity=strict_affinity)))
+    return statuses
+
+
+def api_server() -> Obj:
+    """The APIServer ``default``, which has projectcalico.org/v3 served."""
+    return {
+        "apiVersion": OPERATOR_VERSION,
+        "kind": "APIServer",
+        "metadata": {"name": "default"},
+        "spec": {},
+        "status": {"state": "Ready"},
+    }
+
+
+def config_maps(profile: Profile) -> list[Obj]:
+    """ConfigMaps by the operator, and the one it reads to reach the API server without kube-proxy."""
+    maps = [
+        (
+            "tigera-operator",
+            "kubernetes-services-endpoint",
+            {
+                "KUBERNETES_SERVICE_HOST": control_plane(profile).address,
+                "KUBERNETES_SERVICE_PORT": str(API_PORT),
+            },
+        ),
+        ("calico-system", "cni-config", {"config": json.dumps(_linux_cni(profile), indent=2)}),
+    ]
+    if has_windows(profile):
+        config = json.dumps(_windows_cni(profile), indent=2)
+        maps.append(("calico-system", "cni-config-windows", {"config": config}))
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": namespace},
+            "data": data,
+        }
+        for namespace, name, data in maps
+    ]
+
+
+def _linux_cni(profile: Profile) -> dict[str, Any]:
+    return {
+        "name": "k8s-pod-network",
+        "cniVersion": "0.3.1",
+        "plugins": [
+            {
+                "type": "calico",
+                "datastore_type": "kubernetes",
+                "mtu": 0,
+                "nodename_file_optional": False,
+                "log_level": "Info",
+                "log_file_path": "/var/log/calico/cni/cni.log",
+                "ipam": {"type": "calico-ipam", "assign_ipv4": "true", "assign_ipv6": "false"},
+                "container_settings": {"allow_ip_forwarding": False},
+                "policy": {"type": "k8s"},
+                "policy_setup_timeout_seconds": 0,
+                "kubernetes": {"kubeconfig": "/etc/cni/net.d/calico-kubeconfig"},
+            },
+            {"type": "bandwidth", "capabilities": {"bandwidth": True}},
+            {"type": "portmap", "snat": True, "capabilities": {"portMappings": True}},
+        ],
+    }
+
+
+def _windows_cni(profile: Profile) -> dict[str, Any]:
+    network = profile.network
+    return {
+        "name": "Calico",
+        "cniVersion": "0.3.1",
+        "plugins": [
+            {
+                "type": "calico",
+                "mode": "vxlan",
+                "vxlan_mac_prefix": "0E-2A",
+                "vxlan_vni": network.vxlan_vni,
+                "windows_use_single_network": True,
+                "datastore_type": "kubernetes",
+                "nodename_file_optional": True,
+                "DNS": {"Nameservers": [dns_address(profile)], "Search": [f"svc.{network.dns_domain}"]},
+                "policies": [
+                    {
+                        "Name": "EndpointPolicy",
+                        "Value": {"Type": "OutBoundNAT", "ExceptionList": [network.service_cidr]},
+                    },
+                    {
+                        "Name": "EndpointPolicy",
+                        "Value": {"Type": "SDNROUTE", "DestinationPrefix": network.service_cidr, "NeedEncap": True},
+                    },
+                ],
+                "ipam": {"type": "calico-ipam"},
+                "policy": {"type": "k8s"},
+                "kubernetes": {"kubeconfig": "/etc/cni/net.d/calico-kubeconfig"},
+            }
+        ],
+    }

@@ -1,0 +1,100 @@
+"""A data plane that only keeps what it is told, for tests of what programs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from hybridlab.dataplane.contract import DataplaneError
+from hybridlab.dataplane.model import (
+    EndpointProgram,
+    NodeRoutes,
+    NodeSpec,
+    PodSpec,
+    PolicyUpdate,
+    ServiceTable,
+    VxlanSpec,
+    Zone,
+)
+
+
+class RecordingDataplane:
+    """Implements ``dataplane.contract.Dataplane`` in memory."""
+
+    def __init__(self) -> None:
+        self.vxlan: dict[str, VxlanSpec | None] = {}
+        self.routes: dict[str, NodeRoutes] = {}
+        self.pods: dict[str, PodSpec] = {}
+        self.updates: list[tuple[str, PolicyUpdate]] = []
+        self.endpoints: dict[str, dict[str, EndpointProgram]] = {}
+        self.sets: dict[str, dict[str, tuple[str, ...]]] = {}
+        self.faults: dict[str, dict[str, list[str]]] = {}
+        self.tables: dict[str, ServiceTable] = {}
+        self.zone: Zone | None = None
+        self.extra: dict[str, list[str]] = {}
+        self.refuse: str = ""
+        """When set, policy updates are refused with this message."""
+        self.deaf = False
+        """When set, fault rules are accepted and lost."""
+
+    async def add_node(self, spec: NodeSpec) -> None:
+        self.vxlan[spec.name] = spec.vxlan
+
+    async def set_vxlan(self, node: str, spec: VxlanSpec | None) -> None:
+        self.vxlan[node] = spec
+        self.routes.pop(node, None)
+
+    async def set_routes(self, node: str, routes: NodeRoutes) -> None:
+        self.routes[node] = routes
+
+    async def add_pod(self, spec: PodSpec) -> None:
+        self.pods[spec.id] = spec
+
+    async def remove_pod(self, pod_id: str) -> None:
+        if pod_id not in self.pods:
+            raise DataplaneError(f"no pod {pod_id}")
+        del self.pods[pod_id]
+
+    async def set_services(self, node: str, table: ServiceTable) -> None:
+        self.tables[node] = table
+
+    async def update_policy(self, node: str, update: PolicyUpdate) -> None:
+        await asyncio.sleep(0)
+        if self.refuse:
+            raise DataplaneError(self.refuse)
+        self.updates.append((node, update))
+        sets, endpoints = self.sets.setdefault(node, {}), self.endpoints.setdefault(node, {})
+        sets.update(update.sets)
+        for name in update.removed_sets:
+            sets.pop(name, None)
+        endpoints.update(update.endpoints)
+        for uid in update.removed_endpoints:
+            endpoints.pop(uid, None)
+        for program in endpoints.values():
+            for tier in (*program.ingress, *program.egress):
+                for rule in tier.rules:
+                    named = {*rule.match.src_sets, *rule.match.dst_sets, *rule.match.dst_ip_port_sets}
+                    assert named <= sets.keys(), f"{node}: sets {named - sets.keys()} were never sent"
+
+    async def set_zone(self, zone: Zone) -> None:
+        self.zone = zone
+
+    async def set_fault_rules(self, scope: str, name: str, rules: Sequence[tuple[str, str]]) -> None:
+        if not self.deaf:
+            self.faults.setdefault(scope, {})[name] = [f"{chain}: {rule}" for chain, rule in rules]
+
+    async def clear_fault_rules(self, scope: str, name: str) -> None:
+        if not self.deaf:
+            self.faults.get(scope, {}).pop(name, None)
+
+    async def fault_rules(self, scope: str) -> dict[str, list[str]]:
+        return {name: list(rules) for name, rules in self.faults.get(scope, {}).items()}
+
+    async def add_address(self, pod_id: str, address: str) -> None:
+        self.extra.setdefault(pod_id, []).append(address)
+
+    async def remove_address(self, pod_id: str, address: str) -> None:
+        self.extra[pod_id].remove(address)
+
+    async def facts(self, node: str) -> dict[str, object]:
+        return {}
