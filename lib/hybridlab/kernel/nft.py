@@ -7,16 +7,19 @@ text out: what the rules mean is not known here.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
 import socket
 from functools import cache
+from pathlib import Path
 
 LIBRARY = "libnftables.so.1"
 
 _OUTPUT_JSON = 1 << 4
 _OUTPUT_STATELESS = 1 << 2
+_NETLINK_NETFILTER = 12
 _SNDBUF = 8 << 20
 """Bytes asked for; the kernel grants up to net.core.wmem_max without privileges in the first user namespace."""
 
@@ -56,6 +59,17 @@ def _library() -> ctypes.CDLL:
     return library
 
 
+def _sockets() -> dict[str, int]:
+    """This process's sockets: inode to descriptor."""
+    found = {}
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # closed by another thread meanwhile
+            link = str(entry.readlink())
+            if link.startswith("socket:"):
+                found[link] = int(entry.name)
+    return found
+
+
 class Nft:
     """One libnftables context, bound to the network namespace of the thread that makes it.
 
@@ -66,20 +80,31 @@ class Nft:
         self.where = where
         """Name of the namespace, for messages."""
         self._lib = _library()
-        # The context opens its netlink socket on the lowest free descriptor and does not tell which; its own attempt
-        # to enlarge the send buffer (SO_SNDBUFFORCE) is refused in a user namespace, so it is done here.
-        lowest = os.dup(0)
-        os.close(lowest)
+        before = _sockets().keys()
         self._context = self._lib.nft_ctx_new(0)
         if not self._context:
             raise NftMissing(f"{where}: nft_ctx_new returned nothing")
-        with socket.socket(fileno=os.dup(lowest)) as netlink:
-            if netlink.family != socket.AF_NETLINK:
-                raise NftMissing(f"{where}: libnftables did not open its netlink socket where it was expected")
-            netlink.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SNDBUF)
-            netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SNDBUF)
+        self._enlarge_buffers([fd for inode, fd in _sockets().items() if inode not in before])
         self._lib.nft_ctx_buffer_output(self._context)
         self._lib.nft_ctx_buffer_error(self._context)
+
+    def _enlarge_buffers(self, opened: list[int]) -> None:
+        """Let a transaction be as long as the machine allows.
+
+        The context does not tell its netlink socket, and its own attempt (SO_SNDBUFFORCE) is refused in a user
+        namespace.  Other threads may open sockets at the same time, but none of netfilter's.
+        """
+        for fd in opened:
+            with contextlib.suppress(OSError):  # another thread's descriptor, closed meanwhile
+                netlink = socket.socket(fileno=fd)
+                try:
+                    if (netlink.family, netlink.proto) == (socket.AF_NETLINK, _NETLINK_NETFILTER):
+                        netlink.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SNDBUF)
+                        netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SNDBUF)
+                        return
+                finally:
+                    netlink.detach()
+        raise NftMissing(f"{self.where}: {LIBRARY} opened no netlink socket when its context was made")
 
     def run(self, commands: str) -> str:
         """Run commands as one transaction and return what they print.

@@ -59,8 +59,8 @@ def run(control: int, settings_json: str, probe: int, begun: float) -> int:
 
 async def _serve(control: int, settings: LabdSettings, times: dict[str, float], begun: float) -> None:
     loop = asyncio.get_running_loop()
-    # Work done on the programming thread must not keep the loop waiting for the interpreter's lock.
-    sys.setswitchinterval(0.001)
+    # The loop and the programming thread hand the interpreter's lock to each other at every system call.
+    sys.setswitchinterval(0.0002)
     channel = Channel(socket.socket(fileno=control), peer="the cluster")
     loop.add_signal_handler(signal.SIGTERM, channel.close, "labd got SIGTERM")
     reaper = Reaper()
