@@ -1,0 +1,118 @@
+"""The pytest plugin: options, selection, the cluster of a run, verdicts, reports.  The judge's composition root.
+
+Dormant unless a run names something under ``suites/``.  ``conftest.py`` loads it; there is no entry point.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.plugin import activity, hookspecs, lists, options, state
+from conformance.plugin.controller import Controller
+from conformance.plugin.judge import PLANNED, Judge
+
+MARKERS = (
+    "verifies(claim, part, active): the claim of the catalog that the test decides",
+    "needs(...): what the test needs of a cluster beyond its claims' needs",
+    "manifest(path): the YAML file under manifests/ that the test applies",
+    "smoke: belongs to --smoke",
+    "allure_label(value, label_type): label in Allure's results",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options."""
+    options.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Offer the plugin's own hooks."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
+    """Answer ``--list-claims``; keep ``--plan`` in one process."""
+    if config.option.list_claims:
+        return _list_claims(config)
+    if config.option.plan and hasattr(config.option, "numprocesses"):
+        config.option.numprocesses = 0
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Wake up in a conformance run, and set where its reports go."""
+    for line in MARKERS:
+        config.addinivalue_line("markers", line)
+    if not state.awake(config) or config.option.help:
+        return
+    from conformance.plugin import fixtures  # not for tests of the library
+
+    run_state = state.of(config)
+    config.pluginmanager.register(fixtures, "conformance-fixtures")
+    config.pluginmanager.register(Judge(run_state), "conformance-judge")
+    if not hasattr(config, "workerinput"):
+        if run_state.run:
+            _report_paths(config, run_state.run.path)
+        config.pluginmanager.register(Controller(run_state), "conformance-controller")
+        if config.option.plan:
+            config.pluginmanager.register(lists.PlanOnly(run_state, whole=activity.whole(config)), "conformance-plan")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """``-n auto``: as many workers as free pod addresses and Windows nodes allow (:class:`Workers` has the bounds)."""
+    if not activity.awake(config):
+        return None
+    run_state = state.of(config)
+    bounds = run_state.settings.workers
+    if state.passive(config):
+        return 0
+    try:
+        run_state.open()
+    except Exception:  # said once the session has begun, with its exit code
+        return 0
+    inspection = run_state.inspection
+    assert inspection is not None  # open() raised otherwise
+    usable = [node for node in inspection.facts.by_os("windows") if node.ready and node.schedulable]
+    number = min(bounds.at_most, bounds.per_windows_node * len(usable))
+    if inspection.free_windows_addresses is not None:
+        number = min(number, inspection.free_windows_addresses // bounds.addresses)
+    return max(bounds.at_least, number)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_conformance_provider(config: pytest.Config) -> Any:
+    """The provider of real clusters and labs, where nobody else offers one."""
+    from conformance.plugin.clusters import Clusters  # brings the Kubernetes client's side in
+
+    return Clusters(config.rootpath)
+
+
+def _report_paths(config: pytest.Config, run: Path) -> None:
+    """JUnit XML and Allure results into the run's directory, unless the user said where."""
+    if not getattr(config.option, "xmlpath", None):
+        config.option.xmlpath = str(run / "junit.xml")
+    if not getattr(config.option, "allure_report_dir", None) and hasattr(config.option, "allure_report_dir"):
+        config.option.allure_report_dir = str(run / "allure")
+
+
+def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
+    """Collect, print, end."""
+    from _pytest.main import wrap_session  # as pytest's own --fixtures does
+
+    def body(config: pytest.Config, session: pytest.Session) -> None:
+        options.read_choice(config)
+        options.check_claims(config.option.claim)
+        wanted, config.option.claim = list(config.option.claim), []
+        session.perform_collect()
+        tests = [item.stash[PLANNED] for item in session.items if PLANNED in item.stash]
+        for line in lists.claims_list(tests, wanted):
+            print(line)
+
+    config.option.no_header = config.option.no_summary = True
+    return wrap_session(config, body)

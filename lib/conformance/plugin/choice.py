@@ -1,0 +1,62 @@
+"""Which cluster a run uses, and why: decided from the options alone, before anything is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from conformance.errors import UsageProblem
+
+How = Literal["lab", "kubeconfig", "in-cluster"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The cluster of a run."""
+
+    how: How
+    why: str
+    """For the header: which option, or that it is the default."""
+    kubeconfig: Path | None = None
+    """None with ``kubeconfig``: the files that KUBECONFIG names."""
+    context: str | None = None
+    profile: str | None = None
+    """Kind of lab; None: its default."""
+
+    @property
+    def own_lab(self) -> bool:
+        """Whether this run starts its own lab, and ends it."""
+        return self.how == "lab"
+
+
+def choose(
+    *,
+    cluster: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    profile: str | None,
+    keep: bool,
+) -> Choice:
+    """The choice that options make.  Raises UsageProblem for contradictions, saying what to do."""
+    named = "--kubeconfig" if kubeconfig else "--context" if context else ""
+    how: str = cluster or ("kubeconfig" if named else "lab")
+    if named and how != "kubeconfig":
+        raise UsageProblem(f"--cluster {how} and {named} contradict each other: {named} names a cluster; leave one out")
+    if how != "lab" and profile:
+        raise UsageProblem(f"--lab-profile {profile} is for a lab that the run starts itself, not for --cluster {how}")
+    if how == "lab":
+        if keep:
+            raise UsageProblem(
+                "--keep leaves nothing behind on a lab that ends with the run: start one that stays with "
+                "`hybridlab up --kubeconfig PATH`, then `pytest --kubeconfig PATH --keep`"
+            )
+        why = "--cluster lab" if cluster else "the default; name another by --kubeconfig PATH"
+        return Choice(how="lab", why=why, profile=profile)
+    if how == "in-cluster":
+        return Choice(how="in-cluster", why="--cluster in-cluster")
+    if kubeconfig:
+        return Choice(how="kubeconfig", why="--kubeconfig", kubeconfig=Path(kubeconfig), context=context)
+    return Choice(
+        how="kubeconfig", why="KUBECONFIG, by " + (f"{named}" if named else "--cluster kubeconfig"), context=context
+    )

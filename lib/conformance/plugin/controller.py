@@ -1,0 +1,223 @@
+"""In the controller: opens the cluster before the first test, hears every report, and ends the run with one verdict per
+claim, the reports, and the exit code.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shlex
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.catalog import catalog
+from conformance.errors import ClusterUnusable, UsageProblem
+from conformance.model.claim import ClaimVerdict
+from conformance.model.codec import from_plain
+from conformance.plugin import activity, header, plan
+from conformance.plugin.judge import PROPERTY
+from conformance.plugin.plan import Decision, PlannedTest
+from conformance.plugin.state import WORKER_INPUT, State, passive
+from conformance.report import allure_results, junit, terminal
+from conformance.report.outcomes import TestOutcome, claim_outcomes, exit_code, windows_missed
+from conformance.report.run import RunReport, write_json
+
+_MARKUP: dict[terminal.Tone, dict[str, bool]] = {
+    "plain": {},
+    "good": {"green": True},
+    "warn": {"yellow": True},
+    "bad": {"red": True, "bold": True},
+}
+
+
+class Controller:
+    """The hooks of the process that the user started."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.started = datetime.datetime.now(datetime.UTC)
+        self.outcomes: dict[str, TestOutcome] = {}
+        self.crashed: dict[str, str] = {}
+        self.unusable_files: list[str] = []
+        self.report: RunReport | None = None
+        self.notes: list[str] = []
+
+    # --- begin --------------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Open the cluster; end the run here when that cannot be."""
+        if passive(session.config):
+            return
+        try:
+            self.state.open()
+        except UsageProblem as trouble:
+            raise pytest.UsageError(str(trouble)) from None
+        except ClusterUnusable as trouble:
+            reasons = [f"  {number}. {reason}" for number, reason in enumerate(trouble.reasons, 1)]
+            text = trouble.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
+            pytest.exit(f"cannot run on this cluster: {text}", returncode=7)
+
+    def pytest_report_header(self, config: pytest.Config) -> list[str]:
+        """Which cluster, why, and its facts."""
+        if passive(config) or not self.state.connection:
+            return []
+        return header.lines(self.state)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Hand xdist's worker its connection and the facts."""
+        node.workerinput[WORKER_INPUT] = self.state.for_worker()
+
+    # --- hear ---------------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the newest outcome of each test; a later phase only ever knows more."""
+        outcome = next((value for name, value in report.user_properties if name == PROPERTY), None)
+        if isinstance(outcome, str):
+            self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
+        elif report.failed and report.when not in ("setup", "call", "teardown"):
+            self.crashed[report.nodeid] = report.longreprtext.strip()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Wrong marks in a test file are a usage error, whatever pytest makes of them."""
+        if report.failed and "UsageError" in report.longreprtext:
+            self.unusable_files.append(report.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
+        """A letter and a word of its own for every verdict that is not plain CONFIRMED."""
+        verdict = next((value for name, value in report.user_properties if name == "verdict"), None)
+        if verdict is None or (report.when == "setup" and report.passed):
+            return None
+        if report.when == "teardown":
+            return ("error", "E", ("INCONCLUSIVE", {"red": True})) if report.failed else None
+        return _STATUS.get(ClaimVerdict(str(verdict)))
+
+    # --- end ----------------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:
+        """After pytest's own files are written and before its summary: verdicts, reports, exit code."""
+        result = yield
+        config = session.config
+        if passive(config) or not self.state.facts or not self.state.run:
+            return result
+        if config.option.plan:
+            session.exitstatus = 0 if exitstatus in (0, 5) else exitstatus
+            return result
+        self.notes += self.state.run.read_problems()
+        status = 4 if self.unusable_files or self.notes else int(exitstatus)
+        tests = self._tests()
+        session.exitstatus = exit_code(tests, status)
+        report = self.report = RunReport(
+            run_id=self.state.settings.run_id,
+            started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            seconds=(datetime.datetime.now(datetime.UTC) - self.started).total_seconds(),
+            exit_code=int(session.exitstatus),
+            command=" ".join(shlex.quote(word) for word in ("pytest", *config.invocation_params.args)),
+            cluster={
+                "how": self.state.choice.how,
+                "why": self.state.choice.why,
+                "label": self.state.connection.label if self.state.connection else "",
+            },
+            facts=self.state.facts,
+            tests=tests,
+            claims=claim_outcomes(catalog(), self.state.facts, tests, whole=activity.whole(config)),
+            notes=self._notes(tests),
+        )
+        write_json(report, self.state.run.path / "conformance.json")
+        self._agree(config, report)
+        return result
+
+    def _agree(self, config: pytest.Config, report: RunReport) -> None:
+        """Bring pytest's JUnit file and Allure's results to say what the report says."""
+        path = getattr(config.option, "xmlpath", None)
+        if path and Path(path).exists():
+            junit.mend(Path(path), report.tests)
+        results = getattr(config.option, "allure_report_dir", None)
+        if results:
+            folder = Path(results)
+            allure_results.write_surroundings(report, folder)
+            allure_results.add_missing(report.tests, dict(catalog()), folder, set(allure_results.written_tests(folder)))
+
+    def _tests(self) -> tuple[TestOutcome, ...]:
+        """All planned tests: what was heard of them, else that they crashed or were never run."""
+        assert self.state.run is not None
+        given = self.state.run.read_plan() or []
+        tests: dict[str, TestOutcome] = {}
+        for entry in given:
+            test = from_plain(PlannedTest, entry)
+            tests[test.test] = self._outcome(test)
+        return tuple({**tests, **{name: one for name, one in self.outcomes.items() if name not in tests}}.values())
+
+    def _outcome(self, test: PlannedTest) -> TestOutcome:
+        heard = self.outcomes.get(test.test)
+        crash = self.crashed.get(test.test)
+        if heard and (not crash or heard.verdict is ClaimVerdict.VIOLATED):
+            return heard
+        if crash:
+            decision = Decision(verdict=ClaimVerdict.INCONCLUSIVE, reason=crash.splitlines()[0])
+        else:
+            decision = Decision(verdict=ClaimVerdict.NOT_RUN, reason="the run ended before it", remedy="run it again")
+        return TestOutcome(
+            test=test.test,
+            verdict=decision.verdict or ClaimVerdict.NOT_RUN,
+            reason=decision.reason,
+            remedy=decision.remedy,
+            results=plan.not_run(test, decision, self.state.evidence),
+            needs_windows=test.needs.windows > 0,
+            ran=bool(crash),
+        )
+
+    def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
+        notes = list(self.notes)
+        missed = windows_missed(tests)
+        if missed:
+            notes.append(missed)
+        version = self.state.settings.calico_version
+        if version:
+            notes.append(f"judged as Calico {version}, by --calico-version")
+        assert self.state.facts is not None
+        notes += header.assumptions(self.state.facts)
+        lost = sum(1 for test in tests if not test.ran)
+        if lost:
+            notes.append(f"{lost} planned tests were not run, because the run ended before them")
+        return tuple(notes)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The summary of claims."""
+        if not self.report or not self.state.run:
+            return
+        terminalreporter.section("claims", sep="=")
+        for line, tone in terminal.summary(self.report, _shown(self.state)):
+            terminalreporter.write_line(line, **_MARKUP[tone])
+        if self.state.settings.keep:
+            terminalreporter.write_line(
+                "kept: remove everything with  kubectl delete namespace,globalnetworkpolicy "
+                f"-l calico-conformance/run={self.state.settings.run_id}"
+            )
+
+
+_STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
+    ClaimVerdict.CONFIRMED: ("passed", ".", "CONFIRMED"),
+    ClaimVerdict.VIOLATED: ("failed", "F", ("VIOLATED", {"red": True})),
+    ClaimVerdict.INCONCLUSIVE: ("error", "E", ("INCONCLUSIVE", {"red": True})),
+    ClaimVerdict.UNMET: ("unmet", "U", ("UNMET", {"yellow": True})),
+    ClaimVerdict.ADVISED: ("advised", "A", ("ADVISED", {"yellow": True})),
+    ClaimVerdict.LIFTED: ("lifted", "L", ("LIFTED", {"yellow": True})),
+    ClaimVerdict.NOT_OBSERVED: ("not observed", "o", ("NOT_OBSERVED", {"green": True})),
+    ClaimVerdict.NOT_RUN: ("skipped", "n", ("NOT_RUN", {"yellow": True})),
+    ClaimVerdict.NOT_APPLICABLE: ("skipped", "-", "NOT_APPLICABLE"),
+}
+
+
+def _shown(state: State) -> Path:
+    """The run's directory, from where the user stands if it lies below."""
+    assert state.run is not None
+    base = state.config.invocation_params.dir
+    return state.run.path.relative_to(base) if state.run.path.is_relative_to(base) else state.run.path

@@ -1,0 +1,69 @@
+"""The lines at the top of a run: which cluster, why this one, and the facts that decide what applies."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from conformance.catalog import Version
+from conformance.model.endpoint import OS
+from conformance.model.facts import Fact, Facts
+from conformance.plugin.state import State
+
+
+def lines(state: State) -> list[str]:
+    """For pytest's header."""
+    label = state.connection.label if state.connection else "none"
+    text = [f"cluster: {label} (chosen by {state.choice.why})"]
+    if state.facts:
+        text += facts_lines(state.facts)
+        text += [f"note: {line}" for line in assumptions(state.facts)]
+    if state.run:
+        text.append(f"run: {state.settings.run_id}, reports in {state.run.path}")
+    return text
+
+
+def facts_lines(facts: Facts) -> list[str]:
+    """Nodes, and every other fact in its own words."""
+    told: list[tuple[str, Fact[str] | Fact[bool]]] = [
+        ("Calico", facts.calico_version),
+        ("mode", facts.mode),  # type: ignore[list-item]
+        ("datastore", facts.datastore),  # type: ignore[list-item]
+        ("installed by", facts.install),  # type: ignore[list-item]
+        ("platform", facts.platform),
+        ("Kubernetes", facts.kubernetes_version),
+        ("kube-proxy", facts.kube_proxy_mode),
+        ("DSR on Windows", facts.windows_dsr),
+    ]
+    values = ", ".join(f"{name} {_value(fact)}" for name, fact in told)
+    return [
+        f"facts: {nodes(facts, 'linux')}; {nodes(facts, 'windows')}; evidence: {facts.evidence}",
+        f"       {values}",
+    ]
+
+
+def nodes(facts: Facts, os: OS) -> str:
+    """``4 Linux nodes`` or ``2 Windows nodes (10.0.20348.2762, 10.0.17763.1999)``."""
+    found = facts.by_os(os)
+    name = "Windows" if os == "windows" else "Linux"
+    builds = Counter(node.kernel_version for node in found)
+    detail = f" ({', '.join(builds)})" if os == "windows" and found else ""
+    return f"{len(found)} {name} node{'' if len(found) == 1 else 's'}{detail}"
+
+
+def assumptions(facts: Facts) -> list[str]:
+    """What is taken for granted where a fact is not known."""
+    try:
+        Version.parse(facts.calico_version.value or "")
+    except ValueError:
+        version = facts.calico_version.value or "unknown"
+        return [
+            f"the Calico version is {version} ({facts.calico_version.source}): claims are judged as for the newest; "
+            "name it by --calico-version"
+        ]
+    return []
+
+
+def _value(fact: Fact[str] | Fact[bool]) -> str:
+    if fact.value is None:
+        return "unknown"
+    return str(fact.value) if not isinstance(fact.value, bool) else "on" if fact.value else "off"

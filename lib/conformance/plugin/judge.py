@@ -1,0 +1,252 @@
+"""In every process that runs tests: selects them, decides before each whether it can run here, and turns what it raised
+into claim results, which travel to the controller as user properties of its reports.
+
+In pytest's terms VIOLATED is failed, INCONCLUSIVE an error, NOT_RUN and NOT_APPLICABLE are skipped, all else passed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+
+import pytest
+
+from conformance.catalog import Catalog, Claim, catalog
+from conformance.errors import EnvironmentBroken, EnvironmentLacks, Unmet
+from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.codec import to_plain
+from conformance.plugin import options, plan, verdicts
+from conformance.plugin.plan import Decision, PlannedTest
+from conformance.plugin.recorder import Recorder
+from conformance.plugin.state import State
+from conformance.plugin.verdicts import Inapplicable, Statement
+from conformance.report import allure_results, junit
+from conformance.report.diagnostics import Failure
+from conformance.report.outcomes import TestOutcome, worst
+
+PROPERTY = "conformance"
+"""User property that carries a test's outcome as JSON."""
+PLANNED = pytest.StashKey[PlannedTest]()
+DECISION = pytest.StashKey[Decision]()
+STATEMENT = pytest.StashKey[Statement]()
+SECONDS = pytest.StashKey[float]()
+
+
+class Judge:
+    """The hooks around tests."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.catalog: Catalog = catalog()
+
+    # --- selection ----------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Read the marks; make tags known to ``-k``; leave out what ``--claim`` and ``--smoke`` do not ask for."""
+        try:
+            tests = [plan.planned(item, self.catalog) for item in items]
+        except pytest.UsageError as problem:
+            if not hasattr(config, "workerinput") or not self.state.run:
+                raise
+            self.state.run.write_problem(str(problem))  # the controller ends the run with it
+            items.clear()
+            return
+        for item, test in zip(items, tests, strict=True):
+            item.stash[PLANNED] = test
+            claims = test.claims(self.catalog)
+            for claim in claims:
+                item.extra_keyword_matches |= claim.tags | {claim.id}
+            for kind, value in allure_results.labels(claims):
+                item.add_marker(pytest.mark.allure_label(value, label_type=kind))
+            item.add_marker(pytest.mark.allure_label(item.name, label_type="story"))
+            item.add_marker(pytest.mark.allure_label(item.nodeid, label_type="test"))
+        wanted = set(config.option.claim)
+        chosen = [item for item in items if self._chosen(item, wanted, config.option.smoke)]
+        if len(chosen) < len(items):
+            config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+            items[:] = chosen
+
+    @staticmethod
+    def _chosen(item: pytest.Item, wanted: set[str], smoke: bool) -> bool:
+        if smoke and not item.get_closest_marker("smoke"):
+            return False
+        return not wanted or any(part.claim in wanted for part in item.stash[PLANNED].parts)
+
+    @pytest.hookimpl
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Leave the plan for the controller, which has to know of tests that nobody heard of again."""
+        if self.state.run:
+            tests = [to_plain(item.stash[PLANNED]) for item in session.items]
+            self.state.run.write_plan(self.state.settings.worker, tests)
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """From here on attachments are this test's."""
+        self.state.attachments.enter(nodeid)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Skip what cannot run here; trouble in fixtures is never a verdict about the cluster."""
+        __tracebackhide__ = True
+        statement = item.stash[STATEMENT] = Statement()
+        item.stash[SECONDS] = 0.0
+        facts = self.state.facts
+        decision = plan.decide(item.stash[PLANNED], self.catalog, facts, self.state.settings) if facts else Decision()
+        item.stash[DECISION] = decision
+        if decision.verdict:
+            statement.say(decision.verdict, decision.reason, decision.remedy)
+            remedy = f"; {decision.remedy}" if decision.remedy else ""
+            raise _skipped(f"{decision.verdict}: {decision.reason}{remedy}")
+        try:
+            return (yield)
+        except EnvironmentLacks as lack:
+            statement.say(*verdicts.from_body(lack))
+            raise _skipped(f"NOT_RUN: {lack}") from None
+        except pytest.skip.Exception as skip:
+            statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by its fixture")
+            raise
+        except (AssertionError, pytest.fail.Exception) as failure:
+            trouble = EnvironmentBroken(f"set-up of the test failed: {failure}")
+            self._trouble(item, trouble, f"in set-up: {verdicts.first_line(failure)}")
+            raise trouble.with_traceback(failure.__traceback__) from None
+        except Exception as error:
+            self._trouble(item, error, f"in set-up: {type(error).__name__}: {verdicts.first_line(error)}")
+            raise
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Turn what the body raises into a verdict."""
+        __tracebackhide__ = True
+        statement = item.stash[STATEMENT]
+        try:
+            return (yield)
+        except pytest.skip.Exception as skip:
+            statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by itself")
+            raise
+        except (EnvironmentLacks, Inapplicable) as lack:
+            verdict, reason, remedy = verdicts.from_body(lack)
+            statement.say(verdict, reason, remedy)
+            raise _skipped(f"{verdict}: {lack}") from None
+        except Unmet as unmet:
+            statement.say(*verdicts.from_body(unmet))
+            self.state.attachments.text("unmet", str(unmet))
+            if any(verdicts.unmet_for(claim) is ClaimVerdict.VIOLATED for claim in self._applicable(item)):
+                self._fail(item, unmet)
+                raise
+            return None
+        except AssertionError as failure:
+            statement.say(*verdicts.from_body(failure))
+            self._fail(item, failure)
+            raise
+        except pytest.fail.Exception as failure:  # also how pytest-timeout speaks: no statement about the cluster
+            trouble = EnvironmentBroken(str(failure))
+            self._trouble(item, trouble, verdicts.first_line(failure))
+            raise trouble.with_traceback(failure.__traceback__) from None
+        except Exception as error:
+            self._trouble(item, error, f"{type(error).__name__}: {verdicts.first_line(error)}")
+            raise
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Trouble while clearing up leaves a violation standing, and everything else inconclusive."""
+        __tracebackhide__ = True
+        try:
+            return (yield)
+        except (AssertionError, pytest.fail.Exception) as failure:
+            trouble = EnvironmentBroken(f"clearing up after the test failed: {failure}")
+            self._trouble(item, trouble, f"in clearing up: {verdicts.first_line(failure)}")
+            raise trouble.with_traceback(failure.__traceback__) from None
+        except Exception as error:
+            self._trouble(item, error, f"in clearing up: {type(error).__name__}: {verdicts.first_line(error)}")
+            raise
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Hand the outcome on, as far as it is known."""
+        report = yield
+        item.stash[SECONDS] = item.stash.get(SECONDS, 0.0) + call.duration
+        if call.when != "setup" or not report.passed:
+            outcome = self.outcome(item)
+            report.user_properties = [
+                *((name, value) for name, value in item.user_properties),
+                (junit.PROPERTY, item.nodeid),
+                ("verdict", str(outcome.verdict)),
+                (PROPERTY, json.dumps(to_plain(outcome))),
+            ]
+        return report
+
+    # --- outcomes -----------------------------------------------------------------------------------------------------
+
+    def outcome(self, item: pytest.Item) -> TestOutcome:
+        """What the test has said by now."""
+        test, statement = item.stash[PLANNED], item.stash.get(STATEMENT, Statement())
+        results = tuple(self._result(item, part, statement) for part in test.parts)
+        verdict = worst({result.verdict for result in results}) if results else statement.verdict
+        return TestOutcome(
+            test=test.test,
+            verdict=verdict or ClaimVerdict.CONFIRMED,
+            reason=statement.reason,
+            remedy=statement.remedy,
+            results=results,
+            seconds=item.stash.get(SECONDS, 0.0),
+            worker=self.state.settings.worker,
+            touched=tuple(sorted(statement.touched)),
+            needs_windows=test.needs.windows > 0,
+        )
+
+    def _result(self, item: pytest.Item, part: plan.ClaimPart, statement: Statement) -> ClaimResult:
+        inapplicable = item.stash.get(DECISION, Decision()).inapplicable
+        claim = self.catalog[part.claim]
+        remedy, measured = statement.remedy, dict(statement.measured)
+        if claim.id in inapplicable:
+            verdict, reason, remedy, measured = ClaimVerdict.NOT_APPLICABLE, inapplicable[claim.id], "", {}
+        elif statement.verdict is ClaimVerdict.UNMET:
+            verdict, reason = verdicts.unmet_for(claim), statement.reason
+        elif statement.verdict:
+            verdict, reason = statement.verdict, statement.reason
+        else:
+            confirmed = (ClaimVerdict.CONFIRMED, claim.statement)
+            verdict, reason = statement.special.get(claim.id) or statement.special.get("") or confirmed
+        return ClaimResult(
+            claim=claim.id,
+            verdict=verdict,
+            test=item.nodeid,
+            part=part.part,
+            reason=reason,
+            remedy=remedy,
+            evidence="lab" if self.state.evidence == "lab" else "field",
+            measured=measured,
+        )
+
+    def _applicable(self, item: pytest.Item) -> list[Claim]:
+        inapplicable = item.stash[DECISION].inapplicable
+        return [claim for claim in item.stash[PLANNED].claims(self.catalog) if claim.id not in inapplicable]
+
+    def _trouble(self, item: pytest.Item, error: BaseException, reason: str) -> None:
+        item.stash[STATEMENT].say(ClaimVerdict.INCONCLUSIVE, reason)
+        self._fail(item, error)
+
+    def _fail(self, item: pytest.Item, error: BaseException) -> None:
+        """Collect the bundle, and tell in the failure where it lies and how to run just this again."""
+        claims = [part.claim for part in item.stash[PLANNED].parts]
+        again = options.repeat_command(item.config, list(dict.fromkeys(claims)))
+        if any(again in note for note in getattr(error, "__notes__", ())):
+            return  # a session fixture's error, raised again for its next test
+        failure = Failure(test=item.nodeid, claims=tuple(claims), error=error, seen=getattr(error, "seen", ()))
+        if self.state.diagnostics.collect(failure, self.state.attachments):
+            error.add_note(f"  see       {self.state.attachments.folder}")
+        error.add_note(f"  again     {again}")
+
+
+def recorder(item: pytest.Item) -> Recorder:
+    """The ``record`` fixture's value for a test."""
+    return Recorder(item.stash[PLANNED].claims(catalog()), item.stash[STATEMENT])
+
+
+def _skipped(reason: str) -> BaseException:
+    return pytest.skip.Exception(reason, _use_item_location=True)

@@ -1,0 +1,83 @@
+"""The lab of a run's own: a process that the controller starts, waits for and ends.
+
+It is reached as any cluster is, by its kubeconfig; nothing else of it is known here.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from conformance.errors import ClusterUnusable, UsageProblem
+from conformance.settings import RunTimings
+from conformance.timing import Deadline
+
+_USAGE = 4
+
+
+class LabProcess:
+    """``python -m hybridlab up`` with its kubeconfig and log in the run's directory."""
+
+    def __init__(self, folder: Path, profile: str | None, timings: RunTimings) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.kubeconfig = folder / "kubeconfig"
+        self.log = folder / "lab.log"
+        self._timings = timings
+        reading, writing = os.pipe()
+        self._ready = reading
+        command = [sys.executable, "-m", "hybridlab", "up", "--kubeconfig", str(self.kubeconfig)]
+        command += ["--ready-fd", str(writing), *(["--profile", profile] if profile else [])]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+        try:
+            with self.log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(writing,),
+                    env=environment,
+                    start_new_session=True,  # Ctrl-C is for pytest, which ends the lab after its last test
+                )
+        finally:
+            os.close(writing)
+
+    def wait(self) -> None:
+        """Until it says that it is ready.  Raises UsageProblem (profile) or ClusterUnusable."""
+        deadline = Deadline(self._timings.lab_ready)
+        said = b""
+        while not said.endswith(b"\n"):
+            readable, _, _ = select.select([self._ready], [], [], deadline.remaining)
+            if not readable:
+                raise ClusterUnusable(
+                    [f"the lab was not ready after {self._timings.lab_ready:.0f} s; its log: {self.log}"]
+                )
+            data = os.read(self._ready, 65536)
+            if not data:
+                self._raise_ended()
+            said += data
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL when it takes too long; harmless when it has ended."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(self._timings.lab_end)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._ready >= 0:
+            os.close(self._ready)
+            self._ready = -1
+
+    def _raise_ended(self) -> None:
+        status = self._process.wait(self._timings.lab_end)
+        lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        last = lines[-1] if lines else "it said nothing"
+        if status == _USAGE:
+            raise UsageProblem(f"the lab refused: {last}")
+        raise ClusterUnusable([f"the lab ended with exit status {status} before it was ready: {last}; log: {self.log}"])

@@ -1,0 +1,100 @@
+"""``--plan`` and ``--list-claims``: what would run here and why, and what there is at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from conformance.catalog import (
+    Catalog,
+    Claim,
+    IsolationKind,
+    NotApplicable,
+    Undecided,
+    applicability,
+    catalog,
+    coverage,
+)
+from conformance.plugin import plan
+from conformance.plugin.judge import PLANNED
+from conformance.plugin.plan import PlannedTest
+from conformance.plugin.state import State
+
+
+def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str]) -> Iterator[str]:
+    """The catalog by area, with the number of tests of each claim."""
+    claims = catalog()
+    counted = coverage(claims.values(), [(part.claim, test.test) for test in tests for part in test.parts])
+    area = ""
+    for claim in claims.values():
+        if wanted and claim.id not in wanted:
+            continue
+        if claim.area != area:
+            area = claim.area
+            yield f"\n{area}"
+        number = len(counted.tests.get(claim.id, ()))
+        tested = "by hand" if claim.id in counted.manual else f"{number} test{'' if number == 1 else 's'}"
+        modality = ", can happen" if claim.modality == "can happen" else ""
+        yield f"  {claim.id:9} {tested:8} {claim.statement}"
+        yield f"  {'':9} {'':8} {claim.kind}{modality}; {claim.isolation}; tags {', '.join(sorted(claim.tags))}"
+        if wanted:
+            yield from (f"  {'':18} {source}: {source.url}" for source in claim.sources)
+            yield f"  {'':18} checked so: {claim.verify}"
+    yield ""
+    yield str(counted)
+
+
+def plan_list(state: State, tests: Sequence[PlannedTest], *, whole: bool) -> Iterator[str]:
+    """Every claim of the catalog against the facts."""
+    assert state.facts is not None
+    claims: Catalog = catalog()
+    by_claim: dict[str, list[PlannedTest]] = {}
+    for test in tests:
+        for ident in dict.fromkeys(part.claim for part in test.parts):
+            by_claim.setdefault(ident, []).append(test)
+    area = ""
+    for claim in claims.values():
+        if claim.area != area:
+            area = claim.area
+            yield f"\n{area}"
+        word, why = _prospect(claim, claims, state, by_claim.get(claim.id, []), whole=whole)
+        yield f"  {claim.id:9} {word:14} {why}"
+
+
+def _prospect(
+    claim: Claim, claims: Catalog, state: State, tests: Sequence[PlannedTest], *, whole: bool
+) -> tuple[str, str]:
+    assert state.facts is not None
+    answer = applicability(claim, state.facts)
+    if isinstance(answer, NotApplicable):
+        return "NOT_APPLICABLE", str(answer)
+    if isinstance(answer, Undecided):
+        return "NOT_RUN", str(answer)
+    if not tests:
+        if claim.isolation.kind is IsolationKind.MANUAL:
+            return "by hand", claim.verify
+        return ("no test", claim.statement) if whole else ("not selected", claim.statement)
+    decisions = [plan.decide(test, claims, state.facts, state.settings) for test in tests]
+    held = [decision for decision in decisions if decision.verdict]
+    if len(held) == len(decisions):
+        return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
+    count = f"{len(decisions) - len(held)} of {len(decisions)} tests" if held else f"{len(decisions)} tests"
+    rest = f"; not the others: {held[0].reason}" if held else ""
+    return "runs", f"{count}{rest}"
+
+
+class PlanOnly:
+    """The hook of a ``--plan`` run: print in place of running tests."""
+
+    def __init__(self, state: State, *, whole: bool) -> None:
+        self.state = state
+        self.whole = whole
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Print the plan; nothing runs."""
+        tests = [item.stash[PLANNED] for item in session.items]
+        for line in plan_list(self.state, tests, whole=self.whole):
+            print(line)
+        return True

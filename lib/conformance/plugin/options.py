@@ -1,0 +1,125 @@
+"""The command line: options, and what they mean as settings.  Contradictions and unknown values are one clear line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.catalog import Version, catalog
+from conformance.errors import UsageProblem
+from conformance.plugin.choice import Choice, choose
+from conformance.settings import Images, Settings, Toleration, load_timings
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register them with pytest."""
+    cluster = parser.getgroup("cluster", "which cluster the conformance suites run on")
+    cluster.addoption(
+        "--cluster", choices=("lab", "kubeconfig", "in-cluster"), default=None,
+        help="lab: start an embedded one for this run (default); kubeconfig: what KUBECONFIG names; in-cluster: the "
+        "pod's service account",
+    )  # fmt: skip
+    cluster.addoption("--kubeconfig", metavar="PATH", help="run on the cluster that this file names")
+    cluster.addoption("--context", metavar="NAME", help="context in the kubeconfig, or in KUBECONFIG's files")
+    cluster.addoption("--lab-profile", metavar="NAME", help="kind of lab (see `hybridlab profiles`)")
+    cluster.addoption(
+        "--keep", action="store_true", help="leave the run's objects on the cluster, and say how to remove them"
+    )
+    cluster.addoption("--image-registry", metavar="HOST[/PATH]", help="take images from this registry")
+    cluster.addoption(
+        "--image-pull-secret", metavar="NAME", action="append", default=[], help="pull with this secret (repeatable)"
+    )
+    cluster.addoption(
+        "--tolerate", metavar="KEY[=VALUE][:EFFECT]", action="append", default=[],
+        help="taint that the suite's pods put up with, besides the usual Windows and control-plane ones (repeatable)",
+    )  # fmt: skip
+    cluster.addoption("--calicoctl", metavar="PATH", help="write Calico objects with it where its v3 API is not served")
+    cluster.addoption("--calico-version", metavar="VERSION", help="judge by this version instead of the detected one")
+    cluster.addoption("--timings", metavar="FILE", help="YAML with timings to use in place of the packaged ones")
+
+    claims = parser.getgroup("claims", "what the conformance suites decide")
+    claims.addoption("--claim", metavar="ID", action="append", default=[], help="only tests of this claim (repeatable)")
+    claims.addoption(
+        "--smoke", action="store_true", help="only a few minutes' look at every node: agent, exec, pull, one path"
+    )
+    claims.addoption(
+        "--plan", action="store_true", help="say for each claim what would run on this cluster and why, and end"
+    )
+    claims.addoption("--list-claims", action="store_true", help="list the catalog and which claims have tests, and end")
+    claims.addoption(
+        "--allow-disruptive", action="store_true", help="also run tests that change something cluster-wide"
+    )
+    claims.addoption("--no-disruptive", action="store_true", help="not even on a lab of the run's own")
+    claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
+
+
+def read_choice(config: pytest.Config) -> Choice:
+    """The cluster that the options choose.  Raises UsageProblem."""
+    option = config.option
+    return choose(
+        cluster=option.cluster,
+        kubeconfig=option.kubeconfig,
+        context=option.context,
+        profile=option.lab_profile,
+        keep=option.keep,
+    )
+
+
+def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: str) -> Settings:
+    """Everything else that the options say.  Raises UsageProblem."""
+    option = config.option
+    if option.allow_disruptive and option.no_disruptive:
+        raise UsageProblem("--allow-disruptive and --no-disruptive contradict each other: leave one out")
+    if option.calico_version:
+        try:
+            Version.parse(option.calico_version)
+        except ValueError as trouble:
+            raise UsageProblem(f"--calico-version {option.calico_version}: {trouble}") from None
+    if option.calicoctl and not Path(option.calicoctl).is_file():
+        raise UsageProblem(f"--calicoctl {option.calicoctl}: no such file")
+    check_claims(option.claim)
+    return Settings(
+        timings=load_timings(Path(option.timings) if option.timings else None),
+        images=Images(registry=option.image_registry, pull_secrets=tuple(option.image_pull_secret)),
+        tolerations=tuple(Toleration.parse(text) for text in option.tolerate),
+        calicoctl=Path(option.calicoctl) if option.calicoctl else None,
+        calico_version=option.calico_version,
+        keep=option.keep,
+        disruptive=option.allow_disruptive or (choice.own_lab and not option.no_disruptive),
+        run_id=run_id,
+        worker=worker,
+    )
+
+
+def check_claims(wanted: list[str]) -> None:
+    """Refuse claims that the catalog does not know.  Raises UsageProblem."""
+    claims = catalog()
+    for claim in wanted:
+        if claim not in claims:
+            near = claims.nearest(claim)
+            meant = f"; meant {' or '.join(near)}?" if near else ""
+            raise UsageProblem(f"--claim {claim}: no such claim{meant} (pytest --list-claims shows all)")
+
+
+def repeat_command(config: pytest.Config, claims: list[str]) -> str:
+    """The command that runs just these claims again on the same cluster."""
+    option = config.option
+    words = ["pytest", *(f"--claim {claim}" for claim in claims)]
+    for name in (
+        "cluster",
+        "kubeconfig",
+        "context",
+        "lab_profile",
+        "calicoctl",
+        "calico_version",
+        "timings",
+        "image_registry",
+    ):
+        value = getattr(option, name)
+        if value:
+            words.append(f"--{name.replace('_', '-')} {value}")
+    words += [f"--image-pull-secret {name}" for name in option.image_pull_secret]
+    words += [f"--tolerate {taint}" for taint in option.tolerate]
+    words += ["--allow-disruptive"] if option.allow_disruptive else []
+    return " ".join(words)

@@ -1,0 +1,178 @@
+"""What a test is about, and whether it can run on this cluster: decided from marks, catalog and facts beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from conformance.catalog import (
+    Applies,
+    Catalog,
+    Claim,
+    Isolation,
+    IsolationKind,
+    Needs,
+    NotApplicable,
+    Undecided,
+    applicability,
+)
+from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.endpoint import OS
+from conformance.model.facts import Facts
+from conformance.settings import Settings
+
+CALICO_V3 = "projectcalico.org/v3"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimPart:
+    """One ``verifies`` mark with its parameters filled in."""
+
+    claim: str
+    part: str = ""
+    active: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTest:
+    """One selected test."""
+
+    test: str
+    """Node id."""
+    parts: tuple[ClaimPart, ...]
+    needs: Needs
+    """Its own and its claims'."""
+
+    def claims(self, catalog: Catalog) -> tuple[Claim, ...]:
+        """The claims it decides, each once."""
+        return tuple(catalog[ident] for ident in dict.fromkeys(part.claim for part in self.parts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """Whether a test runs here."""
+
+    verdict: ClaimVerdict | None = None
+    """None: it runs; else NOT_APPLICABLE or NOT_RUN."""
+    reason: str = ""
+    remedy: str = ""
+    inapplicable: Mapping[str, str] = field(default_factory=dict)
+    """Claim to why it says nothing about this cluster; the others of the test are decided."""
+    assumed: tuple[str, ...] = ()
+
+
+def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
+    """A collected test's marks, read.  Raises pytest.UsageError, naming the test."""
+    callspec = getattr(item, "callspec", None)
+    parameters = {name: str(value) for name, value in callspec.params.items()} if callspec else {}
+    parts: list[ClaimPart] = []
+    for mark in item.iter_markers("verifies"):
+        try:
+            part = mark.kwargs.get("part", "").format_map(parameters)
+        except (KeyError, ValueError) as trouble:
+            raise pytest.UsageError(
+                f"{item.nodeid}: verifies({mark.args[0]!r}, part={mark.kwargs['part']!r}) names {trouble}, "
+                f"but the test has parameters {', '.join(parameters) or 'none'}"
+            ) from None
+        entry = ClaimPart(claim=mark.args[0], part=part, active=mark.kwargs.get("active", False))
+        if entry not in parts:
+            parts.append(entry)
+    if not parts and not item.get_closest_marker("smoke"):
+        raise pytest.UsageError(f"{item.nodeid} says of no claim that it verifies it: add pytestmark = verifies(...)")
+    needs = Needs()
+    for mark in item.iter_markers("needs"):
+        needs = needs.plus(mark.args[0])
+    for ident in {part.claim for part in parts}:
+        needs = needs.plus(catalog[ident].needs)
+    return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs)
+
+
+def isolation_of(test: PlannedTest, catalog: Catalog) -> tuple[Isolation, ...]:
+    """What each of its parts asks for."""
+    claims = [(catalog[part.claim], part.active) for part in test.parts]
+    return tuple(claim.active or claim.isolation if active else claim.isolation for claim, active in claims)
+
+
+def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> Decision:
+    """Applicability first, then permission, then what the cluster has."""
+    inapplicable: dict[str, str] = {}
+    undecided: dict[str, str] = {}
+    assumed: list[str] = []
+    claims = test.claims(catalog)
+    for claim in claims:
+        answer = applicability(claim, facts)
+        if isinstance(answer, NotApplicable):
+            inapplicable[claim.id] = str(answer)
+        elif isinstance(answer, Undecided):
+            undecided[claim.id] = str(answer)
+        elif isinstance(answer, Applies):
+            assumed += answer.assumed
+    if claims and len(inapplicable) == len(claims):
+        claim_id, why = next(iter(inapplicable.items()))
+        return Decision(verdict=ClaimVerdict.NOT_APPLICABLE, reason=f"{claim_id}: {why}", inapplicable=inapplicable)
+    if undecided:
+        claim_id, why = next(iter(undecided.items()))
+        return Decision(
+            verdict=ClaimVerdict.NOT_RUN,
+            reason=f"{claim_id}: {why}",
+            remedy="give the run the right to read it",
+            inapplicable=inapplicable,
+        )
+    if not settings.disruptive and any(
+        one.kind in (IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE) for one in isolation_of(test, catalog)
+    ):
+        return Decision(
+            verdict=ClaimVerdict.NOT_RUN,
+            reason="it changes something beyond the run's own namespaces",
+            remedy="allow that with --allow-disruptive",
+            inapplicable=inapplicable,
+        )
+    lack = _lack(test.needs, facts, settings)
+    if lack:
+        return Decision(verdict=ClaimVerdict.NOT_RUN, reason=lack[0], remedy=lack[1], inapplicable=inapplicable)
+    return Decision(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)))
+
+
+def _lack(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | None:
+    """What is missing and how to get it; host access is found out when the pods are made."""
+    wanted: tuple[tuple[OS, int], ...] = (("linux", needs.linux), ("windows", needs.windows))
+    for os, count in wanted:
+        usable = [node.name for node in facts.by_os(os) if node.ready and node.schedulable]
+        if len(usable) < count:
+            name = "Windows" if os == "windows" else "Linux"
+            return (
+                f"it needs {count} ready and schedulable {name} node{'s' if count > 1 else ''}, "
+                f"this cluster has {len(usable)}{' (' + ', '.join(usable) + ')' if usable else ''}",
+                f"run it on a cluster with {count}",
+            )
+    served = CALICO_V3 in (facts.calico_apis.value or ())
+    if needs.v3_api and not served:
+        return f"it needs the API {CALICO_V3}, which is not served ({facts.calico_apis.source})", (
+            "install Calico's API server (operator: APIServer default)"
+        )
+    if needs.calico_policy and not served and not settings.calicoctl:
+        return f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})", (
+            "install Calico's API server, or name a calicoctl by --calicoctl PATH"
+        )
+    if needs.calicoctl and not settings.calicoctl:
+        return "it needs calicoctl", "name it by --calicoctl PATH"
+    return None
+
+
+def not_run(test: PlannedTest, decision: Decision, evidence: str) -> tuple[ClaimResult, ...]:
+    """The results of a test that does not run, or of which nothing was heard."""
+    verdict = decision.verdict or ClaimVerdict.NOT_RUN
+    return tuple(
+        ClaimResult(
+            claim=part.claim,
+            verdict=ClaimVerdict.NOT_APPLICABLE if part.claim in decision.inapplicable else verdict,
+            test=test.test,
+            part=part.part,
+            reason=decision.inapplicable.get(part.claim, decision.reason),
+            remedy="" if part.claim in decision.inapplicable else decision.remedy,
+            evidence="lab" if evidence == "lab" else "field",
+        )
+        for part in test.parts
+    )

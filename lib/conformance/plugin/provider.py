@@ -1,0 +1,52 @@
+"""The seam between pytest and clusters: what a run asks of whoever opens them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from conformance.model.facts import Facts
+from conformance.plugin.choice import Choice, How
+from conformance.plugin.rundir import RunDirectory
+from conformance.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """How every process of the run reaches the cluster; handed to workers as JSON, so without credentials."""
+
+    how: How
+    label: str
+    """For the header: the API server and who the run is there."""
+    kubeconfig: str | None = None
+    context: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What was found out before anything was changed."""
+
+    facts: Facts
+    reasons: tuple[str, ...] = ()
+    """Why a run is impossible here, all at once; none: it is possible."""
+    free_windows_addresses: int | None = None
+    """Addresses left for pods on Windows nodes; None: not known."""
+
+
+class Provider(Protocol):
+    """Opens the cluster in the controller, connects to it in every process that runs tests."""
+
+    def begin(self, choice: Choice, settings: Settings, run: RunDirectory) -> None:
+        """Start what takes time (a lab) and return at once."""
+
+    def open(self, choice: Choice, settings: Settings, run: RunDirectory) -> Connection:
+        """Wait until the cluster can be reached.  Raises UsageProblem or ClusterUnusable."""
+
+    def inspect(self, connection: Connection, settings: Settings) -> Inspection:
+        """Facts and preflight.  Raises UsageProblem or ClusterUnusable."""
+
+    def connect(self, connection: Connection, settings: Settings) -> Any:
+        """This process's door to the cluster, for fixtures."""
+
+    def close(self) -> None:
+        """End what was begun; harmless when nothing was, or twice."""

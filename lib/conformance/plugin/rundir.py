@@ -1,0 +1,78 @@
+"""A run's directory: its reports, and what its processes share (plan, locks, slots, epoch).
+
+All workers run on the controller's machine, so files and flock do.  Locks and slots are taken by whoever needs them;
+here is only where they lie.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+import json
+import secrets
+from pathlib import Path
+from typing import Any
+
+
+class RunDirectory:
+    """``reports/<run>`` and, below ``.run``, what its processes share."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.shared = path / ".run"
+        self.locks = self.shared / "locks"
+        """Empty files to flock: one per node, one for the cluster."""
+        self.slots = self.shared / "slots"
+        """Empty files to flock: as many per node as execs may start at once."""
+        self.plans = self.shared / "plans"
+        self.attachments = path / "attachments"
+
+    @classmethod
+    def create(cls, reports: Path) -> tuple[RunDirectory, str]:
+        """A new one, named by the time (UTC) and a random id that also names the run's namespaces."""
+        run_id = secrets.token_hex(3)
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
+        run = cls(reports / f"{now}-{run_id}")
+        for folder in (run.locks, run.slots, run.plans):
+            folder.mkdir(parents=True, exist_ok=True)
+        (run.shared / "epoch").write_text("0")
+        latest = reports / "latest"
+        fresh = reports / f".latest-{run_id}"
+        fresh.symlink_to(run.path.name)
+        fresh.replace(latest)
+        return run, run_id
+
+    def epoch(self) -> int:
+        """How many exclusive tests have ended: pods and agents from an earlier epoch have to be looked at again."""
+        return int((self.shared / "epoch").read_text())
+
+    def advance_epoch(self) -> int:
+        """One exclusive test more has ended."""
+        with (self.shared / "epoch").open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            now = int(file.read()) + 1
+            file.seek(0)
+            file.write(str(now))
+            file.truncate()
+        return now
+
+    def write_plan(self, worker: str, plan: Any) -> None:
+        """What a worker collected, written whole or not at all."""
+        target = self.plans / f"{worker}.json"
+        fresh = target.with_suffix(".new")
+        fresh.write_text(json.dumps(plan))
+        fresh.replace(target)
+
+    def write_problem(self, problem: str) -> None:
+        """Something wrong with the test files, which all workers find alike."""
+        (self.plans / "problem.txt").write_text(problem)
+
+    def read_problems(self) -> list[str]:
+        """What workers found wrong with the test files."""
+        return [path.read_text() for path in self.plans.glob("problem.txt")]
+
+    def read_plan(self) -> Any | None:
+        """The plan, which is the same for all workers; None: none of them got so far."""
+        for path in sorted(self.plans.glob("*.json")):
+            return json.loads(path.read_text())
+        return None

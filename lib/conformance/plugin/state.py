@@ -1,0 +1,149 @@
+"""What one process of a run knows: made once, kept in pytest's stash, handed to hooks and fixtures."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.errors import ClusterUnusable, SuiteTrouble, UsageProblem
+from conformance.model.codec import from_plain, to_plain
+from conformance.model.facts import Facts
+from conformance.plugin import activity, options
+from conformance.plugin.choice import Choice
+from conformance.plugin.provider import Connection, Inspection, Provider
+from conformance.plugin.rundir import RunDirectory
+from conformance.report.attach import Attachments
+from conformance.report.diagnostics import Diagnostics
+from conformance.settings import Settings
+
+WORKER_INPUT = "conformance"
+"""Key of what xdist's controller hands to its workers."""
+
+
+@dataclass(kw_only=True)
+class State:
+    """One process's part in a run."""
+
+    config: pytest.Config
+    choice: Choice
+    settings: Settings
+    run: RunDirectory | None
+    """None in a run that touches nothing."""
+    provider: Provider | None = None
+    connection: Connection | None = None
+    inspection: Inspection | None = None
+    attachments: Attachments = field(default_factory=lambda: Attachments(Path("attachments")))
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    _trouble: SuiteTrouble | None = None
+
+    @property
+    def facts(self) -> Facts | None:
+        """None before the cluster was looked at, and in a run that touches nothing."""
+        return self.inspection.facts if self.inspection else None
+
+    @property
+    def evidence(self) -> str:
+        """``lab`` or ``field``."""
+        return self.facts.evidence if self.facts else "field"
+
+    def open(self) -> None:
+        """Open and inspect the cluster, once; what went wrong is raised again.  Controller only."""
+        if self._trouble:
+            raise self._trouble
+        if self.inspection or not self.provider or not self.run:
+            return
+        try:
+            self.connection = self.provider.open(self.choice, self.settings, self.run)
+            self.inspection = self.provider.inspect(self.connection, self.settings)
+            if self.inspection.reasons:
+                raise ClusterUnusable(self.inspection.reasons)
+        except (UsageProblem, ClusterUnusable) as trouble:
+            self._trouble = trouble
+            if not self.choice.own_lab:  # a lab's log stays, to look at
+                shutil.rmtree(self.run.path, ignore_errors=True)
+            raise
+
+    def connect(self) -> Any:
+        """This process's door to the cluster."""
+        if not self.provider or not self.connection:
+            raise SuiteTrouble("a cluster was asked for in a run that has none")
+        return self.provider.connect(self.connection, self.settings)
+
+    def for_worker(self) -> dict[str, Any]:
+        """What a worker needs, as plain values."""
+        return {
+            "run": str(self.run.path) if self.run else "",
+            "run_id": self.settings.run_id,
+            "connection": to_plain(self.connection),
+            "inspection": to_plain(self.inspection),
+        }
+
+
+STATE = pytest.StashKey[State]()
+
+
+def passive(config: pytest.Config) -> bool:
+    """Whether this run only lists things: it touches no cluster and writes nothing."""
+    option = config.option
+    return bool(option.collectonly or option.list_claims or option.help or getattr(option, "version", 0))
+
+
+def of(config: pytest.Config) -> State:
+    """This process's state; made at the first call.  Raises pytest.UsageError."""
+    if STATE not in config.stash:
+        try:
+            config.stash[STATE] = _worker(config) if hasattr(config, "workerinput") else _controller(config)
+        except UsageProblem as trouble:
+            raise pytest.UsageError(str(trouble)) from None
+    return config.stash[STATE]
+
+
+def _controller(config: pytest.Config) -> State:
+    choice = options.read_choice(config)
+    options.read_settings(config, choice, "check", "main")  # complains before a directory is made
+    if passive(config):
+        return State(
+            config=config, choice=choice, settings=options.read_settings(config, choice, "none", "main"), run=None
+        )
+    reports = Path(config.option.report_dir or config.rootpath / "reports").absolute()
+    run, run_id = RunDirectory.create(reports)
+    state = State(
+        config=config,
+        choice=choice,
+        settings=options.read_settings(config, choice, run_id, "main"),
+        run=run,
+        provider=config.hook.pytest_conformance_provider(config=config),
+        attachments=Attachments(run.attachments),
+    )
+    if state.provider:
+        config.add_cleanup(state.provider.close)
+        state.provider.begin(choice, state.settings, run)
+    return state
+
+
+def _worker(config: pytest.Config) -> State:
+    given = config.workerinput[WORKER_INPUT]  # type: ignore[attr-defined]
+    choice = options.read_choice(config)
+    run = RunDirectory(Path(given["run"]))
+    worker = str(config.workerinput["workerid"])  # type: ignore[attr-defined]
+    return State(
+        config=config,
+        choice=choice,
+        settings=options.read_settings(config, choice, given["run_id"], worker),
+        run=run,
+        provider=config.hook.pytest_conformance_provider(config=config),
+        connection=from_plain(Connection, given["connection"]),
+        inspection=from_plain(Inspection, given["inspection"]),
+        attachments=Attachments(run.attachments),
+    )
+
+
+def awake(config: pytest.Config) -> bool:
+    """Whether this is a conformance run (a worker of one included)."""
+    if hasattr(config, "workerinput"):
+        return WORKER_INPUT in config.workerinput
+    return activity.awake(config)

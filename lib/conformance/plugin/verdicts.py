@@ -1,0 +1,65 @@
+"""What an exception means for the claims of the test that raised it.  Pure; the hooks that use it are in ``judge``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from conformance.catalog import Claim
+from conformance.errors import EnvironmentLacks, Unmet
+from conformance.model.claim import ClaimKind, ClaimVerdict
+
+
+class Inapplicable(Exception):
+    """A test found out that its claim says nothing about this cluster."""
+
+    def __init__(self, condition: str, fact: str) -> None:
+        super().__init__(f"it is about {condition}; here: {fact}")
+
+
+@dataclass(kw_only=True)
+class Statement:
+    """What a test has said so far."""
+
+    verdict: ClaimVerdict | None = None
+    """None: nothing yet; a test that ends so has CONFIRMED its claims."""
+    reason: str = ""
+    remedy: str = ""
+    special: dict[str, tuple[ClaimVerdict, str]] = field(default_factory=dict)
+    """Claim (empty: all of the test's) to LIFTED, NOT_OBSERVED or ADVISED, with the reason."""
+    measured: dict[str, float | str] = field(default_factory=dict)
+    touched: set[str] = field(default_factory=set)
+
+    def say(self, verdict: ClaimVerdict, reason: str, remedy: str = "") -> None:
+        """Note a verdict; a violation is never taken back, and trouble is not covered up by a skip."""
+        settled = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
+        if self.verdict is ClaimVerdict.VIOLATED or (self.verdict in settled and verdict not in settled):
+            return
+        self.verdict, self.reason, self.remedy = verdict, reason, remedy
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message, or its type when it has none."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def from_body(error: BaseException) -> tuple[ClaimVerdict, str, str]:
+    """Verdict, reason and remedy for what a test's body raised."""
+    if isinstance(error, EnvironmentLacks):
+        return ClaimVerdict.NOT_RUN, first_line(error), error.remedy
+    if isinstance(error, Inapplicable):
+        return ClaimVerdict.NOT_APPLICABLE, first_line(error), ""
+    if isinstance(error, Unmet):
+        return ClaimVerdict.UNMET, first_line(error), ""
+    if isinstance(error, AssertionError):
+        return ClaimVerdict.VIOLATED, first_line(error), ""
+    return ClaimVerdict.INCONCLUSIVE, f"{type(error).__name__}: {first_line(error)}", ""
+
+
+def unmet_for(claim: Claim) -> ClaimVerdict:
+    """What an unmet demand means for a claim: only requirements and recommendations make demands of a cluster."""
+    if claim.kind is ClaimKind.REQUIREMENT:
+        return ClaimVerdict.UNMET
+    if claim.kind is ClaimKind.RECOMMENDATION:
+        return ClaimVerdict.ADVISED
+    return ClaimVerdict.VIOLATED

@@ -1,0 +1,4 @@
+"""What a run leaves behind: the terminal's summary, conformance.json, JUnit XML, Allure results, attachments.
+
+All of them are made from the same results, so they agree.  Knows neither pytest nor the cluster.
+"""

@@ -1,0 +1,118 @@
+"""What Allure's own plugin does not write: labels by claim, the environment, categories, and results of tests that a
+dead worker or an early end took with it.
+
+Allure's results alone would be short of those (its plugin writes a result only when a test ends), so they are added
+from the run's outcomes, and JSON, JUnit and Allure tell the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from allure_commons.logger import AllureFileLogger
+from allure_commons.model2 import Label, Status, StatusDetails, TestResult
+from allure_commons.utils import uuid4
+
+from conformance.catalog import Claim
+from conformance.model.claim import ClaimVerdict
+from conformance.report.outcomes import TestOutcome
+from conformance.report.run import RunReport
+
+STATUS = {
+    ClaimVerdict.VIOLATED: Status.FAILED,
+    ClaimVerdict.INCONCLUSIVE: Status.BROKEN,
+    ClaimVerdict.NOT_RUN: Status.SKIPPED,
+    ClaimVerdict.NOT_APPLICABLE: Status.SKIPPED,
+}
+"""Every other verdict is ``passed``."""
+
+CATEGORIES = [
+    {"name": "Violated claims", "matchedStatuses": ["failed"]},
+    {"name": "Inconclusive: suite or surroundings broke", "matchedStatuses": ["broken"]},
+    {"name": "Not run", "matchedStatuses": ["skipped"], "messageRegex": "(?s).*NOT_RUN.*"},
+    {"name": "Not applicable", "matchedStatuses": ["skipped"], "messageRegex": "(?s).*NOT_APPLICABLE.*"},
+]
+
+
+def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
+    """(kind, value) of a test's labels: epic = area, feature = claim, story is the test itself, tags of the catalog."""
+    pairs = [("epic", claim.area) for claim in claims]
+    pairs += [("feature", f"{claim.id} {claim.statement}") for claim in claims]
+    pairs += [("claim", claim.id) for claim in claims]
+    pairs += [("tag", tag) for tag in sorted({tag for claim in claims for tag in claim.tags})]
+    return list(dict.fromkeys(pairs))
+
+
+def write_surroundings(report: RunReport, folder: Path) -> None:
+    """environment.properties and categories.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = {"cluster": report.cluster.get("label", ""), "evidence": report.evidence, "command": report.command}
+    facts = report.facts
+    if facts:
+        for name in (
+            "calico_version",
+            "kubernetes_version",
+            "mode",
+            "datastore",
+            "install",
+            "platform",
+            "kube_proxy_mode",
+        ):
+            entries[name] = str(getattr(facts, name).value or "unknown")
+        builds = {".".join(map(str, node.windows_build)) for node in facts.by_os("windows") if node.windows_build}
+        entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
+        entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
+    lines = [f"{key}={_property(value)}" for key, value in entries.items() if value]
+    (folder / "environment.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "categories.json").write_text(json.dumps(CATEGORIES, indent=1), encoding="utf-8")
+
+
+def add_missing(tests: Sequence[TestOutcome], claims: dict[str, Claim], folder: Path, present: set[str]) -> list[str]:
+    """Write a result for every test that has none; returns their ids.  ``present``: :func:`written_tests`."""
+    logger: Any = AllureFileLogger(str(folder))  # type: ignore[no-untyped-call]
+    now = int(time.time() * 1000)
+    added = []
+    for test in tests:
+        if test.test in present:
+            continue
+        name = test.test.rpartition("::")[2]
+        result = TestResult(
+            uuid=uuid4(),  # type: ignore[no-untyped-call]
+            name=name,
+            fullName=test.test,
+            historyId=hashlib.md5(test.test.encode(), usedforsecurity=False).hexdigest(),
+            status=STATUS.get(test.verdict, Status.PASSED),
+            statusDetails=StatusDetails(message=f"{test.verdict}: {test.reason}"),
+            start=now,
+            stop=now,
+        )
+        involved = [claims[ident] for ident in dict.fromkeys(entry.claim for entry in test.results)]
+        result.labels = [Label(name=kind, value=value) for kind, value in labels(involved)]
+        result.labels += [Label(name="story", value=name), Label(name="test", value=test.test)]
+        logger.report_result(result)
+        added.append(test.test)
+    return added
+
+
+def written_tests(folder: Path) -> dict[str, str]:
+    """Test (node id) to status, of the results in a folder."""
+    found: dict[str, str] = {}
+    for path in folder.glob("*-result.json"):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:  # cut short by a killed worker: as good as absent, and Allure would stumble over it
+            path.unlink()
+            continue
+        for label in content.get("labels", []):
+            if label["name"] == "test":
+                found[label["value"]] = content["status"]
+    return found
+
+
+def _property(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", " ")

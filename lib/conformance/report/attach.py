@@ -1,0 +1,77 @@
+"""The one door for attachments: a file in the run's directory, and the same in Allure's results if those are written.
+
+``expect`` and others get an instance of it from the plugin; they never see Allure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import allure
+
+
+class Attachments:
+    """Attachments of the test that runs now."""
+
+    def __init__(self, folder: Path) -> None:
+        self._root = folder
+        self._test = "outside-tests"
+
+    def enter(self, test: str) -> None:
+        """From now on what is attached belongs to this test (its node id)."""
+        self._test = slug(test)
+
+    @property
+    def folder(self) -> Path:
+        """Where this test's attachments lie; need not exist yet."""
+        return self._root / self._test
+
+    def text(self, name: str, body: str) -> Path:
+        """A text, for example an exec transcript."""
+        path = self._write(name, ".txt", body.encode("utf-8"))
+        allure.attach(body, name=name, attachment_type=allure.attachment_type.TEXT)
+        return path
+
+    def json(self, name: str, value: Any) -> Path:
+        """A value as JSON; what JSON does not know becomes its text."""
+        body = json.dumps(value, indent=1, ensure_ascii=False, default=str)
+        path = self._write(name, ".json", body.encode("utf-8"))
+        allure.attach(body, name=name, attachment_type=allure.attachment_type.JSON)
+        return path
+
+    def yaml(self, name: str, body: str) -> Path:
+        """YAML text, for example the policies in force."""
+        path = self._write(name, ".yaml", body.encode("utf-8"))
+        allure.attach(body, name=name, attachment_type=allure.attachment_type.YAML)
+        return path
+
+    def png(self, name: str, data: bytes) -> Path:
+        """A picture, for example a matrix."""
+        path = self._write(name, ".png", data)
+        allure.attach(data, name=name, attachment_type=allure.attachment_type.PNG)
+        return path
+
+    def svg(self, name: str, body: str) -> Path:
+        """A drawing."""
+        path = self._write(name, ".svg", body.encode("utf-8"))
+        allure.attach(body, name=name, attachment_type=allure.attachment_type.SVG)
+        return path
+
+    def _write(self, name: str, suffix: str, data: bytes) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        stem = slug(name)
+        path = self.folder / f"{stem}{suffix}"
+        number = 1
+        while path.exists():
+            number += 1
+            path = self.folder / f"{stem}-{number}{suffix}"
+        path.write_bytes(data)
+        return path
+
+
+def slug(text: str) -> str:
+    """A name for files, made from any text."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", text.replace("->", "-to-")).strip("_")[-120:] or "unnamed"

@@ -1,0 +1,51 @@
+"""What is collected when a test fails: others register collectors, each failure becomes a bundle of attachments.
+
+A collector that itself breaks leaves its own error in the bundle and changes nothing about the failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.report.attach import Attachments
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """What failed."""
+
+    test: str
+    claims: tuple[str, ...]
+    error: BaseException
+    seen: Sequence[Any] = ()
+    """The observations that the exception carries."""
+
+
+Collector = Callable[[Failure], Mapping[str, str]]
+"""From a failure to texts by name, for example ``{"events": ..., "calico-node of win-1": ...}``."""
+
+
+class Diagnostics:
+    """The collectors of one process."""
+
+    def __init__(self) -> None:
+        self._collectors: list[Collector] = []
+
+    def register(self, collector: Collector) -> None:
+        """From now on ask this one too."""
+        self._collectors.append(collector)
+
+    def collect(self, failure: Failure, attachments: Attachments) -> list[Path]:
+        """Ask all collectors and attach what they say."""
+        paths = []
+        for collector in self._collectors:
+            name = getattr(collector, "__qualname__", repr(collector))
+            try:
+                found = collector(failure)
+            except Exception as trouble:
+                found = {f"{name} broke": f"{type(trouble).__name__}: {trouble}"}
+            paths += [attachments.text(title, body) for title, body in found.items()]
+        return paths

@@ -1,0 +1,41 @@
+"""The four-direction matrix: who reached whom by operating system, one row per path, read from the parts of results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.report.outcomes import worst
+
+DIRECTIONS = ("linux->linux", "linux->windows", "windows->linux", "windows->windows")
+_CELL = re.compile(r"(?P<direction>(?:linux|windows)->(?:linux|windows))(?:\s+(?P<path>.+))?")
+
+Matrix = dict[str, dict[str, ClaimVerdict]]
+"""Path to direction to the worst verdict there."""
+
+
+def direction_matrix(results: Sequence[ClaimResult]) -> Matrix:
+    """Rows in order of appearance; results whose part is no direction take no part."""
+    cells: dict[str, dict[str, set[ClaimVerdict]]] = {}
+    for result in results:
+        match = _CELL.fullmatch(result.part)
+        if match:
+            row = cells.setdefault(match["path"] or "any path", {})
+            row.setdefault(match["direction"], set()).add(result.verdict)
+    return {path: {direction: worst(found) for direction, found in row.items()} for path, row in cells.items()}
+
+
+def render(matrix: Matrix) -> list[str]:
+    """As lines of text with aligned columns; empty: there is nothing to show."""
+    if not matrix:
+        return []
+    head = ["client -> server", "L->L", "L->W", "W->L", "W->W"]
+    rows = [
+        [path, *(str(row[direction]) if direction in row else "-" for direction in DIRECTIONS)]
+        for path, row in matrix.items()
+    ]
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+    ]

@@ -1,0 +1,144 @@
+"""From what tests said to one verdict per claim."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from conformance.catalog import Claim, IsolationKind, NotApplicable, applicability
+from conformance.model.claim import PRECEDENCE, ClaimResult, ClaimVerdict
+from conformance.model.facts import Facts
+
+_OPEN = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestOutcome:
+    """What one test said: about itself, and about each claim it decides."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    test: str
+    verdict: ClaimVerdict
+    reason: str = ""
+    remedy: str = ""
+    results: tuple[ClaimResult, ...] = ()
+    seconds: float = 0.0
+    worker: str = ""
+    touched: tuple[str, ...] = ()
+    """Operating systems of the pods that it had something to do with."""
+    needs_windows: bool = False
+    ran: bool = True
+    """False: the plan had it, and nothing was heard of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimOutcome:
+    """What a run says about one claim."""
+
+    claim: Claim
+    verdict: ClaimVerdict | None
+    """None: not selected."""
+    reason: str
+    remedy: str = ""
+    decided: tuple[str, ...] = ()
+    """Parts with a verdict, where others are without."""
+    missing: tuple[str, ...] = ()
+    """Parts without one."""
+    results: tuple[ClaimResult, ...] = field(default=())
+
+    @property
+    def word(self) -> str:
+        """The verdict, or ``not selected``."""
+        return str(self.verdict) if self.verdict else "not selected"
+
+
+def worst(verdicts: Collection[ClaimVerdict]) -> ClaimVerdict:
+    """The one that decides where several tests speak of one claim."""
+    return next(verdict for verdict in PRECEDENCE if verdict in verdicts)
+
+
+def claim_outcomes(
+    claims: Mapping[str, Claim], facts: Facts | None, tests: Sequence[TestOutcome], *, whole: bool
+) -> tuple[ClaimOutcome, ...]:
+    """One outcome per claim of the catalog.  ``whole``: nothing narrowed the selection; what is missing has no test."""
+    by_claim: dict[str, list[ClaimResult]] = {}
+    for test in tests:
+        for result in test.results:
+            by_claim.setdefault(result.claim, []).append(result)
+    return tuple(
+        _decided(claim, by_claim[claim.id]) if claim.id in by_claim else _untested(claim, facts, whole=whole)
+        for claim in claims.values()
+    )
+
+
+def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
+    verdict = worst({result.verdict for result in results})
+    speaker = next(result for result in results if result.verdict is verdict)
+    counted = [result for result in results if result.verdict is not ClaimVerdict.NOT_APPLICABLE]
+    missing = tuple(dict.fromkeys(result.part for result in counted if result.part and result.verdict in _OPEN))
+    decided = tuple(
+        dict.fromkeys(
+            result.part
+            for result in counted
+            if result.part and result.verdict not in _OPEN and result.part not in missing
+        )
+    )
+    return ClaimOutcome(
+        claim=claim,
+        verdict=verdict,
+        reason=speaker.reason,
+        remedy=speaker.remedy,
+        decided=decided if missing else (),
+        missing=missing,
+        results=tuple(results),
+    )
+
+
+def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome:
+    if not whole:
+        return ClaimOutcome(claim=claim, verdict=None, reason="the selection leaves it out")
+    if facts is not None:
+        applies = applicability(claim, facts)
+        if isinstance(applies, NotApplicable):
+            return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_APPLICABLE, reason=str(applies))
+    if claim.isolation.kind is IsolationKind.MANUAL:
+        return ClaimOutcome(
+            claim=claim, verdict=ClaimVerdict.NOT_RUN, reason="no program can decide it", remedy=claim.verify
+        )
+    return ClaimOutcome(
+        claim=claim, verdict=ClaimVerdict.NOT_RUN, reason="there is no test for it yet", remedy="write one"
+    )
+
+
+def exit_code(tests: Sequence[TestOutcome], pytest_status: int) -> int:
+    """The run's exit code (0 to 7) from its tests and what pytest would have said.
+
+    3 and 4 are pytest's own to give.  A violated claim wins over everything but an interruption by the user.
+    """
+    if pytest_status in (2, 3, 4):
+        return pytest_status
+    verdicts = {test.verdict for test in tests}
+    if ClaimVerdict.VIOLATED in verdicts:
+        return 1
+    if ClaimVerdict.INCONCLUSIVE in verdicts or pytest_status == 1:
+        return 6
+    if pytest_status != 0:
+        return pytest_status
+    if windows_missed(tests):
+        return 7
+    return 2 if any(not test.ran for test in tests) else 0
+
+
+def windows_missed(tests: Sequence[TestOutcome]) -> str:
+    """Why a selection of Windows tests says nothing about Windows; empty: it does, or none was selected."""
+    wanted = [test for test in tests if test.needs_windows]
+    if not wanted:
+        return ""
+    applicable = [test for test in wanted if test.verdict is not ClaimVerdict.NOT_APPLICABLE]
+    if applicable and all(test.verdict is ClaimVerdict.NOT_RUN for test in applicable):
+        return f"none of the {len(applicable)} selected tests that need a Windows node ran: {applicable[0].reason}"
+    used_pods = [test for test in wanted if test.touched]
+    if used_pods and not any("windows" in test.touched for test in used_pods):
+        return f"none of the {len(used_pods)} tests that need a Windows node had to do with a pod on one"
+    return ""

@@ -1,0 +1,113 @@
+"""Everything a report is made of, and its JSON form."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.model import SCHEMA_VERSION
+from conformance.model.claim import PRECEDENCE
+from conformance.model.codec import to_plain
+from conformance.model.facts import Facts
+from conformance.report.matrix import Matrix, direction_matrix
+from conformance.report.outcomes import ClaimOutcome, TestOutcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """One run, as all outputs see it."""
+
+    run_id: str
+    started: str
+    """UTC, RFC 3339."""
+    seconds: float
+    exit_code: int
+    command: str
+    cluster: Mapping[str, str]
+    """``how``, ``why`` and ``label`` of the cluster."""
+    facts: Facts | None
+    tests: tuple[TestOutcome, ...]
+    claims: tuple[ClaimOutcome, ...]
+    notes: tuple[str, ...] = ()
+    """Lines that every reader should see: assumptions, a Windows selection that reached no Windows node ..."""
+
+    @property
+    def evidence(self) -> str:
+        """``lab`` or ``field``; empty when no cluster was looked at."""
+        return self.facts.evidence if self.facts else ""
+
+    @property
+    def matrix(self) -> Matrix:
+        """Of all results."""
+        return direction_matrix([result for test in self.tests for result in test.results])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Claims by verdict, in order of severity; ``not selected`` last."""
+        found = Counter(claim.word for claim in self.claims)
+        order = [*(str(verdict) for verdict in PRECEDENCE), "not selected"]
+        return {word: found[word] for word in order if found[word]}
+
+
+def to_json(report: RunReport) -> dict[str, Any]:
+    """As docs/schema/conformance.schema.json describes it."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": {
+            "id": report.run_id,
+            "started": report.started,
+            "seconds": round(report.seconds, 3),
+            "exit_code": report.exit_code,
+            "command": report.command,
+            "evidence": report.evidence or None,
+            "cluster": dict(report.cluster),
+            "notes": list(report.notes),
+        },
+        "facts": to_plain(report.facts),
+        "counts": report.counts,
+        "matrix": {
+            path: {direction: str(verdict) for direction, verdict in row.items()} for path, row in report.matrix.items()
+        },
+        "claims": [_claim(outcome) for outcome in report.claims],
+        "tests": [_test(test) for test in report.tests],
+    }
+
+
+def write_json(report: RunReport, path: Path) -> None:
+    """Write ``conformance.json``."""
+    path.write_text(json.dumps(to_json(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _claim(outcome: ClaimOutcome) -> dict[str, Any]:
+    claim = outcome.claim
+    return {
+        "id": claim.id,
+        "area": claim.area,
+        "statement": claim.statement,
+        "kind": str(claim.kind),
+        "modality": str(claim.modality),
+        "sources": [{"title": str(source), "url": source.url} for source in claim.sources],
+        "verdict": str(outcome.verdict) if outcome.verdict else None,
+        "reason": outcome.reason,
+        "remedy": outcome.remedy,
+        "decided_parts": list(outcome.decided),
+        "missing_parts": list(outcome.missing),
+        "results": [to_plain(result) for result in outcome.results],
+    }
+
+
+def _test(test: TestOutcome) -> dict[str, Any]:
+    return {
+        "test": test.test,
+        "verdict": str(test.verdict),
+        "reason": test.reason,
+        "remedy": test.remedy,
+        "claims": list(dict.fromkeys(result.claim for result in test.results)),
+        "seconds": round(test.seconds, 3),
+        "worker": test.worker,
+        "ran": test.ran,
+    }

@@ -1,0 +1,91 @@
+"""A provider without a cluster: facts from the environment, and a note of who asked for what."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import ClusterUnusable, UsageProblem
+from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.plugin.provider import Connection, Inspection
+
+
+def node(name: str, os_name: str, build: tuple[int, int] | None = None) -> NodeFacts:
+    kernel = f"10.0.{build[0]}.{build[1]}" if build else "6.1.0"
+    return NodeFacts(
+        name=name,
+        os=os_name,  # type: ignore[arg-type]
+        address="10.0.0.1",
+        ready=True,
+        schedulable=True,
+        control_plane=False,
+        kernel_version=kernel,
+        os_image="image",
+        container_runtime="containerd://2.1.0",
+        windows_build=build,
+    )
+
+
+def facts(**changes: object) -> Facts:
+    def fact(value: object) -> Fact[object]:
+        return Fact(value, "stand-in")
+
+    windows = [node(f"win-{number}", "windows", (20348, 2762)) for number in range(int(str(changes.get("windows", 2))))]
+    values = {
+        "kubernetes_version": "v1.34.1", "calico_version": "v3.31.2", "mode": "vxlan", "datastore": "kubernetes",
+        "install": "operator", "platform": "kubernetes", "cni": "Calico", "kube_proxy_mode": "iptables",
+        "windows_dsr": True, "calico_apis": ("projectcalico.org/v3", "crd.projectcalico.org/v1"),
+    }  # fmt: skip
+    values |= {key: value for key, value in changes.items() if key in values}
+    return Facts(
+        nodes=(node("linux-1", "linux"), node("linux-2", "linux"), *windows),
+        evidence="lab",
+        **{key: fact(tuple(value) if isinstance(value, list) else value) for key, value in values.items()},  # type: ignore[arg-type]
+    )
+
+
+class StandIn:
+    """Says what the environment variable STAND_IN (JSON) tells it to."""
+
+    def __init__(self, told: dict[str, object], log: Path) -> None:
+        self.told = told
+        self.log = log
+
+    def note(self, what: str) -> None:
+        with self.log.open("a") as file:
+            file.write(f"{what}\n")
+
+    def begin(self, choice: object, settings: object, run: object) -> None:
+        self.note("begin")
+
+    def open(self, choice: object, settings: object, run: object) -> Connection:
+        self.note("open")
+        if "usage" in self.told:
+            raise UsageProblem(str(self.told["usage"]))
+        if "unusable" in self.told:
+            raise ClusterUnusable(list(self.told["unusable"]))  # type: ignore[call-overload]
+        return Connection(how="lab", label="stand-in")
+
+    def inspect(self, connection: Connection, settings: object) -> Inspection:
+        self.note("inspect")
+        free = self.told.get("free")
+        return Inspection(
+            facts=facts(**self.told),
+            reasons=tuple(self.told.get("reasons", ())),  # type: ignore[arg-type]
+            free_windows_addresses=int(str(free)) if free is not None else None,
+        )
+
+    def connect(self, connection: Connection, settings: object) -> str:
+        self.note("connect")
+        return "door"
+
+    def close(self) -> None:
+        self.note("close")
+
+
+def pytest_conformance_provider(config: pytest.Config) -> StandIn:
+    told = json.loads(os.environ.get("STAND_IN", "{}"))
+    return StandIn(told, config.rootpath / "cluster.log")
