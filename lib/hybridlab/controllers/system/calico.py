@@ -1,0 +1,165 @@
+"""Calico's workloads as its operator lays them: operator, typha, node on both systems, controllers, API server.
+
+A manifest installation has no operator, and its workloads are in kube-system, as Calico's manifests have them.
+"""
+
+from __future__ import annotations
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.system.shapes import (
+    CONTROL_PLANE,
+    CRITICAL,
+    EVERYWHERE,
+    container,
+    daemon_set,
+    deployment,
+    host_process,
+    pod_spec,
+    service_account,
+)
+from hybridlab.profiles.model import Profile
+
+NAMESPACES = ("tigera-operator", "calico-system", "calico-apiserver")
+OPERATOR_VERSION = "v1.40.1"
+
+
+def objects(profile: Profile) -> list[tuple[str, Obj]]:
+    """(resource, object) in order."""
+    by_operator = profile.calico.install == "operator"
+    namespace = "calico-system" if by_operator else "kube-system"
+    made = [*_accounts(namespace), *_nodes(profile, namespace), *_controllers(profile, namespace)]
+    if by_operator:
+        made = [*_operator(), *made, *_typha(profile)]
+    if profile.calico.v3_api:
+        made += _api_server(profile)
+    return made
+
+
+def _accounts(namespace: str) -> list[tuple[str, Obj]]:
+    return [service_account(name, namespace) for name in ("calico-node", "calico-kube-controllers", "calico-typha")]
+
+
+def _operator() -> list[tuple[str, Obj]]:
+    spec = pod_spec(
+        "linux",
+        [
+            container(
+                "tigera-operator", f"quay.io/tigera/operator:{OPERATOR_VERSION}", command=["operator"],
+                env={"OPERATOR_NAME": "tigera-operator", "TIGERA_OPERATOR_INIT_IMAGE_VERSION": OPERATOR_VERSION},
+            )
+        ],
+        hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet", serviceAccountName="tigera-operator",
+        tolerations=EVERYWHERE,
+    )  # fmt: skip
+    return [
+        service_account("tigera-operator", "tigera-operator"),
+        ("deployments.apps", deployment("tigera-operator", "tigera-operator", {"k8s-app": "tigera-operator"}, spec)),
+    ]
+
+
+def _node_environment(profile: Profile) -> dict[str, str]:
+    network = profile.network
+    backend = "bird" if network.bgp == "Enabled" else "vxlan" if network.encapsulation != "None" else "none"
+    return {
+        "DATASTORE_TYPE": "kubernetes",
+        "CALICO_NETWORKING_BACKEND": backend,
+        "CLUSTER_TYPE": "k8s,operator" if profile.calico.install == "operator" else "k8s",
+        "NODENAME": "field:spec.nodeName",
+        "FELIX_DEFAULTENDPOINTTOHOSTACTION": "ACCEPT",
+        "FELIX_HEALTHENABLED": "true",
+        "IP": "autodetect",
+    }
+
+
+def _nodes(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
+    version, network = profile.calico.version, profile.network
+    common = {
+        "hostNetwork": True, "priorityClassName": "system-node-critical", "serviceAccountName": "calico-node",
+        "tolerations": EVERYWHERE, "terminationGracePeriodSeconds": 5,
+    }  # fmt: skip
+    environment = _node_environment(profile)
+    linux = pod_spec(
+        "linux",
+        [container("calico-node", f"quay.io/calico/node:{version}", env=environment)],
+        initContainers=[container("install-cni", f"quay.io/calico/cni:{version}", command=["/opt/cni/bin/install"])],
+        **common,
+    )
+    windows_backend = {"bird": "windows-bgp"}.get(
+        environment["CALICO_NETWORKING_BACKEND"], environment["CALICO_NETWORKING_BACKEND"]
+    )
+    windows_environment = {
+        **environment,
+        "CALICO_NETWORKING_BACKEND": windows_backend,
+        "VXLAN_VNI": str(network.vxlan_vni),
+        "KUBE_NETWORK": "Calico.*",
+        "CNI_IPAM_TYPE": "calico-ipam",
+        "SERVICE_CIDR": network.service_cidr,
+    }
+    image = f"quay.io/calico/node-windows:{version}"
+    mount = "$env:CONTAINER_SANDBOX_MOUNT_POINT"
+    windows = host_process(
+        [
+            container("felix", image, command=[f"{mount}/CalicoWindows/felix-service.ps1"], env=windows_environment),
+            container("node", image, command=[f"{mount}/CalicoWindows/node-service.ps1"], env=windows_environment),
+        ],
+        initContainers=[
+            container("uninstall-calico", image, command=[f"{mount}/uninstall-calico.ps1"]),
+            container("install-cni", f"quay.io/calico/cni-windows:{version}", command=["/opt/cni/bin/install.exe"]),
+        ],
+        **{key: value for key, value in common.items() if key != "hostNetwork"},
+    )
+    return [
+        ("daemonsets.apps", daemon_set("calico-node", namespace, {"k8s-app": "calico-node"}, linux)),
+        (
+            "daemonsets.apps",
+            daemon_set("calico-node-windows", namespace, {"k8s-app": "calico-node-windows"}, windows),
+        ),
+    ]
+
+
+def _typha(profile: Profile) -> list[tuple[str, Obj]]:
+    spec = pod_spec(
+        "linux",
+        [
+            container(
+                "calico-typha", f"quay.io/calico/typha:{profile.calico.version}", command=["calico-typha"],
+                ports=[{"name": "calico-typha", "containerPort": 5473, "hostPort": 5473, "protocol": "TCP"}],
+                env={"TYPHA_DATASTORETYPE": "kubernetes", "TYPHA_HEALTHENABLED": "true"},
+            )
+        ],
+        hostNetwork=True, priorityClassName="system-cluster-critical", serviceAccountName="calico-typha",
+        tolerations=EVERYWHERE,
+    )  # fmt: skip
+    return [("deployments.apps", deployment("calico-typha", "calico-system", {"k8s-app": "calico-typha"}, spec))]
+
+
+def _controllers(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
+    spec = pod_spec(
+        "linux",
+        [
+            container(
+                "calico-kube-controllers", f"quay.io/calico/kube-controllers:{profile.calico.version}",
+                env={"DATASTORE_TYPE": "kubernetes", "ENABLED_CONTROLLERS": "node,loadbalancer"},
+            )
+        ],
+        priorityClassName="system-cluster-critical", serviceAccountName="calico-kube-controllers",
+        tolerations=[CRITICAL, CONTROL_PLANE],
+    )  # fmt: skip
+    labels = {"k8s-app": "calico-kube-controllers"}
+    return [("deployments.apps", deployment("calico-kube-controllers", namespace, labels, spec))]
+
+
+def _api_server(profile: Profile) -> list[tuple[str, Obj]]:
+    image = f"quay.io/calico/apiserver:{profile.calico.version}"
+    spec = pod_spec(
+        "linux",
+        [container("calico-apiserver", image, args=["--secure-port=5443"])],
+        serviceAccountName="calico-apiserver", tolerations=[CRITICAL, CONTROL_PLANE],
+    )  # fmt: skip
+    return [
+        service_account("calico-apiserver", "calico-apiserver"),
+        (
+            "deployments.apps",
+            deployment("calico-apiserver", "calico-apiserver", {"apiserver": "true"}, spec, replicas=2),
+        ),
+    ]

@@ -1,0 +1,213 @@
+"""Kubernetes' own workloads: control plane, CoreDNS, kube-proxy on both operating systems."""
+
+from __future__ import annotations
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.system.shapes import (
+    CONTROL_PLANE,
+    CRITICAL,
+    EVERYWHERE,
+    config_map,
+    container,
+    daemon_set,
+    deployment,
+    host_process,
+    pod_spec,
+    service_account,
+)
+from hybridlab.profiles.machines import Machine, dns_address, kubernetes_address, machines
+from hybridlab.profiles.model import Profile
+
+NAMESPACE = "kube-system"
+REGISTRY = "registry.k8s.io"
+MIRROR = {"kubernetes.io/config.mirror": "lab", "kubernetes.io/config.source": "file"}
+COREFILE = """\
+.:53 {
+    errors
+    health
+    ready
+    kubernetes DOMAIN in-addr.arpa {
+       ttl 30
+    }
+    cache 30
+}
+"""
+
+
+def objects(profile: Profile, api_address: str, api_port: int) -> list[tuple[str, Obj]]:
+    """(resource, object) in order."""
+    control_planes = [machine for machine in machines(profile) if machine.group.control_plane]
+    return [
+        *_kubernetes_service(profile, api_address, api_port),
+        config_map("kubeadm-config", NAMESPACE, {"ClusterConfiguration": _cluster_configuration(profile)}),
+        *(("pods", pod) for machine in control_planes for pod in _control_plane(profile, machine, api_port)),
+        *_coredns(profile),
+        *_kube_proxy(profile),
+    ]
+
+
+def _kubernetes_service(profile: Profile, api_address: str, api_port: int) -> list[tuple[str, Obj]]:
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    spec = {
+        "type": "ClusterIP", "clusterIP": kubernetes_address(profile),
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": api_port}],
+    }  # fmt: skip
+    meta = {"name": "kubernetes", "namespace": "default", "labels": labels}
+    slice_labels = {"kubernetes.io/service-name": "kubernetes"}
+    return [
+        ("services", {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}),
+        ("endpoints", {
+            "apiVersion": "v1", "kind": "Endpoints",
+            "metadata": {"name": "kubernetes", "namespace": "default"},
+            "subsets": [{"addresses": [{"ip": api_address}],
+                         "ports": [{"name": "https", "port": api_port, "protocol": "TCP"}]}],
+        }),
+        ("endpointslices.discovery.k8s.io", {
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": "kubernetes", "namespace": "default", "labels": slice_labels},
+            "endpoints": [{"addresses": [api_address], "conditions": {"ready": True}}],
+            "ports": [{"name": "https", "port": api_port, "protocol": "TCP"}],
+        }),
+    ]  # fmt: skip
+
+
+def _cluster_configuration(profile: Profile) -> str:
+    network = profile.network
+    return (
+        "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n"
+        f"kubernetesVersion: {profile.kubernetes.version}\n"
+        f"networking:\n  dnsDomain: {network.dns_domain}\n  podSubnet: {network.pod_cidr}\n"
+        f"  serviceSubnet: {network.service_cidr}\n"
+    )
+
+
+def _control_plane(profile: Profile, machine: Machine, api_port: int) -> list[Obj]:
+    """The static pods of one control-plane machine, as their mirror pods show."""
+    version, network = profile.kubernetes.version, profile.network
+    arguments = {
+        "etcd": ["etcd", f"--advertise-client-urls=https://{machine.address}:2379", "--data-dir=/var/lib/etcd"],
+        "kube-apiserver": [
+            "kube-apiserver", f"--advertise-address={machine.address}", f"--secure-port={api_port}",
+            "--authorization-mode=Node,RBAC", f"--service-cluster-ip-range={network.service_cidr}",
+            f"--service-node-port-range={profile.kube_proxy.node_port_range}",
+        ],
+        "kube-controller-manager": [
+            "kube-controller-manager", "--allocate-node-cidrs=true", f"--cluster-cidr={network.pod_cidr}",
+            f"--service-cluster-ip-range={network.service_cidr}",
+        ],
+        "kube-scheduler": ["kube-scheduler", "--leader-elect=true"],
+    }  # fmt: skip
+    images = {name: f"{REGISTRY}/{name}:{version}" for name in arguments} | {"etcd": f"{REGISTRY}/etcd:3.6.4-0"}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{name}-{machine.name}",
+                "namespace": NAMESPACE,
+                "labels": {"component": name, "tier": "control-plane"},
+                "annotations": dict(MIRROR),
+            },
+            "spec": {
+                "containers": [container(name, images[name], command=command, cpu="100m")],
+                "hostNetwork": True,
+                "nodeName": machine.name,
+                "priorityClassName": "system-node-critical",
+                "tolerations": [{"operator": "Exists", "effect": "NoExecute"}],
+            },
+        }
+        for name, command in arguments.items()
+    ]
+
+
+def _coredns(profile: Profile) -> list[tuple[str, Obj]]:
+    labels = {"k8s-app": "kube-dns"}
+    ports = [
+        {"name": "dns", "containerPort": 53, "protocol": "UDP"},
+        {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
+        {"name": "metrics", "containerPort": 9153, "protocol": "TCP"},
+    ]
+    readiness = {"httpGet": {"path": "/ready", "port": 8181, "scheme": "HTTP"}}
+    spec = pod_spec(
+        "linux",
+        [
+            container(
+                "coredns", f"{REGISTRY}/coredns/coredns:v1.12.1", args=["-conf", "/etc/coredns/Corefile"],
+                ports=ports, readiness=readiness, cpu="100m",
+            )
+        ],
+        dnsPolicy="Default",
+        priorityClassName="system-cluster-critical",
+        serviceAccountName="coredns",
+        tolerations=[CRITICAL, CONTROL_PLANE],
+    )  # fmt: skip
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kube-dns", "namespace": NAMESPACE,
+            "labels": {**labels, "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"},
+        },
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": dns_address(profile),
+            "selector": labels,
+            "ports": [
+                {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 53},
+                {"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": 53},
+                {"name": "metrics", "port": 9153, "protocol": "TCP", "targetPort": 9153},
+            ],
+        },
+    }  # fmt: skip
+    return [
+        service_account("coredns", NAMESPACE),
+        config_map("coredns", NAMESPACE, {"Corefile": COREFILE.replace("DOMAIN", profile.network.dns_domain)}),
+        ("services", service),
+        ("deployments.apps", deployment("coredns", NAMESPACE, labels, spec, replicas=2)),
+    ]
+
+
+def _kube_proxy(profile: Profile) -> list[tuple[str, Obj]]:
+    version, dsr = profile.kubernetes.version, profile.kube_proxy.windows_dsr
+    linux = container(
+        "kube-proxy", f"{REGISTRY}/kube-proxy:{version}",
+        command=["/usr/local/bin/kube-proxy", "--config=/var/lib/kube-proxy/config.conf",
+                 "--hostname-override=$(NODE_NAME)"],
+        env={"NODE_NAME": "field:spec.nodeName"},
+    )  # fmt: skip
+    windows = container(
+        "kube-proxy", f"sigwindowstools/kube-proxy:{version}-calico-hostprocess",
+        command=["kube-proxy.exe"],
+        args=["--config=/var/lib/kube-proxy/config.conf", "--hostname-override=$(NODE_NAME)",
+              "--proxy-mode=kernelspace", "--source-vip=$(SOURCE_VIP)", f"--enable-dsr={str(dsr).lower()}",
+              f"--feature-gates=WinDSR={str(dsr).lower()}"],
+        env={"NODE_NAME": "field:spec.nodeName", "POD_IP": "field:status.podIP", "KUBE_NETWORK": "Calico.*",
+             "SOURCE_VIP": "Calico_ep"},
+    )  # fmt: skip
+    configuration = (
+        "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
+        f"clusterCIDR: {profile.network.pod_cidr}\nmode: iptables\n"
+        f"winkernel:\n  enableDSR: {str(dsr).lower()}\n  networkName: Calico\n"
+    )
+    common = {
+        "priorityClassName": "system-node-critical",
+        "tolerations": EVERYWHERE,
+        "serviceAccountName": "kube-proxy",
+    }
+    return [
+        service_account("kube-proxy", NAMESPACE),
+        config_map("kube-proxy", NAMESPACE, {"config.conf": configuration}),
+        (
+            "daemonsets.apps",
+            daemon_set(
+                "kube-proxy", NAMESPACE, {"k8s-app": "kube-proxy"},
+                pod_spec("linux", [linux], hostNetwork=True, **common),
+            ),
+        ),
+        (
+            "daemonsets.apps",
+            daemon_set(
+                "kube-proxy-windows", NAMESPACE, {"k8s-app": "kube-proxy-windows"}, host_process([windows], **common)
+            ),
+        ),
+    ]  # fmt: skip
