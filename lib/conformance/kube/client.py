@@ -12,7 +12,6 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,6 +20,8 @@ from conformance.errors import ClusterUnusable
 from conformance.kube.access import Access
 from conformance.kube.discovery import Discovery, Resource
 from conformance.kube.refused import ApiRefused, ApiUnreachable, describe
+from conformance.settings import RunTimings, load_timings
+from conformance.timing import SYSTEM_CLOCK
 
 Obj = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
@@ -30,18 +31,8 @@ APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "calico-windows-conformance"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ApiTimes:
-    """Seconds that requests may take."""
-
-    connect: float = 5.0
-    """TCP and TLS."""
-    answer: float = 20.0
-    """Until the whole answer of one request is there."""
-    retry_within: float = 30.0
-    """Reads that fail in transport or with 5xx, and any request answered 429, are repeated for so long."""
-    pause: float = 0.25
-    """Between such repetitions, unless the server says Retry-After; doubles up to 2 s."""
+PAUSE = 0.25
+"""s.  Before a request is repeated, unless the server says Retry-After; doubles up to 2 s."""
 
 
 def user_agent(test: str = "") -> str:
@@ -57,11 +48,11 @@ def user_agent(test: str = "") -> str:
 class Kube:
     """One cluster's API.  ``test`` (a test's id, set by the plugin) goes into the User-Agent of every request."""
 
-    def __init__(self, access: Access, times: ApiTimes | None = None) -> None:
+    def __init__(self, access: Access, timings: RunTimings | None = None) -> None:
         from kubernetes.client.api_client import ApiClient  # slow to import: only when a cluster is used
 
         self.access = access
-        self.times = times or ApiTimes()
+        self.timings = timings or load_timings().run
         self.test = ""
         configuration = access.configuration
         configuration.retries = False
@@ -105,12 +96,14 @@ class Kube:
         name = f"{method} {path}"
         url = self.access.configuration.host + path + (f"?{urlencode(query)}" if query else "")
         repeat = method == "GET" if repeat is None else repeat
-        begin, pause, tries = time.monotonic(), self.times.pause, 0
+        begin, pause, tries = time.monotonic(), PAUSE, 0
         while True:
             tries += 1
             wait = 0.0
             try:
-                answer = self._call(method, url, body, content_type, (self.times.connect, self.times.answer))
+                answer = self._call(
+                    method, url, body, content_type, (self.timings.api_connect, self.timings.api_answer)
+                )
                 data = answer.read() or b""
                 if answer.status < 400:
                     return bytes(data)
@@ -125,11 +118,11 @@ class Kube:
                     raise
                 trouble, again = error, False
             wait = max(wait, pause)
-            if not again or time.monotonic() - begin + wait > self.times.retry_within:
+            if not again or time.monotonic() - begin + wait > self.timings.api_retry:
                 if isinstance(trouble, ApiRefused):
                     raise trouble
                 raise ApiUnreachable(name, tries, time.monotonic() - begin, trouble) from trouble
-            threading.Event().wait(wait)
+            SYSTEM_CLOCK.sleep(wait)
             pause = min(2.0, pause * 2)
 
     def _call(self, method: str, url: str, body: Any, content_type: str, timeout: tuple[float, float]) -> Any:
@@ -229,7 +222,7 @@ class Kube:
         url = f"{self.access.configuration.host}{path}?{urlencode(query)}"
         answer = None
         try:
-            answer = self._call("GET", url, None, "", (self.times.connect, max(0.01, seconds)))
+            answer = self._call("GET", url, None, "", (self.timings.api_connect, max(0.01, seconds)))
             if answer.status >= 400:
                 raise ApiRefused.from_response(
                     answer.status, answer.reason or "", answer.read() or b"", f"WATCH {path}"

@@ -39,7 +39,6 @@ def run(
     argv: Sequence[str],
     *,
     within: float,
-    connect_within: float = 10.0,
     stdin: bytes | None = None,
     transcript: Transcript = forget,
 ) -> ExecResult:
@@ -55,7 +54,7 @@ def run(
     retryable = True
     try:
         channel = channels.connect(
-            kube, namespace, pod, container, argv, stdin=stdin is not None, within=min(connect_within, within)
+            kube, namespace, pod, container, argv, stdin=stdin is not None, within=min(kube.timings.api_connect, within)
         )
         try:
             trouble = _converse(channel, heard, stdin, begin + within)

@@ -1,14 +1,18 @@
 """The pods that one worker's tests share, deployed when a test first asks for them, and kept until the worker ends.
 
 Who is where: client and server of an OS on one node, its peer on a second node, so that each path has its pair.
+Each pod is deployed in a thread of its own, so that tests wait for what they ask for and for nothing else.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from conformance.errors import SuiteTrouble
+from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.kube.client import Obj
+from conformance.kube.waits import PULL_TROUBLE
 from conformance.model.endpoint import OS, Workload
 from conformance.pods.deploy import Pods, Wish
 from conformance.pods.placement import Placement
@@ -18,6 +22,9 @@ ELSEWHERE = "elsewhere"
 """Prefix of names of pods in the worker's second namespace: ``elsewhere/linux-client``."""
 ELSEWHERE_LABELS = {"conformance/team": "elsewhere"}
 """Labels of that namespace, which policies select it by."""
+DEMO = ("linux-client", "linux-server", "windows-client", "windows-server")
+"""Whoever asks for one of these will ask for the others: they are started together."""
+OTHER: dict[OS, OS] = {"linux": "windows", "windows": "linux"}
 
 
 class Cast:
@@ -25,8 +32,9 @@ class Cast:
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
         self._pods, self._placement = pods, placement
-        self._there: dict[str, Workload] = {}
-        self._failed: dict[str, SuiteTrouble] = {}
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="deploy")
+        self._work: dict[str, Future[Workload]] = {}
         self.used: dict[str, Workload] = {}
         """What the running test has asked for; whoever starts a test empties it."""
 
@@ -40,16 +48,19 @@ class Cast:
         """The worker's second namespace."""
         return f"{self._pods.namespace}-{ELSEWHERE}"
 
+    # --- what tests say -------------------------------------------------------------------------------------------
+
     def of(self, *names: str) -> tuple[Workload, ...]:
         """The pods of these names, those not there yet deployed at once.
 
-        Raises what deploying raises; a pod that could not be deployed once is not tried again by every test.
+        Raises what deploying raised, to every test that asks: a pod that could not be deployed is not tried again.
         """
-        for name in names:
-            if name in self._failed:
-                raise self._failed[name]
-        self._deploy([name for name in dict.fromkeys(names) if name not in self._there])
-        found = tuple(self._there[name] for name in names)
+        work = [self._start(name) for name in names]
+        if set(names) & set(DEMO):
+            for name in DEMO:
+                self._start(name)
+        wait(work)
+        found = tuple(one.result() for one in work)
         self.used |= dict(zip(names, found, strict=True))
         return found
 
@@ -57,25 +68,32 @@ class Cast:
         """The demo's client of an OS."""
         return self.of(f"{os}-client")[0]
 
+    def clients(self, first: OS) -> tuple[Workload, ...]:
+        """Both clients of the demo, that of ``first`` first."""
+        return self.of(f"{first}-client", f"{OTHER[first]}-client")
+
+    def clients_elsewhere(self) -> tuple[Workload, ...]:
+        """Clients of both systems in the second namespace, with the labels of the demo's."""
+        return self.of(f"{ELSEWHERE}/linux-client", f"{ELSEWHERE}/windows-client")
+
     def server(self, os: OS) -> Workload:
         """The demo's server of an OS."""
         return self.of(f"{os}-server")[0]
+
+    def servers(self, first: OS) -> tuple[Workload, ...]:
+        """Both servers of the demo, that of ``first`` first."""
+        return self.of(f"{first}-server", f"{OTHER[first]}-server")
 
     def node(self) -> Workload:
         """A pod in the network of a Linux node: the node as a source."""
         return self.of("linux-node")[0]
 
-    def pair(self, client: OS, server: OS, *, same_node: bool = False) -> tuple[Workload, Workload]:
+    def pair(self, client: OS, server: OS, *, same_node: bool = False) -> tuple[Workload, ...]:
         """A client and a server on one node, or on two.  Raises EnvironmentLacks where the cluster is too small."""
         if same_node and client != server:
             raise ValueError("a node has one operating system")
         other = "peer" if client == server and not same_node else "server"
-        source, target = self.of(f"{client}-client", f"{server}-{other}")
-        return source, target
-
-    def name_of(self, workload: Workload) -> str:
-        """The name it was deployed by, which is its ``app`` label."""
-        return next(name for name, one in self._there.items() if one.uid == workload.uid).rpartition("/")[2]
+        return self.of(f"{client}-client", f"{server}-{other}")
 
     def on_each_node(self, os: OS) -> tuple[Workload, ...]:
         """One pod on every node of an OS that takes pods: server, peer, and further peers."""
@@ -83,37 +101,72 @@ class Cast:
         first = ["server", "peer", *(f"peer-{number}" for number in range(3, count + 1))][: max(1, count)]
         return self.of(*(f"{os}-{name}" for name in first))
 
-    def _deploy(self, names: Sequence[str]) -> None:
-        spaces: dict[str, list[str]] = {}
-        for name in names:
-            spaces.setdefault(name.rpartition("/")[0], []).append(name)
-        if not spaces:
-            return
-        with ThreadPoolExecutor(max_workers=len(spaces)) as pool:
-            work = [pool.submit(self._deploy_in, space, group) for space, group in spaces.items()]
-        for one in work:
-            one.result()
+    def start(self, *names: str, because: str) -> tuple[Workload, ...]:
+        """As :meth:`of`, for a test about starting: a pod that does not become ready is a Nonconformance.
 
-    def _deploy_in(self, space: str, names: Sequence[str]) -> None:
-        """Deploy pods of one namespace: names are unique only there."""
-        namespace = self.namespace_elsewhere if space else ""
+        An image that cannot be pulled, or a cluster without room, still is EnvironmentBroken.
+        """
         try:
-            wishes = [self._wish(name, namespace) for name in names]
-            if space:
-                self._pods.prepare(namespace, ELSEWHERE_LABELS)
-            found = self._pods.deploy(wishes)
-        except SuiteTrouble as trouble:
-            self._failed |= dict.fromkeys(names, trouble)
+            return self.of(*names)
+        except EnvironmentBroken as trouble:
+            for name in names:
+                self._judge(name, trouble, because)
             raise
-        for name, wish in zip(names, wishes, strict=True):
-            self._there[name] = found[wish.called]
 
-    def _wish(self, name: str, namespace: str) -> Wish:
-        own = name.rpartition("/")[2]
-        role = own if own in ROLES else own.rpartition("-")[0]  # windows-peer-3 is a windows-peer
-        os = ROLES[role].os
-        if own == role:
-            node = self._placement.second(os) if role.endswith("-peer") else self._placement.first(os)
+    def name_of(self, workload: Workload) -> str:
+        """The name it was deployed by, which is its ``app`` label."""
+        there = {name: work.result() for name, work in self._work.items() if work.done() and not work.exception()}
+        return next(name for name, one in there.items() if one.uid == workload.uid).rpartition("/")[2]
+
+    def close(self) -> None:
+        """Wait for what is still being deployed, and start nothing more."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    # --- how ------------------------------------------------------------------------------------------------------
+
+    def _start(self, name: str) -> Future[Workload]:
+        with self._lock:
+            if name not in self._work:
+                self._prepare(name)
+                self._work[name] = self._threads.submit(self._deploy, name)
+            return self._work[name]
+
+    def _prepare(self, name: str) -> None:
+        """Make its namespace, before threads do at once."""
+        role = ROLES[self._role(name)]
+        if role.host_network:
+            self._pods.prepare(self._pods.host_namespace, privileged=True)
+        elif "/" in name:
+            self._pods.prepare(self.namespace_elsewhere, ELSEWHERE_LABELS)
         else:
+            self._pods.prepare(self.namespace)
+
+    def _deploy(self, name: str) -> Workload:
+        wish = self._wish(name)
+        return self._pods.deploy([wish])[wish.called]
+
+    def _wish(self, name: str) -> Wish:
+        own, role = name.rpartition("/")[2], self._role(name)
+        os = ROLES[role].os
+        if own != role:
             node = self._placement.usable(os)[int(own.rpartition("-")[2]) - 1]
-        return Wish(role=role, node=node, name=own, namespace=namespace)
+        else:
+            node = self._placement.second(os) if role.endswith("-peer") else self._placement.first(os)
+        return Wish(role=role, node=node, name=own, namespace=self.namespace_elsewhere if "/" in name else "")
+
+    @staticmethod
+    def _role(name: str) -> str:
+        own = name.rpartition("/")[2]
+        return own if own in ROLES else own.rpartition("-")[0]  # windows-peer-3 is a windows-peer
+
+    def _judge(self, name: str, trouble: EnvironmentBroken, because: str) -> None:
+        """Raises Nonconformance when a pod has its node and its image, and is not ready all the same."""
+        namespace = self.namespace_elsewhere if "/" in name else self.namespace
+        for pod in self._pods.kube.objects("v1", "Pod", namespace, labels=f"app={name.rpartition('/')[2]}"):
+            if pod["spec"].get("nodeName") and not _lacks_image(pod) and str(pod["metadata"]["name"]) in str(trouble):
+                raise Nonconformance(f"{trouble}\n  because  {because}") from trouble
+
+
+def _lacks_image(pod: Obj) -> bool:
+    statuses: Sequence[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
+    return any((one.get("state") or {}).get("waiting", {}).get("reason") in PULL_TROUBLE for one in statuses)

@@ -32,13 +32,11 @@ class AgentRefused(ProbeBroken):
 class Agent:
     """A live agent.  Thread-safe: several batches may be under way."""
 
-    def __init__(
-        self, kube: Kube, workload: Workload, *, connect_within: float, silence: float, transcript: Transcript
-    ) -> None:
+    def __init__(self, kube: Kube, workload: Workload, transcript: Transcript) -> None:
         """Opens the exec.  Raises ExecBroken (ProbeBroken) when that fails; :meth:`greet` must follow."""
         self.workload = workload
         self.program = protocol.AGENTS[workload.os]
-        self._silence = silence
+        self._silence = kube.timings.agent_silence
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._hello: Future[dict[str, Any]] = Future()
@@ -50,8 +48,7 @@ class Agent:
         self._sent = self._heard
         self._stream = ExecStream(
             kube, workload.namespace, workload.pod, workload.container, self.program.argv,
-            on_line=self._line, on_end=self._end, connect_within=connect_within, silence=silence,
-            transcript=transcript,
+            on_line=self._line, on_end=self._end, transcript=transcript,
         )  # fmt: skip
 
     def greet(self, within: float) -> dict[str, Any]:

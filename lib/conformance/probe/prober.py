@@ -190,7 +190,7 @@ class Prober:
         overhead = self.settings.timings.of(source.os).exec_overhead
         count = self.limits.powershell_starts if source.os == "windows" else self.limits.agents
         with self.slots.hold(f"{'powershell' if source.os == 'windows' else 'python'}-{source.node}", count, within):
-            agent = Agent(self.kube, source, connect_within=overhead, silence=overhead, transcript=self._transcript)
+            agent = Agent(self.kube, source, self._transcript)
             agent.greet(overhead)
         self._broken_before.discard(source.uid)
         return agent

@@ -76,6 +76,14 @@ class RunTimings:
     """s.  From SIGTERM to the lab's end; afterwards it is killed and the kernel removes its namespaces."""
     facts: float
     """s.  Reading everything that decides which claims apply; about 20 requests."""
+    api_connect: float
+    """s.  TCP and TLS to the API server.  The official client has no such limit of its own for exec."""
+    api_answer: float
+    """s.  The whole answer to one request; the API server itself gives up after 60 s."""
+    api_retry: float
+    """s.  Reads that fail in transport or with 5xx, and requests answered 429, are repeated for so long."""
+    agent_silence: float
+    """s.  Without a word from an agent, after which it counts as dead: four of its heartbeats, one each 5 s."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
 

@@ -1,0 +1,43 @@
+"""Commands run in a pod word for word, as the documents have them, with the same care for Windows nodes as agents.
+
+What they print is evidence beside an attempt on the same path, never a verdict of its own: expectations compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.kube import execute
+from conformance.kube.client import Kube
+from conformance.kube.execute import ExecResult
+from conformance.kube.transcript import Transcript, forget
+from conformance.model.endpoint import Workload
+from conformance.pods.roles import ROLES
+from conformance.probe.prober import Limits
+from conformance.probe.slots import Slots
+
+
+class Literal:
+    """Runs literal commands on one cluster.  Thread-safe."""
+
+    def __init__(
+        self, kube: Kube, slots: Slots, *, transcript: Transcript = forget, limits: Limits | None = None
+    ) -> None:
+        self._kube, self._slots, self._transcript = kube, slots, transcript
+        self._limits = limits or Limits()
+
+    def run(self, workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
+        """Run ``argv`` in the pod's main container, to its end, within so many seconds.
+
+        Waits for a free PowerShell start of a Windows node first (not counted).  Raises ProbeBroken.
+        """
+        container = ROLES[workload.role].main
+        if workload.os != "windows":
+            return self._exec(workload, container, argv, within)
+        with self._slots.hold(f"powershell-{workload.node}", self._limits.powershell_starts, 10 * within):
+            return self._exec(workload, container, argv, within)
+
+    def _exec(self, workload: Workload, container: str, argv: Sequence[str], within: float) -> ExecResult:
+        return execute.run(
+            self._kube, workload.namespace, workload.pod, container, argv, within=within, transcript=self._transcript
+        )

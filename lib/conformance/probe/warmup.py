@@ -1,0 +1,86 @@
+"""Waiting until new pods have a network: their first seconds say nothing about conformance.
+
+New Windows pods have none for 4 to 40 s (containerd#8340, azure-container-networking#299), and their first DNS queries
+time out (aks-engine#189).  It gates nothing by itself: a pod that stays cold may be what a claim is about, so the
+claims decide, and this only says what it saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import Timings
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+
+ANSWERED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESOLVED, Verdict.NO_SUCH_NAME})
+"""Verdicts that only a working network gives; whether they are right is for the claims."""
+
+
+class Observer(Protocol):
+    """What warming up needs of probing."""
+
+    def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
+        """One observation per attempt, in order."""
+
+
+@dataclass(frozen=True)
+class Warmth:
+    """How warming up went."""
+
+    seconds: float
+    cold: tuple[Observation, ...]
+    """The last observations of what had no network to the end; none: all is warm."""
+
+    @property
+    def line(self) -> str:
+        """For the progress of the run."""
+        if not self.cold:
+            return f"all pods have a network after {self.seconds:.1f} s"
+        names = ", ".join(f"{one.attempt.label}: {one.verdict} {one.detail}".rstrip() for one in self.cold[:3])
+        return f"still without a network after {self.seconds:.0f} s: {names}; the claims decide"
+
+
+def warm_up(
+    prober: Observer,
+    clients: Sequence[Workload],
+    known_good: Target | None,
+    name: str,
+    *,
+    timings: Timings,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Warmth:
+    """Wait until every client gets an answer from DNS (for ``name``) and from a server that should be open to it.
+
+    Raises ProbeBroken and EnvironmentBroken as probing does.
+    """
+    attempts = []
+    for client in clients:
+        patience = timings.of(client.os)
+        attempts.append(Attempt(source=client, kind=Kind.DNS, give_up_after=patience.tcp_give_up, query=name))
+        if known_good is not None:
+            attempts.append(
+                Attempt(source=client, kind=Kind.TCP, give_up_after=patience.tcp_give_up, target=known_good)
+            )
+    if not attempts:
+        return Warmth(0.0, ())
+    last: dict[int, Observation] = {}
+
+    def ask_the_cold() -> list[Observation]:
+        """Only those that had no answer yet are asked again."""
+        cold = [index for index in range(len(attempts)) if not warm(index)]
+        last.update(zip(cold, prober.observe([attempts[index] for index in cold]), strict=True))
+        return [last[index] for index in range(len(attempts)) if not warm(index)]
+
+    def warm(index: int) -> bool:
+        return index in last and last[index].verdict in ANSWERED
+
+    settled = until(
+        ask_the_cold, lambda cold: not cold, within=max(timings.of(one.os).warm_up for one in clients), every=0.5,
+        what="new pods have a network", clock=clock,
+    )  # fmt: skip
+    return Warmth(settled.seconds, tuple(settled.last))
