@@ -7,7 +7,7 @@ conformance suite see of them: on the right operating system, with real argument
 from __future__ import annotations
 
 from hybridlab.api.contract import Client, Obj
-from hybridlab.controllers.system import calico, kubernetes, rbac
+from hybridlab.controllers.system import calico, kubernetes
 from hybridlab.profiles.model import Profile
 
 
@@ -19,7 +19,6 @@ def namespaces() -> list[str]:
 def objects(profile: Profile, api_address: str, api_port: int) -> list[tuple[str, Obj]]:
     """(resource, object) in the order in which they are created."""
     return [
-        *rbac.objects(),
         *kubernetes.objects(profile, api_address, api_port),
         *calico.objects(profile),
     ]
