@@ -9,6 +9,7 @@ from hybridlab.api.contract import Event, Obj
 from hybridlab.api.errors import bad_request
 from hybridlab.api.operations import Operations, private
 from hybridlab.api.requests import MASTERS, DeleteOptions, Target, User, WriteOptions
+from hybridlab.api.subresources import Subresources
 
 
 class Authorize(Protocol):
@@ -21,11 +22,13 @@ class LocalClient:
     """One component's client (implements :class:`hybridlab.api.contract.Client`).
 
     ``user`` is whom the component is; members of system:masters are not asked for rights.
-    Subresources go through ``replace`` and ``patch`` (``status``), ``create`` takes none.
+    Subresources go through ``replace`` and ``patch``: ``status``, ``scale`` (replace), and ``binding`` (replace of a
+    pod by ``{"metadata": {"name": POD}, "target": {"name": NODE}}``; ``create("bindings", ...)`` does the same).
     """
 
-    def __init__(self, operations: Operations, user: User, authorize: Authorize) -> None:
+    def __init__(self, operations: Operations, subresources: Subresources, user: User, authorize: Authorize) -> None:
         self._operations = operations
+        self._subresources = subresources
         self._user = user
         self._authorize = None if MASTERS in user.groups else authorize
         self._manager = user.name.rpartition(":")[2]
@@ -56,12 +59,19 @@ class LocalClient:
     async def create(self, resource: str, obj: Obj, namespace: str | None = None) -> Obj:
         """Create an object; its own namespace counts when none is given."""
         namespace = namespace or obj.get("metadata", {}).get("namespace")
+        if resource == "bindings":
+            target = self._target(resource, "create", namespace)
+            return self._subresources.bind(target.namespace, obj["metadata"]["name"], obj, self._options())
         return self._operations.create(self._target(resource, "create", namespace), private(obj), self._options())
 
     async def replace(self, resource: str, obj: Obj, namespace: str | None = None, *, subresource: str = "") -> Obj:
         """Replace an object or one of its subresources."""
         namespace = namespace or obj["metadata"].get("namespace")
         target = self._target(resource, "update", namespace, obj["metadata"]["name"], subresource)
+        if subresource == "binding":
+            return self._subresources.bind(target.namespace, target.name, obj, self._options())
+        if subresource == "scale":
+            return self._subresources.rescale(target, obj, self._options())
         return self._operations.replace(target, private(obj), self._options())
 
     async def patch(

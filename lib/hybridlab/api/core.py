@@ -1,18 +1,34 @@
 """The API without a network: store, verbs and rules put together, for the server and for components in the process.
 
-Tests of components use it alone: ``Core(Settings()).client("system:kube-scheduler")``.
+Tests of components use it alone: ``Core(Settings()).client("system:kube-scheduler")``, inside a running event loop.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from hybridlab.api.authentication import Authenticator, Token
+from hybridlab.api.authorization import Authorizer
+from hybridlab.api.bootstrap import Bootstrap, built_in_definitions
 from hybridlab.api.client import LocalClient
+from hybridlab.api.contract import Obj
+from hybridlab.api.kinds.calico import SelectorProblem
+from hybridlab.api.kinds.definitions import Definitions
+from hybridlab.api.kinds.table import strategies
 from hybridlab.api.operations import Operations
-from hybridlab.api.requests import AUTHENTICATED, MASTERS, Target, User
-from hybridlab.api.resources import KUBERNETES, Catalogue, calico_resources
+from hybridlab.api.requests import AUTHENTICATED, MASTERS, User
+from hybridlab.api.resources import KUBERNETES, Catalogue, Resource, calico_resources
+from hybridlab.api.reviews import Reviews
+from hybridlab.api.schemas.shapes import Findings
 from hybridlab.api.store import HISTORY, Store
+from hybridlab.api.subresources import Subresources
 from hybridlab.api.views import Views
+
+
+def _any_selector(text: str) -> str | None:
+    """Accept every Calico selector (when no checker is given in)."""
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +44,12 @@ class Settings:
     """crd.projectcalico.org/v1 is served."""
     tier_prefixed_names: bool = True
     """crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME`` (Calico up to v3.31)."""
+    selector_problem: SelectorProblem = _any_selector
+    """Says what is wrong with the syntax of a Calico selector, or None."""
+    tokens: Mapping[str, Token] = field(default_factory=dict)
+    """Bearer tokens that are accepted."""
+    ca_certificate: str = ""
+    """PEM of the CA, for the ConfigMap kube-root-ca.crt of each namespace."""
     history: int = HISTORY
     """Changes per kind that a watch can start from; fewer make 410 come sooner."""
 
@@ -42,11 +64,34 @@ class Core:
             (*KUBERNETES, *calico_resources(v3=settings.calico_v3_api, crd_v1=settings.calico_crd_v1_api))
         )
         self.views = Views(tier_prefixed_names=settings.tier_prefixed_names)
-        self.operations = Operations(self.store, self.catalogue, self.views, {})
+        kinds = strategies(
+            self.store,
+            service_cidr=settings.service_cidr,
+            node_port_range=settings.node_port_range,
+            populate_namespace=self._populate_namespace,
+            selector_problem=settings.selector_problem,
+            names_with_tier=settings.tier_prefixed_names,
+        )
+        self.operations = Operations(self.store, self.catalogue, self.views, kinds, _check_custom)
+        self.definitions = Definitions(self.store, self.catalogue, self.operations.lifecycle.later)
+        self.definitions.built_in.update(item["metadata"]["name"] for item in built_in_definitions(self.catalogue))
+        self.authenticator = Authenticator(settings.tokens, self.store)
+        self.authorizer = Authorizer(self.store)
+        self.reviews = Reviews(self.authorizer, self.authenticator)
+        self.subresources = Subresources(self.operations)
+        self._bootstrap = Bootstrap(self.operations, settings.service_cidr, settings.ca_certificate)
+        self._bootstrap.run()
+
+    def _populate_namespace(self, name: str) -> None:
+        self._bootstrap.populate_namespace(name)
 
     def client(self, name: str, groups: tuple[str, ...] = (MASTERS,)) -> LocalClient:
         """Return a client for a component; give other ``groups`` to have RBAC decide."""
-        return LocalClient(self.operations, User(name, (*groups, AUTHENTICATED)), self._authorize)
+        user = User(name, (*groups, AUTHENTICATED))
+        return LocalClient(self.operations, self.subresources, user, self.authorizer.check)
 
-    def _authorize(self, user: User, verb: str, target: Target) -> None:
-        raise NotImplementedError
+
+def _check_custom(resource: Resource, obj: Obj) -> Findings:
+    from hybridlab.api.schemas.structural import check_custom  # only labs with CRDs of their own need it
+
+    return check_custom(resource.structural or {}, obj)

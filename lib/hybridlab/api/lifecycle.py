@@ -91,7 +91,7 @@ class Lifecycle:
             self._orphan(meta["uid"])
         self._store.put(storage, changed)
         if FOREGROUND in finalizers:
-            self._later(lambda: self._foreground(storage, key, meta["uid"]))
+            self.later(lambda: self._foreground(storage, key, meta["uid"]))
         return changed, False
 
     def _check_preconditions(self, obj: Obj, options: DeleteOptions, plural: str, group: str) -> None:
@@ -122,7 +122,7 @@ class Lifecycle:
         owners = obj["metadata"].get("ownerReferences")
         if owners and not any(self._store.has_uid(owner["uid"]) for owner in owners):
             key = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-            self._later(lambda: self._collect(storage, key))
+            self.later(lambda: self._collect(storage, key))
 
     def _on_change(self, storage: str, key: Key, change: Change) -> None:
         if storage == "namespaces":
@@ -130,19 +130,20 @@ class Lifecycle:
                 self._terminating.discard(key[1])
             elif "deletionTimestamp" in change.object["metadata"] and key[1] not in self._terminating:
                 self._terminating.add(key[1])
-                self._later(lambda: self._empty_namespace(key[1]))
+                self.later(lambda: self._empty_namespace(key[1]))
             return
         if change.type != "DELETED":
             return
         if key[0] in self._terminating:
-            self._later(lambda: self._finish_namespace(key[0]))
+            self.later(lambda: self._finish_namespace(key[0]))
         uid = change.object["metadata"]["uid"]
         for place in self._store.dependents(uid):
-            self._later(lambda place=place: self._collect(*place))  # type: ignore[misc]
+            self.later(lambda place=place: self._collect(*place))  # type: ignore[misc]
         for owner in change.object["metadata"].get("ownerReferences") or ():
-            self._later(lambda owner=owner: self._after_dependent(owner["uid"]))  # type: ignore[misc]
+            self.later(lambda owner=owner: self._after_dependent(owner["uid"]))  # type: ignore[misc]
 
-    def _later(self, step: Callable[[], None]) -> None:
+    def later(self, step: Callable[[], None]) -> None:
+        """Do a small step soon, after the request that caused it."""
         self._queue.append(step)
         if self._scheduled:
             return
@@ -212,8 +213,8 @@ class Lifecycle:
         for storage, bucket in self._store.buckets():
             for obj in bucket.within(namespace) if storage != "namespaces" else ():
                 key = (namespace, obj["metadata"]["name"])
-                self._later(lambda place=(storage, key): self._delete_if_there(*place))  # type: ignore[misc]
-        self._later(lambda: self._finish_namespace(namespace))
+                self.later(lambda place=(storage, key): self._delete_if_there(*place))  # type: ignore[misc]
+        self.later(lambda: self._finish_namespace(namespace))
 
     def _delete_if_there(self, storage: str, key: Key) -> None:
         if self._store.bucket(storage).get(key) is not None:

@@ -249,6 +249,9 @@ class Operations:
             self._check_namespace(resource, namespace, given_name)
         obj = self.views.stored(resource, obj)
         strategy = self.strategy(resource.storage)
+        shape = self.shape(resource)
+        if shape is not None and "spec" in shape.codes and obj.get("spec") is None:
+            obj["spec"] = {}
         self._check_fields(resource, obj, options)
         for key in (*_SERVER_OWNED, "resourceVersion", "managedFields"):
             meta.pop(key, None)
@@ -263,6 +266,7 @@ class Operations:
         strategy.default(obj)
         strategy.prepare_create(obj)
         self._validate(resource, strategy, obj, None, options)
+        strategy.admit(obj)
         if managed is not None:
             meta["managedFields"] = managed
         elif options.tracked:

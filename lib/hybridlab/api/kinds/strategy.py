@@ -84,6 +84,9 @@ class Strategy:
     def prepare_create(self, obj: Obj) -> None:
         """Admit and complete a new object; raises ApiError to refuse it."""
 
+    def admit(self, obj: Obj) -> None:
+        """Refuse a new, valid object by policy of the cluster; raises ApiError."""
+
     def after_create(self, obj: Obj) -> None:
         """Do what follows from a new object, which is in the store now."""
 

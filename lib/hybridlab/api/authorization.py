@@ -1,0 +1,166 @@
+"""Who may do what: RBAC from the Roles and bindings that are in the store right now.
+
+Members of system:masters may do everything.  For Calico's tiered policies the rules of calico-apiserver come on top:
+``get`` on the tier, and the verb on the pseudo-resource ``tier.networkpolicies``.  Aggregated ClusterRoles, and the
+rule that nobody may grant more than they have, are not emulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import forbidden
+from hybridlab.api.kinds.rights import GROUP
+from hybridlab.api.requests import MASTERS, Target, User
+from hybridlab.api.resources import V3
+from hybridlab.api.store import Change, Key, Store
+from hybridlab.api.views import TIERED
+
+_BUCKETS = frozenset(f"{plural}.{GROUP}" for plural in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"))
+_ACCOUNT = "system:serviceaccount:"
+
+
+class Attributes(NamedTuple):
+    """What is asked to be allowed."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    """``pods`` or ``pods/exec``."""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+    """For requests that are about no resource."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One rule that a subject has, in one namespace ("" for all)."""
+
+    namespace: str
+    rule: Obj
+    why: str
+
+
+class Authorizer:
+    """Decides by RBAC."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._grants: dict[str, list[Grant]] | None = None
+        store.listeners.append(self._on_change)
+
+    def _on_change(self, storage: str, key: Key, change: Change) -> None:
+        if storage in _BUCKETS:
+            self._grants = None
+
+    def check(self, user: User, verb: str, target: Target) -> None:
+        """Raise ApiError 403, worded as the real server words it, unless the request is allowed."""
+        if MASTERS in user.groups:
+            return
+        resource, namespace, name, subresource = target
+        full = f"{resource.plural}/{subresource}" if subresource else resource.plural
+        asked = Attributes(verb, resource.group, full, namespace, name)
+        if self.allows(user, asked) is None:
+            where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+            why = f'User "{user.name}" cannot {verb} resource "{full}" in API group "{resource.group}" {where}'
+            raise forbidden(resource.plural, resource.group, name, why)
+
+    def check_tier(self, user: User, verb: str, target: Target, tier: str) -> None:
+        """Raise ApiError 403 unless the user may do this to policies of a tier (projectcalico.org/v3)."""
+        resource = target.resource
+        if MASTERS in user.groups or resource.group != V3 or resource.storage_kind not in TIERED:
+            return
+        may_get = self.allows(user, Attributes("get", V3, "tiers", "", tier)) is not None
+        pseudo = f"tier.{resource.plural}"
+        names = (f"{tier}.*", target.name)
+        granted = any(self.allows(user, Attributes(verb, V3, pseudo, target.namespace, name)) for name in names)
+        if may_get and granted:
+            return
+        where = f' and namespace "{target.namespace}"' if target.namespace else ""
+        hint = "" if may_get else " (user cannot get tier)"
+        why = f'User "{user.name}" cannot {verb} {resource.name} in tier "{tier}"{where}{hint}'
+        raise forbidden(resource.plural, resource.group, target.name, why)
+
+    def check_path(self, user: User, verb: str, path: str) -> None:
+        """Raise ApiError 403 unless a request for a path that is no resource is allowed."""
+        if MASTERS not in user.groups and self.allows(user, Attributes(verb, path=path)) is None:
+            raise forbidden("", "", "", f'User "{user.name}" cannot {verb} path "{path}"')
+
+    def allows(self, user: User, asked: Attributes) -> str | None:
+        """Return why a request is allowed, or None when it is not."""
+        if MASTERS in user.groups:
+            return "system:masters"
+        for grant in self._of(user):
+            if grant.namespace and grant.namespace != asked.namespace:
+                continue
+            if _rule_allows(grant.rule, asked):
+                return grant.why
+        return None
+
+    def rules(self, user: User, namespace: str) -> list[Obj]:
+        """Return every rule that holds for a user in a namespace."""
+        if MASTERS in user.groups:
+            return [
+                {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+                {"verbs": ["*"], "nonResourceURLs": ["*"]},
+            ]
+        return [grant.rule for grant in self._of(user) if grant.namespace in {"", namespace}]
+
+    def _of(self, user: User) -> Iterator[Grant]:
+        grants = self._grants
+        if grants is None:
+            grants = self._grants = self._collect()
+        yield from grants.get(f"User {user.name}", ())
+        for group in user.groups:
+            yield from grants.get(f"Group {group}", ())
+
+    def _collect(self) -> dict[str, list[Grant]]:
+        """Index the rules of all bindings by subject."""
+        found: dict[str, list[Grant]] = {}
+        for plural in ("clusterrolebindings", "rolebindings"):
+            for binding in self._store.bucket(f"{plural}.{GROUP}").within(None):
+                namespace = binding["metadata"].get("namespace", "")
+                role = self._role(binding["roleRef"], namespace)
+                if role is None:
+                    continue
+                kind = "ClusterRoleBinding" if plural == "clusterrolebindings" else "RoleBinding"
+                reference = binding["roleRef"]
+                title = f'{kind} "{binding["metadata"]["name"]}"'
+                why = f'RBAC: allowed by {title} of {reference["kind"]} "{reference["name"]}"'
+                for subject in binding.get("subjects") or ():
+                    who = f"{subject['kind']} {subject['name']}"
+                    if subject["kind"] == "ServiceAccount":
+                        who = f"User {_ACCOUNT}{subject.get('namespace', '')}:{subject['name']}"
+                    found.setdefault(who, []).extend(Grant(namespace, rule, why) for rule in role.get("rules") or ())
+        return found
+
+    def _role(self, reference: Obj, namespace: str) -> Obj | None:
+        if reference["kind"] == "ClusterRole":
+            return self._store.bucket(f"clusterroles.{GROUP}").get(("", reference["name"]))
+        return self._store.bucket(f"roles.{GROUP}").get((namespace, reference["name"]))
+
+
+def _rule_allows(rule: Obj, asked: Attributes) -> bool:
+    verbs = rule["verbs"]
+    if asked.verb not in verbs and "*" not in verbs:
+        return False
+    if asked.path:
+        return any(
+            pattern in {"*", asked.path} or (pattern.endswith("*") and asked.path.startswith(pattern[:-1]))
+            for pattern in rule.get("nonResourceURLs") or ()
+        )
+    groups = rule.get("apiGroups") or ()
+    if asked.group not in groups and "*" not in groups:
+        return False
+    names = rule.get("resourceNames")
+    if names and asked.name not in names:
+        return False
+    resources = rule.get("resources") or ()
+    if asked.resource in resources or "*" in resources:
+        return True
+    _, slash, subresource = asked.resource.partition("/")
+    return bool(slash) and f"*/{subresource}" in resources

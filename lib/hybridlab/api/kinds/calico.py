@@ -1,0 +1,312 @@
+"""Calico's own kinds: defaults and checks as calico-apiserver and its datastore client make them (v3.31).
+
+The syntax of selectors is checked by a function that is given in, so that this package needs to know none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from ipaddress import ip_network
+from typing import Any, Final
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import Cause, invalid_value, required, unsupported
+from hybridlab.api.kinds.networking import cidr_problem
+from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.store import Store
+
+SelectorProblem = Callable[[str], str | None]
+"""Says what is wrong with the syntax of a Calico selector, or None."""
+
+ACTIONS: Final = ("Allow", "Deny", "Log", "Pass")
+PROTOCOLS: Final = ("TCP", "UDP", "ICMP", "ICMPv6", "SCTP", "UDPLite")
+TIER_LABEL: Final = "projectcalico.org/tier"
+_WITH_PORTS = {"TCP", "UDP", "SCTP", 6, 17, 132}
+_ENCAPSULATION = ("Always", "CrossSubnet", "Never")
+
+
+class CalicoStrategy(Strategy):
+    """Kinds about which there is nothing more to say."""
+
+    unconditional_update = False
+
+
+class PolicyStrategy(CalicoStrategy):
+    """NetworkPolicy, GlobalNetworkPolicy and their staged twins."""
+
+    def __init__(self, selector_problem: SelectorProblem, store: Store, *, names_with_tier: bool) -> None:
+        self._selector_problem = selector_problem
+        self._store = store
+        self._names_with_tier = names_with_tier
+
+    def default(self, obj: Obj) -> None:
+        spec, meta = obj["spec"], obj["metadata"]
+        tier = spec.get("tier") or "default"
+        spec["tier"] = tier
+        meta["labels"] = {**(meta.get("labels") or {}), TIER_LABEL: tier}
+        if not spec.get("types"):
+            has_ingress, has_egress = bool(spec.get("ingress")), bool(spec.get("egress"))
+            if has_egress:
+                spec["types"] = ["Ingress", "Egress"] if has_ingress else ["Egress"]
+            else:
+                spec["types"] = ["Ingress"]
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        spec = obj["spec"]
+        tier, name = spec["tier"], obj["metadata"]["name"]
+        if self._names_with_tier and tier != "default" and not name.startswith(f"{tier}."):
+            yield invalid_value("metadata.name", name, f"policies of tier {tier} are named {tier}.NAME")
+        if tier not in {"default", "adminnetworkpolicy", "baselineadminnetworkpolicy"} and (
+            self._store.bucket("tiers.projectcalico.org").get(("", tier)) is None
+        ):
+            yield Cause.of("FieldValueNotFound", "spec.tier", tier, "the tier does not exist")
+        if old is not None and old["spec"].get("tier", "default") != tier:
+            yield invalid_value("spec.tier", tier, "field is immutable")
+        for index, kind in enumerate(spec["types"]):
+            if kind not in {"Ingress", "Egress"}:
+                yield unsupported(f"spec.types[{index}]", kind, ("Ingress", "Egress"))
+        for field in ("selector", "serviceAccountSelector", "namespaceSelector"):
+            yield from self._selector(spec.get(field), f"spec.{field}")
+        if spec.get("preDNAT") and spec.get("egress"):
+            yield invalid_value("spec.egress", "", "PreDNAT GlobalNetworkPolicy cannot have 'egress' rules")
+        if spec.get("preDNAT") and spec.get("doNotTrack"):
+            yield invalid_value("spec.preDNAT", True, "PreDNAT and DoNotTrack cannot both be true")
+        for direction in ("ingress", "egress"):
+            for index, rule in enumerate(spec.get(direction) or ()):
+                yield from self._rule(rule, f"spec.{direction}[{index}]")
+
+    def _selector(self, text: object, at: str) -> Iterator[Cause]:
+        if isinstance(text, str) and text and (problem := self._selector_problem(text)):
+            yield invalid_value(at, text, problem)
+
+    def _rule(self, rule: Obj, at: str) -> Iterator[Cause]:
+        if rule["action"] not in ACTIONS:
+            yield unsupported(f"{at}.action", rule["action"], ACTIONS)
+        for field in ("protocol", "notProtocol"):
+            value = rule.get(field)
+            if isinstance(value, str) and value not in PROTOCOLS and not (value.isdigit() and 0 < int(value) < 256):
+                yield unsupported(f"{at}.{field}", value, PROTOCOLS)
+            elif isinstance(value, int) and not 0 < value < 256:
+                yield invalid_value(f"{at}.{field}", value, "must be between 1 and 255, inclusive")
+        if rule.get("ipVersion") not in {None, 4, 6}:
+            yield unsupported(f"{at}.ipVersion", rule["ipVersion"], ("4", "6"))
+        if "icmp" in rule and rule.get("protocol") not in {"ICMP", "ICMPv6", 1, 58}:
+            yield invalid_value(f"{at}.icmp", "", "rules that specify ICMP must set protocol to ICMP or ICMPv6")
+        for side in ("source", "destination"):
+            entity = rule.get(side)
+            if entity:
+                yield from self._entity(entity, rule.get("protocol"), f"{at}.{side}")
+
+    def _entity(self, entity: Obj, protocol: Any, at: str) -> Iterator[Cause]:
+        for field in ("selector", "notSelector", "namespaceSelector"):
+            yield from self._selector(entity.get(field), f"{at}.{field}")
+        yield from self._selector(
+            (entity.get("serviceAccounts") or {}).get("selector"), f"{at}.serviceAccounts.selector"
+        )
+        for field in ("ports", "notPorts"):
+            if entity.get(field) and protocol not in _WITH_PORTS:
+                detail = "rules that specify ports must set protocol to TCP or UDP or SCTP"
+                yield invalid_value(f"{at}.{field}", "", detail)
+            for index, port in enumerate(entity.get(field) or ()):
+                yield from _port_problems(port, f"{at}.{field}[{index}]")
+        for field in ("nets", "notNets"):
+            yield from net_problems(entity.get(field) or [], f"{at}.{field}")
+
+
+def _port_problems(port: object, at: str) -> Iterator[Cause]:
+    if isinstance(port, int):
+        if not 0 <= port <= 65535:
+            yield invalid_value(at, port, "must be between 0 and 65535, inclusive")
+        return
+    first, colon, last = str(port).partition(":")
+    if colon:
+        if not (first.isdigit() and last.isdigit() and 0 <= int(first) <= int(last) <= 65535):
+            yield invalid_value(at, port, "must be a port range of the form MIN:MAX with MIN not above MAX")
+    elif first.isdigit() and int(first) > 65535:
+        yield invalid_value(at, port, "must be between 0 and 65535, inclusive")
+
+
+def net_problems(nets: list[str], at: str) -> Iterator[Cause]:
+    """Return which of a list of networks (or single addresses) are not any."""
+    for index, net in enumerate(nets):
+        try:
+            ip_network(net, strict=False)
+        except ValueError:
+            yield invalid_value(f"{at}[{index}]", net, "must be a valid IP address or CIDR")
+
+
+class PoolStrategy(CalicoStrategy):
+    """IPPool."""
+
+    def __init__(self, selector_problem: SelectorProblem, store: Store) -> None:
+        self._selector_problem = selector_problem
+        self._store = store
+
+    def default(self, obj: Obj) -> None:
+        spec = obj["spec"]
+        version6 = ":" in spec.get("cidr", "")
+        spec.setdefault("blockSize", 122 if version6 else 26)
+        spec.setdefault("ipipMode", "Never")
+        spec.setdefault("vxlanMode", "Never")
+        spec.setdefault("nodeSelector", "all()")
+        spec.setdefault("allowedUses", ["Workload", "Tunnel"])
+        spec.setdefault("assignmentMode", "Automatic")
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        spec = obj["spec"]
+        cidr, size = spec["cidr"], spec["blockSize"]
+        if problem := cidr_problem(cidr):
+            yield invalid_value("spec.cidr", cidr, problem)
+            return
+        network: Any = ip_network(cidr, strict=False)
+        low, high = (20, 32) if network.version == 4 else (116, 128)
+        if not low <= size <= high:
+            detail = f"block size must be between {low} and {high}"
+            yield invalid_value("spec.blockSize", size, detail)
+        elif network.prefixlen > size:
+            yield invalid_value(
+                "spec.cidr", cidr, "IP pool size is too small for use with Calico IPAM: it is smaller than a block"
+            )
+        for field in ("ipipMode", "vxlanMode"):
+            if spec[field] not in _ENCAPSULATION:
+                yield unsupported(f"spec.{field}", spec[field], _ENCAPSULATION)
+        if spec["ipipMode"] != "Never" and spec["vxlanMode"] != "Never":
+            yield invalid_value("spec.vxlanMode", spec["vxlanMode"], "ipipMode and vxlanMode cannot both be enabled")
+        for field in ("nodeSelector", "namespaceSelector"):
+            text = spec.get(field)
+            if text and (problem := self._selector_problem(text)):
+                yield invalid_value(f"spec.{field}", text, problem)
+        for index, use in enumerate(spec["allowedUses"]):
+            if use not in {"Workload", "Tunnel", "LoadBalancer"}:
+                yield unsupported(f"spec.allowedUses[{index}]", use, ("Workload", "Tunnel", "LoadBalancer"))
+        if spec["assignmentMode"] not in {"Automatic", "Manual"}:
+            yield unsupported("spec.assignmentMode", spec["assignmentMode"], ("Automatic", "Manual"))
+        if old is None:
+            yield from self._overlaps(obj, network)
+            return
+        if old["spec"]["cidr"] != cidr:
+            yield invalid_value("spec.cidr", cidr, "IPPool CIDR cannot be modified")
+        if old["spec"]["blockSize"] != size:
+            yield invalid_value("spec.blockSize", size, "IPPool BlockSize cannot be modified")
+
+    def _overlaps(self, obj: Obj, network: Any) -> Iterator[Cause]:
+        for other in self._store.bucket("ippools.projectcalico.org").within(None):
+            theirs: Any = ip_network(other["spec"]["cidr"], strict=False)
+            if theirs.version == network.version and theirs.overlaps(network):
+                name = other["metadata"]["name"]
+                detail = f"IPPool({obj['metadata']['name']}) CIDR overlaps with IPPool({name}) CIDR {theirs}"
+                yield invalid_value("spec.cidr", obj["spec"]["cidr"], detail)
+
+
+_FELIX_ENUMS: Final = {
+    "logSeverityScreen": ("Trace", "Debug", "Info", "Warning", "Error", "Fatal"),
+    "logSeverityFile": ("Trace", "Debug", "Info", "Warning", "Error", "Fatal"),
+    "logSeveritySys": ("Trace", "Debug", "Info", "Warning", "Error", "Fatal"),
+    "windowsManageFirewallRules": ("Enabled", "Disabled"),
+    "iptablesBackend": ("Legacy", "NFT", "Auto"),
+    "nftablesMode": ("Disabled", "Enabled", "Auto"),
+    "chainInsertMode": ("Insert", "Append"),
+    "defaultEndpointToHostAction": ("Drop", "Accept", "Return"),
+    "serviceLoopPrevention": ("Drop", "Reject", "Disabled"),
+    "routeSource": ("WorkloadIPs", "CalicoIPAM"),
+    "floatingIPs": ("Enabled", "Disabled"),
+    "workloadSourceSpoofing": ("Disabled", "Any"),
+}
+_FELIX_RANGES: Final = {
+    "vxlanVNI": (1, 16777215),
+    "vxlanPort": (1, 65535),
+    "healthPort": (1, 65535),
+    "prometheusMetricsPort": (1, 65535),
+    "vxlanMTU": (0, 65535),
+    "ipipMTU": (0, 65535),
+}
+
+
+class FelixConfigurationStrategy(CalicoStrategy):
+    """FelixConfiguration."""
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        name = obj["metadata"]["name"]
+        if name != "default" and not name.startswith("node."):
+            yield invalid_value("metadata.name", name, "must be 'default' or 'node.NODENAME'")
+        spec = obj["spec"]
+        for field, allowed in _FELIX_ENUMS.items():
+            if field in spec and spec[field] not in allowed:
+                yield unsupported(f"spec.{field}", spec[field], allowed)
+        for field, (low, high) in _FELIX_RANGES.items():
+            if field in spec and not low <= spec[field] <= high:
+                yield invalid_value(f"spec.{field}", spec[field], f"must be between {low} and {high}, inclusive")
+
+
+class SingletonStrategy(CalicoStrategy):
+    """Kinds of which there is one object, called ``default``."""
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        name = obj["metadata"]["name"]
+        if name != "default":
+            yield invalid_value("metadata.name", name, "must be 'default'")
+
+
+class TierStrategy(CalicoStrategy):
+    """Tier."""
+
+    protected = frozenset({"default"})
+
+    def default(self, obj: Obj) -> None:
+        obj["spec"].setdefault("defaultAction", "Deny")
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        action = obj["spec"]["defaultAction"]
+        if action not in {"Pass", "Deny"}:
+            yield unsupported("spec.defaultAction", action, ("Deny", "Pass"))
+        if obj["metadata"]["name"] == "default" and obj["spec"].get("order") not in {None, 1000000}:
+            yield invalid_value("spec.order", obj["spec"]["order"], "default tier order must be 1000000")
+
+
+class NetworkSetStrategy(CalicoStrategy):
+    """NetworkSet and GlobalNetworkSet."""
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        return net_problems(obj["spec"].get("nets") or [], "spec.nets")
+
+
+class HostEndpointStrategy(CalicoStrategy):
+    """HostEndpoint."""
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        spec = obj["spec"]
+        if not spec.get("node"):
+            yield required("spec.node", "no node name specified")
+        if not spec.get("interfaceName") and not spec.get("expectedIPs"):
+            yield required("spec.interfaceName", "no interface name or expected IPs specified")
+        yield from net_problems(spec.get("expectedIPs") or [], "spec.expectedIPs")
+
+
+_PLAIN: Final = (
+    "bgpconfigurations",
+    "bgpfilters",
+    "bgppeers",
+    "blockaffinities",
+    "caliconodestatuses",
+    "ipamblocks",
+    "ipamhandles",
+    "ipreservations",
+    "profiles",
+    "stagedkubernetesnetworkpolicies",
+)
+
+
+def calico_strategies(store: Store, selector_problem: SelectorProblem, *, names_with_tier: bool) -> dict[str, Strategy]:
+    """Return what is particular to each of Calico's stored kinds."""
+    plain = CalicoStrategy()
+    found: dict[str, Strategy] = dict.fromkeys(("bgppeers", "bgpfilters", "blockaffinities", "caliconodestatuses", "ipamblocks", "ipamhandles", "ipreservations", "profiles", "stagedkubernetesnetworkpolicies"), plain)  # fmt: skip
+    for plural in ("networkpolicies", "stagednetworkpolicies", "globalnetworkpolicies", "stagedglobalnetworkpolicies"):
+        found[plural] = PolicyStrategy(selector_problem, store, names_with_tier=names_with_tier)
+    found["ippools"] = PoolStrategy(selector_problem, store)
+    found["felixconfigurations"] = FelixConfigurationStrategy()
+    for plural in ("ipamconfigurations", "clusterinformations", "kubecontrollersconfigurations"):
+        found[plural] = SingletonStrategy()
+    found["tiers"] = TierStrategy()
+    found["networksets"] = found["globalnetworksets"] = NetworkSetStrategy()
+    found["hostendpoints"] = HostEndpointStrategy()
+    return {f"{plural}.projectcalico.org": strategy for plural, strategy in found.items()}

@@ -1,0 +1,161 @@
+"""Namespaces, Nodes, ServiceAccounts, ConfigMaps and Secrets: defaults and checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import Cause, forbidden_field, invalid_value, required, unsupported
+from hybridlab.api.kinds.pod_security import LEVELS, PREFIX
+from hybridlab.api.kinds.strategy import Strategy, label_problem
+
+PROTECTED: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+_DATA_KEY = re.compile(r"^[-._a-zA-Z0-9]+$")
+_DATA_LIMIT = 1024 * 1024
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+class NamespaceStrategy(Strategy):
+    """What is particular to Namespaces."""
+
+    counts_generations = False
+    returns_deleted = True
+    protected = PROTECTED
+
+    def __init__(self, populate: Callable[[str], None]) -> None:
+        self._populate = populate
+
+    def name_problem(self, name: str) -> str | None:
+        return label_problem(name)
+
+    def default(self, obj: Obj) -> None:
+        meta = obj["metadata"]
+        meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta["name"]}
+
+    def prepare_create(self, obj: Obj) -> None:
+        obj["spec"] = {"finalizers": ["kubernetes"]}
+        obj["status"] = {"phase": "Active"}
+
+    def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
+        if subresource != "finalize":
+            obj["spec"] = old.get("spec") or {}
+
+    def after_create(self, obj: Obj) -> None:
+        self._populate(obj["metadata"]["name"])
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        for key, value in (obj["metadata"].get("labels") or {}).items():
+            if key in {f"{PREFIX}enforce", f"{PREFIX}audit", f"{PREFIX}warn"} and value not in LEVELS:
+                yield invalid_value(f"metadata.labels[{key}]", value, f"must be one of {', '.join(LEVELS)}")
+
+
+class NodeStrategy(Strategy):
+    """What is particular to Nodes."""
+
+    counts_generations = False
+    keeps_status_on_create = True
+
+    def default(self, obj: Obj) -> None:
+        if "status" in obj:
+            obj["status"].setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 10250}})
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        seen: set[tuple[str, str]] = set()
+        for index, taint in enumerate(obj["spec"].get("taints") or ()):
+            at = f"spec.taints[{index}]"
+            if taint["effect"] not in _EFFECTS:
+                yield unsupported(f"{at}.effect", taint["effect"], _EFFECTS)
+            key = (taint["key"], taint["effect"])
+            if key in seen:
+                yield Cause.of("FieldValueDuplicate", at, taint, "taints must be unique by key and effect pair")
+            seen.add(key)
+        if old is not None:
+            for name in ("podCIDR", "providerID"):
+                before = old["spec"].get(name)
+                if before and obj["spec"].get(name) != before:
+                    yield forbidden_field(f"spec.{name}", "node updates may not change it except from empty to valid")
+
+
+class ServiceAccountStrategy(Strategy):
+    """What is particular to ServiceAccounts."""
+
+    counts_generations = False
+    returns_deleted = True
+
+
+class ConfigMapStrategy(Strategy):
+    """What is particular to ConfigMaps."""
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        yield from data_problems(obj, ("data", "binaryData"))
+        shared = set(obj.get("data") or ()) & set(obj.get("binaryData") or ())
+        for key in sorted(shared):
+            yield invalid_value("binaryData", key, "duplicate of key present in data")
+        yield from immutable_problems(obj, old, ("data", "binaryData"))
+
+
+class SecretStrategy(Strategy):
+    """What is particular to Secrets."""
+
+    def default(self, obj: Obj) -> None:
+        obj.setdefault("type", "Opaque")
+
+    def prepare_create(self, obj: Obj) -> None:
+        self._encode(obj)
+
+    def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
+        self._encode(obj)
+
+    @staticmethod
+    def _encode(obj: Obj) -> None:
+        """Move stringData into data, as base64."""
+        plain = obj.pop("stringData", None)
+        if plain:
+            from base64 import b64encode
+
+            obj["data"] = {
+                **(obj.get("data") or {}),
+                **{key: b64encode(value.encode()).decode() for key, value in plain.items()},
+            }
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        yield from data_problems(obj, ("data",))
+        data = obj.get("data") or {}
+        if obj["type"] == "kubernetes.io/dockerconfigjson" and ".dockerconfigjson" not in data:
+            yield required("data[.dockerconfigjson]")
+        elif obj["type"] == "kubernetes.io/tls":
+            for key in ("tls.crt", "tls.key"):
+                if key not in data:
+                    yield required(f"data[{key}]")
+        if old is not None and old["type"] != obj["type"]:
+            yield invalid_value("type", obj["type"], "field is immutable")
+        yield from immutable_problems(obj, old, ("data",))
+
+
+def data_problems(obj: Obj, fields: tuple[str, ...]) -> Iterable[Cause]:
+    """Return what is wrong with the keys and the size of a ConfigMap's or Secret's data."""
+    size = 0
+    for field in fields:
+        for key, value in (obj.get(field) or {}).items():
+            size += len(value)
+            if len(key) > 253 or not _DATA_KEY.match(key) or key in {".", ".."}:
+                detail = (
+                    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+                    "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+                )
+                yield invalid_value(f"{field}[{key}]", key, detail)
+    if size > _DATA_LIMIT:
+        yield Cause("FieldValueTooLong", fields[0], f"Too long: may not be more than {_DATA_LIMIT} bytes")
+
+
+def immutable_problems(obj: Obj, old: Obj | None, fields: tuple[str, ...]) -> Iterable[Cause]:
+    """Return what an object marked ``immutable`` may not change."""
+    if old is None or not old.get("immutable"):
+        return
+    if not obj.get("immutable"):
+        yield forbidden_field("immutable", "field is immutable when `immutable` is set")
+    for field in fields:
+        if obj.get(field) != old.get(field):
+            yield forbidden_field(field, "field is immutable when `immutable` is set")

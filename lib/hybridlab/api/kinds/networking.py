@@ -1,0 +1,180 @@
+"""NetworkPolicies, Endpoints, EndpointSlices, Leases, Events, PodDisruptionBudgets: defaults and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import Cause, invalid_value, required, unsupported
+from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.kinds.workloads import selector_problems
+
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+def cidr_problem(text: str) -> str | None:
+    """Say what is wrong with a CIDR, or None."""
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+    return None if "/" in text else "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+
+class NetworkPolicyStrategy(Strategy):
+    """What is particular to networking.k8s.io NetworkPolicies."""
+
+    def default(self, obj: Obj) -> None:
+        spec = obj["spec"]
+        spec.setdefault("podSelector", {})
+        if not spec.get("policyTypes"):
+            spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+        for rule in (*(spec.get("ingress") or ()), *(spec.get("egress") or ())):
+            for port in rule.get("ports") or ():
+                port.setdefault("protocol", "TCP")
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        spec = obj["spec"]
+        yield from selector_problems(spec["podSelector"], "spec.podSelector")
+        for index, kind in enumerate(spec["policyTypes"]):
+            if kind not in {"Ingress", "Egress"}:
+                yield unsupported(f"spec.policyTypes[{index}]", kind, ("Egress", "Ingress"))
+        for direction, peers in (("ingress", "from"), ("egress", "to")):
+            for index, rule in enumerate(spec.get(direction) or ()):
+                at = f"spec.{direction}[{index}]"
+                for number, port in enumerate(rule.get("ports") or ()):
+                    yield from _port_problems(port, f"{at}.ports[{number}]")
+                for number, peer in enumerate(rule.get(peers) or ()):
+                    yield from _peer_problems(peer, f"{at}.{peers}[{number}]")
+
+
+def _port_problems(port: Obj, at: str) -> Iterator[Cause]:
+    if port["protocol"] not in _PROTOCOLS:
+        yield unsupported(f"{at}.protocol", port["protocol"], _PROTOCOLS)
+    number = port.get("port")
+    if isinstance(number, int) and not 1 <= number <= 65535:
+        yield invalid_value(f"{at}.port", number, "must be between 1 and 65535, inclusive")
+    end = port.get("endPort")
+    if end is not None:
+        if not isinstance(number, int):
+            yield invalid_value(f"{at}.endPort", end, "may not be specified when `port` is non-numeric")
+        elif end < number:
+            yield invalid_value(f"{at}.endPort", end, "must be greater than or equal to `port`")
+
+
+def _peer_problems(peer: Obj, at: str) -> Iterator[Cause]:
+    given = [name for name in ("podSelector", "namespaceSelector", "ipBlock") if name in peer]
+    if not given:
+        yield required(at, "must specify a peer")
+    if "ipBlock" in given and len(given) > 1:
+        yield Cause("FieldValueForbidden", at, "Forbidden: may not specify both ipBlock and another peer")
+    yield from selector_problems(peer.get("podSelector"), f"{at}.podSelector")
+    yield from selector_problems(peer.get("namespaceSelector"), f"{at}.namespaceSelector")
+    block = peer.get("ipBlock")
+    if block is None:
+        return
+    cidr = block.get("cidr", "")
+    if problem := cidr_problem(cidr):
+        yield invalid_value(f"{at}.ipBlock.cidr", cidr, problem)
+        return
+    whole: Any = ip_network(cidr, strict=False)
+    for index, text in enumerate(block.get("except") or ()):
+        here = f"{at}.ipBlock.except[{index}]"
+        if problem := cidr_problem(text):
+            yield invalid_value(here, text, problem)
+            continue
+        hole: Any = ip_network(text, strict=False)
+        if hole.version != whole.version or not hole.subnet_of(whole) or hole == whole:
+            yield invalid_value(here, text, f"must be a strict subset of `cidr`: {cidr}")
+
+
+class EndpointsStrategy(Strategy):
+    """What is particular to Endpoints."""
+
+    def default(self, obj: Obj) -> None:
+        for subset in obj.get("subsets") or ():
+            for port in subset.get("ports") or ():
+                port.setdefault("protocol", "TCP")
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        for index, subset in enumerate(obj.get("subsets") or ()):
+            for group in ("addresses", "notReadyAddresses"):
+                for number, address in enumerate(subset.get(group) or ()):
+                    yield from _address_problems(address["ip"], f"subsets[{index}].{group}[{number}].ip")
+
+
+class EndpointSliceStrategy(Strategy):
+    """What is particular to EndpointSlices."""
+
+    def default(self, obj: Obj) -> None:
+        obj.setdefault("endpoints", [])
+        for port in obj.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+            port.setdefault("name", "")
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        kind = obj["addressType"]
+        if kind not in {"IPv4", "IPv6", "FQDN"}:
+            yield unsupported("addressType", kind, ("FQDN", "IPv4", "IPv6"))
+        for index, endpoint in enumerate(obj["endpoints"]):
+            for number, address in enumerate(endpoint.get("addresses") or ()):
+                if kind != "FQDN":
+                    yield from _address_problems(address, f"endpoints[{index}].addresses[{number}]")
+        if old is not None and old["addressType"] != kind:
+            yield invalid_value("addressType", kind, "field is immutable")
+
+
+def _address_problems(address: str, at: str) -> Iterator[Cause]:
+    try:
+        ip_address(address)
+    except ValueError:
+        yield invalid_value(at, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+
+
+class EventStrategy(Strategy):
+    """What is particular to Events."""
+
+    counts_generations = False
+
+    def default(self, obj: Obj) -> None:
+        obj.setdefault("type", "Normal")
+        obj.setdefault("source", {})
+        obj.setdefault("reportingComponent", "")
+        obj.setdefault("reportingInstance", "")
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        involved = (obj.get("involvedObject") or {}).get("namespace") or "default"
+        namespace = obj["metadata"]["namespace"]
+        if old is None and involved != namespace:
+            yield invalid_value("involvedObject.namespace", involved, "does not match event.namespace")
+
+
+class LeaseStrategy(Strategy):
+    """What is particular to Leases."""
+
+    counts_generations = False
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        seconds = obj["spec"].get("leaseDurationSeconds")
+        if seconds is not None and seconds <= 0:
+            yield invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+
+
+class DisruptionBudgetStrategy(Strategy):
+    """What is particular to PodDisruptionBudgets."""
+
+    def prepare_create(self, obj: Obj) -> None:
+        obj["status"] = {
+            "currentHealthy": 0,
+            "desiredHealthy": 0,
+            "disruptionsAllowed": 0,
+            "expectedPods": 0,
+        }
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        spec = obj["spec"]
+        yield from selector_problems(spec.get("selector"), "spec.selector")
+        if "minAvailable" in spec and "maxUnavailable" in spec:
+            yield invalid_value("spec", spec, "minAvailable and maxUnavailable cannot be both set")

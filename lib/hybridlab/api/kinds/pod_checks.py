@@ -1,0 +1,269 @@
+"""What is wrong with the values of a pod's spec, alone or as a template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import Cause, duplicate, forbidden_field, invalid_value, required, unsupported
+from hybridlab.api.kinds.metadata import key_problem, label_problems, value_problem
+from hybridlab.api.kinds.strategy import label_problem
+
+_PULL = ("Always", "IfNotPresent", "Never")
+_RESTART = ("Always", "OnFailure", "Never")
+_DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NODE_OPERATORS = ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn")
+_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+
+
+def pod_spec_problems(spec: Obj, at: str = "spec") -> Iterator[Cause]:
+    """Return what is wrong with a pod's spec, whose defaults are filled in."""
+    volumes = spec.get("volumes") or []
+    yield from _unique_names(volumes, f"{at}.volumes")
+    names = {volume.get("name") for volume in volumes}
+    if not spec.get("containers"):
+        yield required(f"{at}.containers")
+    seen: set[str] = set()
+    for group in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(group) or ()):
+            here = f"{at}.{group}[{index}]"
+            yield from _container_problems(container, here, names, spec, init=group == "initContainers")
+            if container.get("name") in seen:
+                yield duplicate(f"{here}.name", container["name"])
+            seen.add(container.get("name", ""))
+    if spec.get("restartPolicy") not in _RESTART:
+        yield unsupported(f"{at}.restartPolicy", spec.get("restartPolicy"), _RESTART)
+    if spec.get("dnsPolicy") not in _DNS:
+        yield unsupported(f"{at}.dnsPolicy", spec.get("dnsPolicy"), _DNS)
+    elif spec["dnsPolicy"] == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
+        detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        yield required(f"{at}.dnsConfig.nameservers", detail)
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        value = spec["terminationGracePeriodSeconds"]
+        yield invalid_value(f"{at}.terminationGracePeriodSeconds", value, "must be greater than or equal to 0")
+    yield from label_problems(spec.get("nodeSelector") or {}, f"{at}.nodeSelector")
+    if spec.get("hostname") and (problem := label_problem(spec["hostname"])):
+        yield invalid_value(f"{at}.hostname", spec["hostname"], problem)
+    for index, toleration in enumerate(spec.get("tolerations") or ()):
+        yield from _toleration_problems(toleration, f"{at}.tolerations[{index}]")
+    yield from _affinity_problems(spec.get("affinity") or {}, f"{at}.affinity")
+    yield from _os_problems(spec, at)
+    yield from _host_process_problems(spec, at)
+
+
+def _unique_names(items: list[Any], at: str) -> Iterator[Cause]:
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        name = item.get("name", "")
+        here = f"{at}[{index}].name"
+        if not name:
+            yield required(here)
+        elif problem := label_problem(name):
+            yield invalid_value(here, name, problem)
+        elif name in seen:
+            yield duplicate(here, name)
+        seen.add(name)
+
+
+def _container_problems(container: Obj, at: str, volumes: set[Any], spec: Obj, *, init: bool) -> Iterator[Cause]:
+    name = container.get("name", "")
+    if not name:
+        yield required(f"{at}.name")
+    elif problem := label_problem(name):
+        yield invalid_value(f"{at}.name", name, problem)
+    image = container.get("image", "")
+    if not image:
+        yield required(f"{at}.image")
+    elif image != image.strip():
+        yield invalid_value(f"{at}.image", image, "must not have leading or trailing whitespace")
+    if container.get("imagePullPolicy") not in _PULL:
+        yield unsupported(f"{at}.imagePullPolicy", container.get("imagePullPolicy"), _PULL)
+    yield from _port_problems(container.get("ports") or [], at, spec)
+    yield from _environment_problems(container, at, volumes)
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if probe in container:
+            if init and container.get("restartPolicy") != "Always":
+                yield forbidden_field(
+                    f"{at}.{probe}", "may not be set for init containers without restartPolicy=Always"
+                )
+            yield from _probe_problems(container[probe], f"{at}.{probe}", once=probe != "readinessProbe")
+    resources = container.get("resources") or {}
+    for resource in resources.get("requests") or {}:
+        if "/" not in resource and resource not in _RESOURCES and "hugepages-" not in resource:
+            detail = "must be a standard resource type or fully qualified"
+            yield invalid_value(f"{at}.resources.requests[{resource}]", resource, detail)
+
+
+def _environment_problems(container: Obj, at: str, volumes: set[Any]) -> Iterator[Cause]:
+    """What is wrong with a container's variables and mounts."""
+    for index, variable in enumerate(container.get("env") or ()):
+        if not variable.get("name"):
+            yield required(f"{at}.env[{index}].name")
+        if variable.get("value") and variable.get("valueFrom"):
+            detail = "may not be specified when `value` is not empty"
+            yield invalid_value(f"{at}.env[{index}].valueFrom", "", detail)
+    paths: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        here = f"{at}.volumeMounts[{index}]"
+        if mount.get("name") not in volumes:
+            yield Cause.of("FieldValueNotFound", f"{here}.name", mount.get("name", ""), "")
+        if mount.get("mountPath") in paths:
+            yield invalid_value(f"{here}.mountPath", mount["mountPath"], "must be unique")
+        paths.add(mount.get("mountPath", ""))
+
+
+def _port_problems(ports: list[Obj], at: str, spec: Obj) -> Iterator[Cause]:
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        here = f"{at}.ports[{index}]"
+        number = port.get("containerPort", 0)
+        if not 1 <= number <= 65535:
+            yield invalid_value(f"{here}.containerPort", number, "must be between 1 and 65535, inclusive")
+        if "hostPort" in port and not 1 <= port["hostPort"] <= 65535:
+            yield invalid_value(f"{here}.hostPort", port["hostPort"], "must be between 1 and 65535, inclusive")
+        if spec.get("hostNetwork") and port.get("hostPort", number) != number:
+            detail = "must match `containerPort` when `hostNetwork` is true"
+            yield invalid_value(f"{here}.hostPort", port["hostPort"], detail)
+        if port.get("protocol") not in _PROTOCOLS:
+            yield unsupported(f"{here}.protocol", port.get("protocol"), _PROTOCOLS)
+        name = port.get("name")
+        if name:
+            if len(name) > 15 or label_problem(name) or not any(char.isalpha() for char in name):
+                yield invalid_value(
+                    f"{here}.name",
+                    name,
+                    "must be at most 15 lower case letters, digits and '-', with at least one letter",
+                )
+            if name in names:
+                yield duplicate(f"{here}.name", name)
+            names.add(name)
+
+
+def _probe_problems(probe: Obj, at: str, *, once: bool) -> Iterator[Cause]:
+    handlers = [name for name in _HANDLERS if name in probe]
+    if not handlers:
+        yield required(at, "must specify a handler type")
+    for extra in handlers[1:]:
+        yield forbidden_field(f"{at}.{extra}", "may not specify more than 1 handler type")
+    if once and probe.get("successThreshold", 1) != 1:
+        yield invalid_value(f"{at}.successThreshold", probe["successThreshold"], "must be 1")
+    for name in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "failureThreshold"):
+        if probe.get(name, 0) < 0:
+            yield invalid_value(f"{at}.{name}", probe[name], "must be greater than or equal to 0")
+    if "exec" in probe and not (probe["exec"] or {}).get("command"):
+        yield required(f"{at}.exec.command")
+
+
+def _toleration_problems(toleration: Obj, at: str) -> Iterator[Cause]:
+    key, operator = toleration.get("key", ""), toleration.get("operator", "")
+    if key and (problem := key_problem(key)):
+        yield invalid_value(f"{at}.key", key, problem)
+    if not key and operator != "Exists":
+        yield invalid_value(
+            f"{at}.operator",
+            operator,
+            'operator must be Exists when `key` is empty, which means "match all values and all keys"',
+        )
+    if operator not in {"", "Equal", "Exists"}:
+        yield unsupported(f"{at}.operator", operator, ("Equal", "Exists"))
+    elif operator == "Exists" and toleration.get("value"):
+        detail = "value must be empty when `operator` is 'Exists'"
+        yield invalid_value(f"{at}.operator", toleration["value"], detail)
+    elif toleration.get("value") and (problem := value_problem(toleration["value"])):
+        yield invalid_value(f"{at}.operator", toleration["value"], problem)
+    effect = toleration.get("effect", "")
+    if effect and effect not in _EFFECTS:
+        yield unsupported(f"{at}.effect", effect, _EFFECTS)
+    if "tolerationSeconds" in toleration and effect != "NoExecute":
+        yield invalid_value(f"{at}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+
+
+def _affinity_problems(affinity: Obj, at: str) -> Iterator[Cause]:
+    node = affinity.get("nodeAffinity") or {}
+    needed = node.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if needed is not None:
+        here = f"{at}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        if not needed.get("nodeSelectorTerms"):
+            yield required(here, "must have at least one node selector term")
+        for index, term in enumerate(needed.get("nodeSelectorTerms") or ()):
+            for number, item in enumerate(term.get("matchExpressions") or ()):
+                if item.get("operator") not in _NODE_OPERATORS:
+                    field = f"{here}[{index}].matchExpressions[{number}].operator"
+                    yield invalid_value(field, item.get("operator", ""), "not a valid selector operator")
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = (affinity.get(kind) or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for index, term in enumerate(terms):
+            if not term.get("topologyKey"):
+                field = f"{at}.{kind}.requiredDuringSchedulingIgnoredDuringExecution[{index}].topologyKey"
+                yield required(field, "can not be empty")
+
+
+# ---- Windows
+_POD_FIELDS_NOT_ON_WINDOWS = ("hostPID", "hostIPC", "hostUsers", "shareProcessNamespace")
+_POD_CONTEXT_NOT_ON_WINDOWS = (
+    "appArmorProfile", "seLinuxOptions", "seccompProfile", "fsGroup", "fsGroupChangePolicy", "sysctls", "runAsUser",
+    "runAsGroup", "supplementalGroups", "supplementalGroupsPolicy",
+)  # fmt: skip
+_CONTEXT_NOT_ON_WINDOWS = (
+    "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities", "readOnlyRootFilesystem", "privileged",
+    "allowPrivilegeEscalation", "procMount", "runAsUser", "runAsGroup",
+)  # fmt: skip
+_ON_WINDOWS = "cannot be set for a windows pod"
+_NOT_ON_LINUX = "windows options cannot be set for a linux pod"
+
+
+def _os_problems(spec: Obj, at: str) -> Iterator[Cause]:
+    """Fields that the other operating system does not have (only when spec.os says which one it is)."""
+    if "os" not in spec:
+        return
+    name = spec["os"].get("name", "")
+    if not name:
+        yield required(f"{at}.os.name")
+    elif name not in {"linux", "windows"}:
+        yield unsupported(f"{at}.os", name, ("linux", "windows"))
+    context = spec.get("securityContext") or {}
+    if name == "windows":
+        for field in _POD_FIELDS_NOT_ON_WINDOWS:
+            if spec.get(field) or (field == "hostUsers" and field in spec):
+                yield forbidden_field(f"{at}.{field}", _ON_WINDOWS)
+        for field in _POD_CONTEXT_NOT_ON_WINDOWS:
+            if context.get(field) is not None:
+                yield forbidden_field(f"{at}.securityContext.{field}", _ON_WINDOWS)
+    elif name == "linux" and context.get("windowsOptions") is not None:
+        yield forbidden_field(f"{at}.securityContext.windowsOptions", _NOT_ON_LINUX)
+    for group in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(group) or ()):
+            own = container.get("securityContext") or {}
+            here = f"{at}.{group}[{index}].securityContext"
+            if name == "windows":
+                for field in _CONTEXT_NOT_ON_WINDOWS:
+                    if own.get(field) is not None:
+                        yield forbidden_field(f"{here}.{field}", _ON_WINDOWS)
+            elif name == "linux" and own.get("windowsOptions") is not None:
+                yield forbidden_field(f"{here}.windowsOptions", _NOT_ON_LINUX)
+
+
+def host_process(container: Obj, spec: Obj) -> bool:
+    """Say whether a container runs as a Windows HostProcess container."""
+    for context in (container.get("securityContext"), spec.get("securityContext")):
+        options = (context or {}).get("windowsOptions") or {}
+        if options.get("hostProcess") is not None:
+            return bool(options["hostProcess"])
+    return False
+
+
+def _host_process_problems(spec: Obj, at: str) -> Iterator[Cause]:
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    flags = [host_process(container, spec) for container in containers]
+    if not any(flags):
+        return
+    if not all(flags):
+        detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers"
+        yield invalid_value(f"{at}", "", detail)
+    if not spec.get("hostNetwork"):
+        detail = "hostNetwork must be true if pod contains any hostProcess containers"
+        yield invalid_value(f"{at}.hostNetwork", False, detail)

@@ -1,0 +1,128 @@
+"""What the server fills into a pod, alone or as a template: only fields that a user may leave out.
+
+Values after the API reference of Kubernetes 1.34.  Nothing that is set is ever changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridlab.api.contract import Obj
+
+_VOLUME_MODES = ("configMap", "secret", "projected", "downwardAPI")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+NOT_READY_SECONDS = 300
+"""How long a pod stays on a node that is gone or not ready, seconds (DefaultTolerationSeconds)."""
+
+
+def default_pod_spec(spec: Obj) -> None:
+    """Fill in a pod's spec in place."""
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("schedulerName", "default-scheduler")
+    spec.setdefault("securityContext", {})
+    host_network = spec.get("hostNetwork") is True
+    for group in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(group) or ():
+            if isinstance(container, dict):
+                _default_container(container, host_network=host_network)
+    for volume in spec.get("volumes") or ():
+        _default_volume(volume)
+    if "serviceAccountName" in spec:
+        spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    elif spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"]
+
+
+def _default_container(container: Obj, *, host_network: bool) -> None:
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    image = container.get("image", "")
+    tag = image.rpartition("/")[2].partition(":")[2] if "@" not in image else "digest"
+    container.setdefault("imagePullPolicy", "Always" if tag in {"", "latest"} else "IfNotPresent")
+    resources = container.setdefault("resources", {})
+    limits = resources.get("limits")
+    if limits:
+        requests = resources.setdefault("requests", {})
+        for name, amount in limits.items():
+            requests.setdefault(name, amount)
+    for port in container.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        if host_network and "containerPort" in port:
+            port.setdefault("hostPort", port["containerPort"])
+    for variable in container.get("env") or ():
+        reference = (variable.get("valueFrom") or {}).get("fieldRef")
+        if reference is not None:
+            reference.setdefault("apiVersion", "v1")
+    for name in _PROBES:
+        if name in container:
+            _default_probe(container[name])
+    for hook in (container.get("lifecycle") or {}).values():
+        if isinstance(hook, dict):
+            _default_http(hook)
+
+
+def _default_probe(probe: Obj) -> None:
+    probe.setdefault("timeoutSeconds", 1)
+    probe.setdefault("periodSeconds", 10)
+    probe.setdefault("successThreshold", 1)
+    probe.setdefault("failureThreshold", 3)
+    _default_http(probe)
+
+
+def _default_http(handler: Obj) -> None:
+    http = handler.get("httpGet")
+    if http is not None:
+        http.setdefault("path", "/")
+        http.setdefault("scheme", "HTTP")
+
+
+def _default_volume(volume: Obj) -> None:
+    if len(volume) == 1:
+        volume["emptyDir"] = {}
+    for kind in _VOLUME_MODES:
+        source = volume.get(kind)
+        if source is not None:
+            source.setdefault("defaultMode", 420)
+    host_path = volume.get("hostPath")
+    if host_path is not None:
+        host_path.setdefault("type", "")
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        if "serviceAccountToken" in source:
+            source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
+    items = (volume.get("downwardAPI") or {}).get("items") or ()
+    for item in items:
+        if "fieldRef" in item:
+            item["fieldRef"].setdefault("apiVersion", "v1")
+
+
+def default_tolerations(spec: Obj) -> None:
+    """Add the tolerations that keep a pod on a lost node for five minutes, unless it has its own."""
+    tolerations: list[Obj] = list(spec.get("tolerations") or ())
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(_tolerates(item, key) for item in tolerations):
+            tolerations.append(
+                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NOT_READY_SECONDS}
+            )
+    spec["tolerations"] = tolerations
+
+
+def _tolerates(toleration: Obj, key: str) -> bool:
+    return toleration.get("key", "") in {"", key} and toleration.get("effect", "") in {"", "NoExecute"}
+
+
+def qos_class(spec: Obj) -> str:
+    """Return Guaranteed, Burstable or BestEffort."""
+    any_resource, guaranteed = False, True
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        resources: dict[str, Any] = container.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        if any(resource in group for group in (limits, requests) for resource in ("cpu", "memory")):
+            any_resource = True
+        for resource in ("cpu", "memory"):
+            if resource not in limits or requests.get(resource, limits[resource]) != limits[resource]:
+                guaranteed = False
+    if not any_resource:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"

@@ -1,0 +1,134 @@
+"""Deployments, ReplicaSets and DaemonSets: defaults and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import Cause, invalid_value, required, unsupported
+from hybridlab.api.kinds import pod_security
+from hybridlab.api.kinds.metadata import label_problems
+from hybridlab.api.kinds.pod_checks import pod_spec_problems
+from hybridlab.api.kinds.pod_defaults import default_pod_spec
+from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.selectors import object_selector
+from hybridlab.api.store import Store
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def selector_problems(selector: Obj | None, at: str) -> Iterator[Cause]:
+    """Return what is wrong with a ``metav1.LabelSelector``."""
+    if not selector:
+        return
+    yield from label_problems(selector.get("matchLabels") or {}, f"{at}.matchLabels")
+    for index, item in enumerate(selector.get("matchExpressions") or ()):
+        here = f"{at}.matchExpressions[{index}]"
+        operator, values = item.get("operator", ""), item.get("values") or []
+        if operator not in _OPERATORS:
+            yield invalid_value(f"{here}.operator", operator, "not a valid selector operator")
+        elif operator in {"In", "NotIn"} and not values:
+            yield required(f"{here}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        elif operator in {"Exists", "DoesNotExist"} and values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            yield Cause("FieldValueForbidden", f"{here}.values", f"Forbidden: {detail}")
+
+
+class WorkloadStrategy(Strategy):
+    """What the three kinds have in common: a selector and a pod template."""
+
+    def __init__(self, store: Store, kind: str) -> None:
+        self._store = store
+        self._kind = kind
+
+    def default(self, obj: Obj) -> None:
+        spec = obj["spec"]
+        template = spec.setdefault("template", {}) if self._kind == "ReplicaSet" else spec.get("template")
+        if isinstance(template, dict):
+            template.setdefault("metadata", {})
+            if isinstance(template.get("spec"), dict):
+                default_pod_spec(template["spec"])
+        if self._kind == "Deployment":
+            _default_deployment(spec)
+        elif self._kind == "ReplicaSet":
+            spec.setdefault("replicas", 1)
+        else:
+            spec.setdefault("revisionHistoryLimit", 10)
+            strategy = spec.setdefault("updateStrategy", {"type": "RollingUpdate"})
+            strategy.setdefault("type", "RollingUpdate")
+            if strategy["type"] == "RollingUpdate":
+                rolling = strategy.setdefault("rollingUpdate", {})
+                rolling.setdefault("maxSurge", 0)
+                rolling.setdefault("maxUnavailable", 1)
+
+    def prepare_create(self, obj: Obj) -> None:
+        if self._kind == "DaemonSet":
+            obj["status"] = {
+                "currentNumberScheduled": 0,
+                "numberMisscheduled": 0,
+                "desiredNumberScheduled": 0,
+                "numberReady": 0,
+            }
+        elif self._kind == "ReplicaSet":
+            obj["status"] = {"replicas": 0}
+        else:
+            obj["status"] = {}
+
+    def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+        spec = obj["spec"]
+        if old is not None and old["spec"] == spec:
+            return
+        selector = spec.get("selector") or {}
+        yield from selector_problems(selector, "spec.selector")
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            yield invalid_value("spec.selector", {}, f"empty selector is invalid for {self._kind.lower()}")
+        template = spec.get("template") or {}
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        yield from label_problems(labels, "spec.template.metadata.labels")
+        if not object_selector(selector)(labels):
+            yield invalid_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+        if "spec" in template:
+            yield from pod_spec_problems(template["spec"], "spec.template.spec")
+            policy = template["spec"].get("restartPolicy")
+            if policy != "Always":
+                yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
+        else:
+            yield required("spec.template.spec.containers")
+        if spec.get("replicas", 0) < 0:
+            yield invalid_value("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
+        if self._kind == "Deployment":
+            yield from _deployment_problems(spec)
+        if old is not None and old["spec"].get("selector") != spec.get("selector"):
+            yield invalid_value("spec.selector", spec.get("selector"), "field is immutable")
+
+    def warnings(self, obj: Obj) -> Iterable[str]:
+        namespace = self._store.bucket("namespaces").get(("", obj["metadata"]["namespace"])) or {"metadata": {}}
+        labels = namespace["metadata"].get("labels") or {}
+        pod = (obj["spec"].get("template") or {}).get("spec") or {}
+        for mode in ("enforce", "warn"):
+            level = labels.get(pod_security.PREFIX + mode, "privileged")
+            broken = pod_security.violations(level, pod)
+            if broken:
+                yield f'would violate PodSecurity "{level}:latest": ' + ", ".join(broken)
+                return
+
+
+def _default_deployment(spec: Obj) -> None:
+    spec.setdefault("replicas", 1)
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("progressDeadlineSeconds", 600)
+    strategy = spec.setdefault("strategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxSurge", "25%")
+        rolling.setdefault("maxUnavailable", "25%")
+
+
+def _deployment_problems(spec: Obj) -> Iterator[Cause]:
+    strategy = spec["strategy"]
+    if strategy["type"] not in {"Recreate", "RollingUpdate"}:
+        yield unsupported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate"))
+    elif strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
+        detail = "may not be specified when strategy `type` is 'Recreate'"
+        yield Cause("FieldValueForbidden", "spec.strategy.rollingUpdate", f"Forbidden: {detail}")

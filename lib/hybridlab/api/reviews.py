@@ -1,0 +1,92 @@
+"""Questions about rights and identities: access reviews, rules reviews, token reviews, ``kubectl auth whoami``."""
+
+from __future__ import annotations
+
+from hybridlab.api.authentication import Authenticator
+from hybridlab.api.authorization import Attributes, Authorizer
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import bad_request, invalid, required
+from hybridlab.api.lifecycle import timestamp
+from hybridlab.api.requests import User
+
+
+class Reviews:
+    """Answers reviews, which are created and never stored."""
+
+    def __init__(self, authorizer: Authorizer, authenticator: Authenticator) -> None:
+        self._authorizer, self._authenticator = authorizer, authenticator
+
+    def answer(self, kind: str, body: Obj, user: User, namespace: str) -> Obj:
+        """Return the review with its status filled in."""
+        spec = body.get("spec") or {}
+        if kind == "SelfSubjectReview":
+            status: Obj = {"userInfo": _user_info(user)}
+            return {**body, "metadata": {"creationTimestamp": timestamp()}, "status": status}
+        if kind == "TokenReview":
+            return {**body, "status": self._token(spec)}
+        if kind == "SelfSubjectRulesReview":
+            return {**body, "status": self._rules(user, spec)}
+        if kind == "SelfSubjectAccessReview":
+            return {**body, "status": self._access(user, spec, kind)}
+        who = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+        if not who.name and not who.groups:
+            cause = required("spec.user", "at least one of user or group must be specified")
+            raise invalid(kind, "authorization.k8s.io", "", [cause])
+        if kind == "LocalSubjectAccessReview":
+            inside = (spec.get("resourceAttributes") or {}).get("namespace", "")
+            if inside != namespace:
+                raise bad_request("spec.resourceAttributes.namespace must match the namespace of the review")
+        return {**body, "status": self._access(who, spec, kind)}
+
+    def _access(self, user: User, spec: Obj, kind: str) -> Obj:
+        about, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if (about is None) == (path is None):
+            cause = required("spec", "exactly one of nonResourceAttributes or resourceAttributes must be specified")
+            raise invalid(kind, "authorization.k8s.io", "", [cause])
+        if about is None:
+            path = path or {}
+            asked = Attributes(path.get("verb", ""), path=path.get("path", ""))
+        else:
+            resource = about.get("resource", "")
+            if about.get("subresource"):
+                resource += f"/{about['subresource']}"
+            asked = Attributes(
+                about.get("verb", ""),
+                about.get("group", ""),
+                resource,
+                about.get("namespace", ""),
+                about.get("name", ""),
+            )
+        why = self._authorizer.allows(user, asked)
+        return {"allowed": True, "reason": why} if why is not None else {"allowed": False}
+
+    def _rules(self, user: User, spec: Obj) -> Obj:
+        namespace = spec.get("namespace", "")
+        if not namespace:
+            raise bad_request("no namespace on request")
+        rules = self._authorizer.rules(user, namespace)
+        return {
+            "resourceRules": [rule for rule in rules if "nonResourceURLs" not in rule],
+            "nonResourceRules": [
+                {"verbs": rule["verbs"], "nonResourceURLs": rule["nonResourceURLs"]}
+                for rule in rules
+                if "nonResourceURLs" in rule
+            ],
+            "incomplete": False,
+        }
+
+    def _token(self, spec: Obj) -> Obj:
+        user = self._authenticator.user_of(spec.get("token", ""))
+        if user is None:
+            return {"authenticated": False, "user": {}, "error": "[invalid bearer token]"}
+        audiences = spec.get("audiences") or ["https://kubernetes.default.svc.cluster.local"]
+        return {"authenticated": True, "user": _user_info(user), "audiences": audiences}
+
+
+def _user_info(user: User) -> Obj:
+    info: Obj = {"username": user.name, "groups": list(user.groups)}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.extra:
+        info["extra"] = {key: list(values) for key, values in user.extra.items()}
+    return info

@@ -1,0 +1,149 @@
+"""Checks custom resources against the openAPIV3Schema of their definition.
+
+Obeys type, properties, additionalProperties, items, required, enum, pattern, lengths, ranges, nullable, default,
+int-or-string and preserve-unknown-fields; allOf/anyOf/oneOf/not only as checks.  Unknown fields are dropped and
+reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import Cause, invalid_value, required, shown, unsupported
+from hybridlab.api.schemas.shapes import Findings, Path_, json_type, render, shapes
+
+Schema = Mapping[str, Any]
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+
+
+def check_custom(schema: Schema, obj: Obj) -> Findings:
+    """Check and complete a custom resource in place."""
+    findings = Findings()
+    shapes().named("V1ObjectMeta").check(obj["metadata"], (None, "metadata"), findings)
+    properties: Mapping[str, Schema] = schema.get("properties") or {}
+    open_root = bool(schema.get(_PRESERVE))
+    for key in list(obj):
+        if key in {"apiVersion", "kind", "metadata"}:
+            continue
+        part = properties.get(key)
+        if part is not None:
+            obj[key] = _check(part, obj[key], (None, key), findings)
+        elif not open_root:
+            findings.unknown.append(key)
+            del obj[key]
+    for key, part in properties.items():
+        if key not in obj and "default" in part:
+            obj[key] = _check(part, _copy(part["default"]), (None, key), findings)
+    for key in schema.get("required") or ():
+        if key not in obj:
+            findings.causes.append(required(key))
+    return findings
+
+
+def _copy(value: Any) -> Any:
+    import orjson
+
+    return orjson.loads(orjson.dumps(value))
+
+
+def _check(schema: Schema, value: Any, path: Path_, findings: Findings) -> Any:
+    if value is None:
+        if not schema.get("nullable"):
+            findings.wrong_type(path, value, schema.get("type", "object"))
+        return value
+    if schema.get("x-kubernetes-int-or-string"):
+        if type(value) is not int and type(value) is not str:
+            findings.wrong_type(path, value, "integer or string")
+        return value
+    wanted = schema.get("type")
+    if wanted and not _is(wanted, value):
+        findings.wrong_type(path, value, wanted)
+        return value
+    if isinstance(value, dict):
+        _check_object(schema, value, path, findings)
+    elif isinstance(value, list):
+        items = schema.get("items")
+        if isinstance(items, dict):
+            for index, item in enumerate(value):
+                value[index] = _check(items, item, (path, index), findings)
+        _check_size(schema, len(value), ("minItems", "maxItems"), path, findings)
+    _check_value(schema, value, path, findings)
+    return value
+
+
+def _is(wanted: str, value: Any) -> bool:
+    given = json_type(value)
+    return given == wanted or (wanted == "number" and given == "integer")
+
+
+def _check_object(schema: Schema, value: Obj, path: Path_, findings: Findings) -> None:
+    properties: Mapping[str, Schema] = schema.get("properties") or {}
+    additional = schema.get("additionalProperties")
+    keeps = bool(schema.get(_PRESERVE)) or additional is True
+    for key in list(value):
+        part = properties.get(key)
+        if part is not None:
+            if value[key] is None and not part.get("nullable"):
+                del value[key]  # pruned, as the real server does with nulls it may drop
+                continue
+            value[key] = _check(part, value[key], (path, key), findings)
+        elif isinstance(additional, dict):
+            value[key] = _check(additional, value[key], (path, key), findings)
+        elif not keeps and not schema.get("x-kubernetes-embedded-resource"):
+            findings.unknown.append(render((path, key)))
+            del value[key]
+    for key, part in properties.items():
+        if key not in value and "default" in part:
+            value[key] = _check(part, _copy(part["default"]), (path, key), findings)
+    for key in schema.get("required") or ():
+        if key not in value:
+            findings.causes.append(required(render((path, key))))
+    _check_size(schema, len(value), ("minProperties", "maxProperties"), path, findings)
+
+
+def _check_size(schema: Schema, size: int, limits: tuple[str, str], path: Path_, findings: Findings) -> None:
+    low, high = schema.get(limits[0]), schema.get(limits[1])
+    at = render(path)
+    if low is not None and size < low:
+        findings.causes.append(invalid_value(at, size, f"{at} in body should have at least {low} items"))
+    if high is not None and size > high:
+        findings.causes.append(invalid_value(at, size, f"{at} in body should have at most {high} items"))
+
+
+def _check_value(schema: Schema, value: Any, path: Path_, findings: Findings) -> None:
+    at = render(path)
+    causes = findings.causes
+    if "enum" in schema and value not in schema["enum"]:
+        causes.append(unsupported(at, value, [str(item) for item in schema["enum"]]))
+    if isinstance(value, str):
+        pattern = schema.get("pattern")
+        if pattern and not re.search(pattern, value):
+            causes.append(invalid_value(at, value, f"{at} in body should match '{pattern}'"))
+        if len(value) < schema.get("minLength", 0):
+            causes.append(invalid_value(at, value, f"{at} in body should be at least {schema['minLength']} chars long"))
+        if "maxLength" in schema and len(value) > schema["maxLength"]:
+            causes.append(Cause("FieldValueTooLong", at, f"Too long: may not be more than {schema['maxLength']} bytes"))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        low, high = schema.get("minimum"), schema.get("maximum")
+        if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
+            causes.append(invalid_value(at, value, f"{at} in body should be greater than or equal to {shown(low)}"))
+        if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
+            causes.append(invalid_value(at, value, f"{at} in body should be less than or equal to {shown(high)}"))
+    for name in ("allOf", "anyOf", "oneOf"):
+        if name in schema:
+            fitting = sum(_fits(part, value) for part in schema[name])
+            total = len(schema[name])
+            if not {"allOf": fitting == total, "anyOf": fitting > 0, "oneOf": fitting == 1}[name]:
+                causes.append(invalid_value(at, value, f"{at} in body must validate {name} of its schemas"))
+    if "not" in schema and _fits(schema["not"], value):
+        causes.append(invalid_value(at, value, f"{at} in body must not validate the schema (not)"))
+
+
+def _fits(schema: Schema, value: Any) -> bool:
+    """Say whether a value passes a schema's checks; fields it does not name are no fault."""
+    findings = Findings()
+    _check({**schema, _PRESERVE: True}, _copy(value), None, findings)
+    return not findings.causes

@@ -1,0 +1,186 @@
+"""Writes that are about an object and are not the object: binding, eviction, scale.
+
+Refusals carry the reasons of the real server; an eviction that a PodDisruptionBudget forbids is 429 and says which.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.errors import conflict, internal, invalid, invalid_value, required, too_many_requests
+from hybridlab.api.lifecycle import timestamp
+from hybridlab.api.operations import Operations
+from hybridlab.api.requests import DeleteOptions, Target, WriteOptions
+from hybridlab.api.selectors import object_selector
+
+BUDGETS = "poddisruptionbudgets.policy"
+_SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+class Subresources:
+    """Binding, eviction and scale."""
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+
+    # ---- binding
+    def bind(self, namespace: str, name: str, body: Obj, options: WriteOptions) -> Obj:
+        """Assign a pod to a node and note that it is scheduled."""
+        node = (body.get("target") or {}).get("name", "")
+        if not node:
+            raise invalid("Binding", "", name, [required("target.name")])
+        pods = self._operations.catalogue.named("pods")
+        pod = self._operations.get(Target(pods, namespace, name))
+        meta, spec = pod["metadata"], pod["spec"]
+        if (body.get("metadata") or {}).get("uid") not in {None, "", meta["uid"]}:
+            raise conflict("pods/binding", "", name, "Precondition failed: UID in precondition differs")
+        if "deletionTimestamp" in meta:
+            raise conflict("pods/binding", "", name, f"pod {name} is being deleted, cannot be assigned to a host")
+        if spec.get("nodeName"):
+            why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+            raise conflict("pods/binding", "", name, why)
+        if not options.dry_run:
+            scheduled = {
+                "type": "PodScheduled",
+                "status": "True",
+                "lastProbeTime": None,
+                "lastTransitionTime": timestamp(),
+            }
+            status = pod.get("status") or {}
+            others = [item for item in status.get("conditions") or () if item["type"] != "PodScheduled"]
+            bound = {
+                **pod,
+                "metadata": dict(meta),
+                "spec": {**spec, "nodeName": node},
+                "status": {**status, "conditions": [*others, scheduled]},
+            }
+            self._operations.store.put("pods", bound)
+        return _SUCCESS
+
+    # ---- eviction
+    def evict(self, namespace: str, name: str, body: Obj, options: WriteOptions) -> Obj:
+        """Delete a pod unless a PodDisruptionBudget forbids it."""
+        pods = self._operations.catalogue.named("pods")
+        pod = self._operations.get(Target(pods, namespace, name))
+        given = body.get("deleteOptions") or {}
+        preconditions = given.get("preconditions") or {}
+        delete = DeleteOptions(
+            grace_period_seconds=given.get("gracePeriodSeconds"),
+            uid=preconditions.get("uid"),
+            resource_version=preconditions.get("resourceVersion"),
+            dry_run=options.dry_run or bool(given.get("dryRun")),
+        )
+        phase = (pod.get("status") or {}).get("phase")
+        terminal = phase in {"Succeeded", "Failed", "Pending"} or "deletionTimestamp" in pod["metadata"]
+        if not terminal:
+            budgets = self._budgets_of(pod)
+            if len(budgets) > 1:
+                raise internal(
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+                )
+            if budgets:
+                self._disrupt(pod, budgets[0], dry_run=delete.dry_run)
+        self._operations.delete(Target(pods, namespace, name), delete)
+        return _SUCCESS
+
+    def _budgets_of(self, pod: Obj) -> list[Obj]:
+        labels = pod["metadata"].get("labels") or {}
+        budgets = self._operations.store.bucket(BUDGETS).within(pod["metadata"]["namespace"])
+        return [item for item in budgets if object_selector(item["spec"].get("selector"))(labels)]
+
+    def _disrupt(self, pod: Obj, budget: Obj, *, dry_run: bool) -> None:
+        """Count one disruption against a budget; ApiError 429 when none is left."""
+        name = budget["metadata"]["name"]
+        status = budget.get("status") or {}
+        message = "Cannot evict pod as it would violate the pod's disruption budget."
+        if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+            why = f"The disruption budget {name} is still being processed by the server."
+            raise _refused(message, why, 10)
+        if not _is_ready(pod) and status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0:
+            return
+        allowed = status.get("disruptionsAllowed", 0)
+        if allowed <= 0:
+            why = (
+                f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has "
+                f"{status.get('currentHealthy', 0)} currently"
+            )
+            raise _refused(message, why, 0)
+        if dry_run:
+            return
+        disrupted = {**(status.get("disruptedPods") or {}), pod["metadata"]["name"]: timestamp()}
+        changed = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
+        self._operations.store.put(BUDGETS, {**budget, "metadata": dict(budget["metadata"]), "status": changed})
+
+    # ---- scale
+    def scale(self, target: Target) -> Obj:
+        """Return the Scale of an object."""
+        resource = target.resource
+        obj = self._operations.get(target._replace(subresource=""))
+        paths = resource.scale or {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+        }
+        meta = obj["metadata"]
+        scale: Obj = {
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": {
+                key: meta[key]
+                for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+                if key in meta
+            },
+            "spec": {"replicas": _at(obj, paths["specReplicasPath"]) or 0},
+            "status": {"replicas": _at(obj, paths["statusReplicasPath"]) or 0},
+        }
+        if resource.scale is None:
+            scale["status"]["selector"] = selector_text(obj["spec"].get("selector") or {})
+        elif paths.get("labelSelectorPath"):
+            scale["status"]["selector"] = _at(obj, paths["labelSelectorPath"]) or ""
+        return scale
+
+    def rescale(self, target: Target, scale: Obj, options: WriteOptions) -> Obj:
+        """Take the replicas of a Scale over into its object."""
+        resource = target.resource
+        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        if not isinstance(replicas, int) or replicas < 0:
+            cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise invalid("Scale", "autoscaling", target.name, [cause])
+        path = (resource.scale or {"specReplicasPath": ".spec.replicas"})["specReplicasPath"].strip(".").split(".")
+        patch: Any = replicas
+        for step in reversed(path):
+            patch = {step: patch}
+        version = (scale.get("metadata") or {}).get("resourceVersion")
+        if version:
+            patch["metadata"] = {"resourceVersion": version}
+        main = target._replace(subresource="")
+        self._operations.patch(main, patch, "merge", options)
+        return self.scale(main)
+
+
+def _refused(message: str, why: str, seconds: int) -> ApiError:
+    return too_many_requests(message, seconds, [{"reason": "DisruptionBudget", "message": why}])
+
+
+def _is_ready(pod: Obj) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
+def _at(obj: Obj, path: str) -> Any:
+    value: Any = obj
+    for step in path.strip(".").split("."):
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def selector_text(selector: Obj) -> str:
+    """Write a ``metav1.LabelSelector`` as a selector string."""
+    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for item in selector.get("matchExpressions") or ():
+        operator, values = item["operator"], ",".join(item.get("values") or ())
+        if operator in {"In", "NotIn"}:
+            parts.append(f"{item['key']} {operator.lower()} ({values})")
+        else:
+            parts.append(item["key"] if operator == "Exists" else f"!{item['key']}")
+    return ",".join(parts)
