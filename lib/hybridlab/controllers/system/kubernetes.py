@@ -15,7 +15,7 @@ from hybridlab.controllers.system.shapes import (
     pod_spec,
     service_account,
 )
-from hybridlab.profiles.machines import Machine, dns_address, kubernetes_address, machines
+from hybridlab.profiles.machines import Machine, dns_address, machines
 from hybridlab.profiles.model import Profile
 
 NAMESPACE = "kube-system"
@@ -38,7 +38,7 @@ def objects(profile: Profile, api_address: str, api_port: int) -> list[tuple[str
     """(resource, object) in order."""
     control_planes = [machine for machine in machines(profile) if machine.group.control_plane]
     return [
-        *_kubernetes_service(profile, api_address, api_port),
+        *_kubernetes_endpoints(api_address, api_port),
         config_map("kubeadm-config", NAMESPACE, {"ClusterConfiguration": _cluster_configuration(profile)}),
         *(("pods", pod) for machine in control_planes for pod in _control_plane(profile, machine, api_port)),
         *_coredns(profile),
@@ -46,16 +46,10 @@ def objects(profile: Profile, api_address: str, api_port: int) -> list[tuple[str
     ]
 
 
-def _kubernetes_service(profile: Profile, api_address: str, api_port: int) -> list[tuple[str, Obj]]:
-    labels = {"component": "apiserver", "provider": "kubernetes"}
-    spec = {
-        "type": "ClusterIP", "clusterIP": kubernetes_address(profile),
-        "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": api_port}],
-    }  # fmt: skip
-    meta = {"name": "kubernetes", "namespace": "default", "labels": labels}
+def _kubernetes_endpoints(api_address: str, api_port: int) -> list[tuple[str, Obj]]:
+    """Who is behind the Service ``kubernetes``, which the API server makes for itself."""
     slice_labels = {"kubernetes.io/service-name": "kubernetes"}
     return [
-        ("services", {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}),
         ("endpoints", {
             "apiVersion": "v1", "kind": "Endpoints",
             "metadata": {"name": "kubernetes", "namespace": "default"},
