@@ -171,6 +171,14 @@ class Node:
         self.route.delete_route(f"{address}/32", index=index, tolerated=_GONE)
         self.route.delete_neighbour(index, address, tolerated=_GONE)
         self.route.flush()
+        self._forget_connections(address)
+
+    def _forget_connections(self, address: str) -> None:
+        """As Felix does: who gets the address next must not inherit what was established with it."""
+        for connection in list(self._conntrack.entries(address)):
+            ends = (connection.original, connection.reply)
+            if any(address in (end.source, end.destination) for end in ends):
+                self._conntrack.delete(connection)
 
     # -- services --------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class DataplaneService:
     Create it in the event loop's thread.
     """
 
-    def __init__(self, sandboxes: Sandboxes, *, unprogrammed: Mapping[str, str]) -> None:
+    def __init__(self, sandboxes: Sandboxes, *, unprogrammed: Mapping[str, Unprogrammed]) -> None:
         namespaces.home_netns()  # the programming thread starts where this one is, and must come back there
         self.resolver = Resolver()
         """Give :meth:`Resolver.serve` to whoever runs the DNS server's pod."""

@@ -89,7 +89,7 @@ class Nft:
         self._lib.nft_ctx_buffer_error(self._context)
 
     def _enlarge_buffers(self, opened: list[int]) -> None:
-        """Let a transaction be as long as the machine allows.
+        """Let a transaction be as long as the machine allows, and no pod's process inherit the socket.
 
         The context does not tell its netlink socket, and its own attempt (SO_SNDBUFFORCE) is refused in a user
         namespace.  Other threads may open sockets at the same time, but none of netfilter's.
@@ -101,6 +101,7 @@ class Nft:
                     if (netlink.family, netlink.proto) == (socket.AF_NETLINK, _NETLINK_NETFILTER):
                         netlink.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SNDBUF)
                         netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SNDBUF)
+                        netlink.set_inheritable(False)
                         return
                 finally:
                     netlink.detach()

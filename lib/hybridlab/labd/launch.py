@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hybridlab.kernel.lack import Lack
 
@@ -44,8 +44,8 @@ class LabdSettings:
     """Handed to every applet: ``powershell_start_ms`` and the like."""
     services: tuple[str, ...] = ("dataplane", "runtime")
     """What labd offers; tests of one leave the other out."""
-    unprogrammed: dict[str, str] = field(default_factory=dict)
-    """Per OS, what a pod without a policy program may do: ``none``, ``egress`` or ``all`` (default: as Calico does)."""
+    unprogrammed: dict[str, Literal["none", "egress", "all"]] = field(default_factory=dict)
+    """Per OS, what a pod without a policy program may do; as Calico does: ``linux`` none, ``windows`` egress."""
 
 
 class LabdFailed(Exception):

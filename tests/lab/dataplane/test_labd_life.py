@@ -125,6 +125,16 @@ def test_labds_home_network_is_empty(launcher):
     assert Path(f"/proc/{pids['labd']}/net/route").read_text().splitlines()[1:] == []
 
 
+def test_no_process_of_a_pod_could_inherit_what_labd_holds(launcher):
+    _, pids = launcher
+    open_on_exec = []
+    for info in Path(f"/proc/{pids['labd']}/fdinfo").iterdir():
+        flags = int(re.search(r"^flags:\t(\d+)$", info.read_text(), re.M)[1], 8)
+        if int(info.name) > 2 and not flags & os.O_CLOEXEC:
+            open_on_exec.append(info.name)
+    assert open_on_exec == []
+
+
 def test_labd_does_not_die_by_the_terminals_interrupt(launcher):
     _, pids = launcher
     assert len({os.getsid(pids[name]) for name in ("waiter", "labd")}) == 1

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hybridlab.dataplane.contract import DataplaneError
+from hybridlab.dataplane.model import PodSpec
+
 PAIRS = [("l1a", "l1b"), ("l1a", "l2a"), ("l1a", "w1a"), ("w1a", "l1a"), ("w1a", "w1b"), ("w1a", "w2a")]
 
 
@@ -58,3 +61,40 @@ def test_an_address_is_usable_again_once_its_pod_is_removed(lab):
     finally:
         lab.run(lab.plane.remove_pod("l1c"))
         del lab.pods["l1c"]
+
+
+def connections_with(lab, node, address):
+    facts = lab.run(lab.plane.facts(node))
+    return [c for c in facts["connections"] if address in (c["original"]["source"], c["original"]["destination"])]
+
+
+def test_a_removed_pods_connections_are_forgotten_with_it(lab):
+    spec = lab.run(lab.add_pod("l1", "f"))
+    lab.run(lab.open_all("l1"))
+    assert lab.tcp("l2a", spec.id).outcome == "open"
+    (connection,) = connections_with(lab, "l1", spec.address)
+    assert (connection["protocol"], connection["original"]["source"]) == ("tcp", lab.address("l2a"))
+    lab.run(lab.plane.remove_pod(spec.id))
+    del lab.pods[spec.id]
+    assert connections_with(lab, "l1", spec.address) == []
+    assert lab.attempt("l2a", spec.address, 8080).outcome == "timed out"
+
+
+def test_a_host_network_pod_is_its_node_and_leaves_it_whole(lab):
+    spec = PodSpec(id="host", node="l2", name="host", namespace="default", address=None)
+    lab.run(lab.plane.add_pod(spec))
+    with lab.listening("host") as listeners:
+        answer = lab.attempt("l1a", "10.0.0.12", 8080, listeners["host"])
+    assert answer.outcome == "open"
+    lab.run(lab.plane.remove_pod("host"))
+    assert lab.tcp("node:l2", "l2a").outcome == "open"
+    with pytest.raises(DataplaneError, match="no sandbox host: never added, or removed"):
+        lab.socket("host")
+
+
+def test_the_same_pod_twice_is_refused_and_the_first_lives_on(lab):
+    with pytest.raises(DataplaneError, match="default/l1a: a sandbox with id l1a exists already"):
+        lab.run(lab.plane.add_pod(lab.pods["l1a"]))
+    with pytest.raises(DataplaneError, match="no node l9; there are l1, l2, w1, w2"):
+        lab.run(lab.plane.add_pod(PodSpec(id="x", node="l9", name="x", namespace="d", address="192.168.1.9")))
+    assert lab.tcp("l2a", "l1a").outcome == "open"
