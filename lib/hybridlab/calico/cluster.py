@@ -30,7 +30,7 @@ from hybridlab.calico.routes import IPV4_ADDRESS, IPV4_TUNNEL, TUNNEL_MAC
 from hybridlab.calico.selectors import parse
 from hybridlab.calico.typha import Typha
 from hybridlab.dataplane.contract import Dataplane
-from hybridlab.profiles.machines import Machine, machines
+from hybridlab.profiles.machines import Machine, dns_address, machines
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import vtep_mac
 from hybridlab.windows.reserved import gateway
@@ -53,25 +53,25 @@ class Calico:
         log: FelixLog = lambda node, line: None,
     ) -> None:
         self._profile, self._log = profile, log
-        self._nodes = {node.name: node for node in (machines(profile) if nodes is None else nodes)}
+        self.nodes = {node.name: node for node in (machines(profile) if nodes is None else nodes)}
+        self.dns_address = dns_address(profile)
         self._client = client_factory("system:serviceaccount:calico-system:calico-node")
         self._operator = client_factory("system:serviceaccount:tigera-operator:tigera-operator")
         self._resources = CalicoResources(profile)
         network = profile.network
         self.ipam = IPAM(
-            self._nodes.values(),
+            self.nodes.values(),
             [Pool(name="default-ipv4-ippool", cidr=network.pod_cidr, block_size=network.block_size)],
             strict_affinity=network.strict_affinity,
         )
         self._writer = IPAMWriter(self._client, self.ipam, self._resources, lambda line: log("", line))
         self.typha = Typha(self._client, self._resources, self._warn_all)
         self.felixes = {
-            name: Felix(node, profile, self.typha, dataplane, self._node_log(name))
-            for name, node in self._nodes.items()
+            name: Felix(node, profile, self.typha, dataplane, self._node_log(name)) for name, node in self.nodes.items()
         }
         self.pod_network = CNI(
             profile,
-            self._nodes,
+            self.nodes,
             dataplane,
             self.ipam,
             self._writer,
@@ -84,9 +84,9 @@ class Calico:
     async def start(self) -> None:
         """Write Calico's objects, give every node its block and tunnel, and follow the API."""
         await self._write_objects()
-        tunnels = {name: self._tunnel(node) for name, node in self._nodes.items()}
+        tunnels = {name: self._tunnel(node) for name, node in self.nodes.items()}
         await self._writer.save_now()
-        await asyncio.gather(*(self._annotate(self._nodes[name], tunnel) for name, tunnel in tunnels.items()))
+        await asyncio.gather(*(self._annotate(self.nodes[name], tunnel) for name, tunnel in tunnels.items()))
         await self.typha.start()
         await self._follow_configuration()
 
@@ -110,7 +110,7 @@ class Calico:
 
     def snat_for(self, node: str) -> str | None:
         """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep their own."""
-        machine = self._nodes[node]
+        machine = self.nodes[node]
         blocks = self.ipam.blocks_of(node)
         if machine.os != "windows" or not blocks:
             return None
@@ -121,6 +121,10 @@ class Calico:
             block=str(blocks[0].cidr),
             node_address=machine.address,
         )
+
+    async def ipam_saved(self) -> None:
+        """Returns when the API's IPAM objects say what IPAM does."""
+        await self._writer.saved()
 
     # -- start
 
@@ -204,7 +208,7 @@ class Calico:
 
     async def _endpoint_up(self, node: str, uid: str) -> None:
         """Linux pods start with their policy in place; on Windows nothing waits for it."""
-        if self._nodes[node].os == "linux":
+        if self.nodes[node].os == "linux":
             await self.felixes[node].endpoint_ready(uid)
 
     def _node_log(self, node: str) -> Callable[[str, str], None]:

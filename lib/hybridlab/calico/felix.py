@@ -58,7 +58,8 @@ class Felix:
         timing = profile.timing
         own_delay = timing.windows_policy_delay_ms if node.os == "windows" else timing.linux_policy_delay_ms
         self._own_delay = own_delay / 1000
-        self._fault_delay = 0.0
+        self.fault_delays: dict[str, float] = {}
+        """Seconds by fault; the longest one counts."""
         self._renderer = renderer(node.os, lambda message: log("WARNING", message))
         self._sent = Programmed()
         self._due_endpoints: set[str] = set()
@@ -81,11 +82,14 @@ class Felix:
     @property
     def delay(self) -> float:
         """Seconds from computing a policy to applying it."""
-        return self._own_delay + self._fault_delay
+        return self._own_delay + max(self.fault_delays.values(), default=0.0)
 
-    def set_fault_delay(self, seconds: float) -> None:
+    def set_fault_delay(self, fault: str, seconds: float) -> None:
         """Fault: apply policy this much later; what waits is applied at once when it goes back to 0."""
-        self._fault_delay = seconds
+        if seconds:
+            self.fault_delays[fault] = seconds
+        else:
+            self.fault_delays.pop(fault, None)
         self._delay_changed.set()
 
     def start(self) -> None:

@@ -1,0 +1,82 @@
+"""The lab as faults see it: whatever they can bend, and what they read back."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Protocol
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.calico.cluster import Calico
+from hybridlab.dataplane.contract import Dataplane
+from hybridlab.faults.model import BadFault
+from hybridlab.faults.zone import ZoneGate
+
+
+class Interference(Protocol):
+    """What can be made to go wrong between a client and the API server."""
+
+    def set_exec_fault(self, kind: str | None) -> None:
+        """``empty-output`` or ``lost-status``: how every exec ends from now on; None: as it should."""
+
+    def exec_fault(self) -> str | None:
+        """How every exec ends now."""
+
+    def reject_for(self, seconds: float) -> None:
+        """Answer every request with 429 for so long; 0: no longer."""
+
+    def rejecting(self) -> float:
+        """Seconds for which requests are still answered with 429; 0: they are not."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One running lab."""
+
+    dataplane: Dataplane
+    calico: Calico
+    client: Client
+    zone_gate: ZoneGate
+    interference: Interference
+
+    def nodes(self, given: str) -> list[str]:
+        """The named node, or all of them for ``all``.  Raises BadFault."""
+        return list(self.calico.nodes) if given == "all" else [self.node(given)]
+
+    def node(self, name: str) -> str:
+        """The node's name.  Raises BadFault when there is none such."""
+        if name not in self.calico.nodes:
+            raise BadFault(f"there is no node {name!r}; there are {', '.join(self.calico.nodes)}")
+        return name
+
+    def windows_node(self, name: str) -> str:
+        """A Windows node's name.  Raises BadFault."""
+        windows = [node for node, machine in self.calico.nodes.items() if machine.os == "windows"]
+        if name not in windows:
+            raise BadFault(f"there is no Windows node {name!r}; there are {', '.join(windows) or 'none'}")
+        return name
+
+    def address(self, node: str) -> str:
+        """Underlay address of a node."""
+        return self.calico.nodes[node].address
+
+    def blocks(self, node: str) -> list[str]:
+        """A node's IPAM blocks."""
+        return [str(block.cidr) for block in self.calico.ipam.blocks_of(node)]
+
+    async def service(self, given: str) -> Obj:
+        """The Service ``namespace/name`` with a ClusterIP.  Raises BadFault."""
+        namespace, slash, name = given.partition("/")
+        if not slash:
+            raise BadFault(f"service is {given!r}, expected NAMESPACE/NAME")
+        try:
+            service = await self.client.get("services", name, namespace)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            raise BadFault(f"there is no Service {given}") from error
+        try:
+            ipaddress.IPv4Address(service["spec"].get("clusterIP") or "")
+        except ValueError as error:
+            raise BadFault(f"Service {given} has no ClusterIP") from error
+        return service

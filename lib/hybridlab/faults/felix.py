@@ -1,0 +1,69 @@
+"""Faults of Calico's own components: policy that comes late, reserved addresses that are not reserved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybridlab.calico.ipam_objects import block_name
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.model import BadFault, Fault, seconds
+from hybridlab.windows.reserved import RESERVED_HANDLE, reserved_ordinals
+
+
+class PolicyLate(Fault):
+    """Felix applies every policy change so many seconds after it computed it."""
+
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+        self._identity, self._seconds = identity, seconds("seconds", parameters["seconds"])
+        self._felixes = {node: bench.calico.felixes[node] for node in bench.nodes(parameters["node"])}
+
+    async def inject(self) -> None:
+        """Slow them down."""
+        for felix in self._felixes.values():
+            felix.set_fault_delay(self._identity, self._seconds)
+
+    async def heal(self) -> None:
+        """What still waits is applied at once."""
+        for felix in self._felixes.values():
+            felix.set_fault_delay(self._identity, 0)
+
+    async def evidence(self) -> list[str]:
+        """The delays that this fault has put in place."""
+        return [
+            f"Felix of {node} applies policy {felix.fault_delays[self._identity]:g} s late"
+            for node, felix in self._felixes.items()
+            if self._identity in felix.fault_delays
+        ]
+
+
+class ReservedNotReserved(Fault):
+    """A Windows node's IPAM block does not keep the four addresses back: its next pod gets the host endpoint's."""
+
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+        self._bench = bench
+        self._node = bench.windows_node(parameters["node"])
+        if not bench.blocks(self._node):
+            raise BadFault(f"node {self._node} has no IPAM block")
+
+    async def inject(self) -> None:
+        """Give the reservation up, in IPAM and in the IPAMBlock object."""
+        self._bench.calico.ipam.unreserve(self._node)
+        await self._bench.calico.ipam_saved()
+
+    async def heal(self) -> None:
+        """Reserve again what is free, and what pods still hold as soon as they are gone."""
+        self._bench.calico.ipam.reserve(self._node)
+        await self._bench.calico.ipam_saved()
+
+    async def evidence(self) -> list[str]:
+        """Addresses of the node's blocks that no one reserves, and that no pod holds while they are to be reserved."""
+        found: list[str] = []
+        for block in self._bench.calico.ipam.blocks_of(self._node):
+            name = f"{block_name(block.cidr)}"
+            spec = (await self._bench.client.get("ipamblocks.crd.projectcalico.org", name))["spec"]
+            for ordinal in reserved_ordinals(block.size):
+                index = spec["allocations"][ordinal]
+                handle = None if index is None else spec["attributes"][index]["handle_id"]
+                if handle is None or (handle != RESERVED_HANDLE and not block.reserves):
+                    found.append(f"{block.address(ordinal)} of {self._node} is {handle or 'free'}")
+        return found

@@ -1,0 +1,103 @@
+"""Injects faults and heals them, and believes neither before the true state says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.model import BadFault, Fault, FaultFailed, FaultType
+from hybridlab.faults.registry import FAULTS
+
+
+@dataclass(frozen=True)
+class Active:
+    """A fault that is in place."""
+
+    id: str
+    type: FaultType
+    parameters: Mapping[str, str]
+    fault: Fault
+
+
+class Injector:
+    """The faults of one lab."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._active: dict[str, Active] = {}
+        self._number = 0
+        self._one_at_a_time = asyncio.Lock()
+
+    @staticmethod
+    def catalogue() -> list[dict[str, Any]]:
+        """Every fault: name, layer, scope, description and parameters with their meaning."""
+        return [
+            {
+                "name": kind.name,
+                "layer": kind.layer,
+                "scope": kind.scope,
+                "description": kind.description,
+                "parameters": {parameter.name: parameter.meaning for parameter in kind.parameters},
+            }
+            for kind in FAULTS.values()
+        ]
+
+    async def inject(self, name: str, parameters: Mapping[str, str] | None = None) -> str:
+        """Inject a fault and return its id.
+
+        Raises BadFault for what cannot be asked for, FaultFailed when it is not in effect afterwards.
+        """
+        kind = FAULTS.get(name)
+        if kind is None:
+            raise BadFault(f"there is no fault {name!r}; there are {', '.join(FAULTS)}")
+        complete = kind.complete(parameters or {})
+        async with self._one_at_a_time:
+            self._number += 1
+            identity = f"{name}-{self._number}"
+            fault = kind.make(self._bench, identity, complete)
+            try:
+                await fault.inject()
+                if not await fault.verified():
+                    found = await fault.evidence() or "nothing"
+                    raise FaultFailed(f"fault {name} is not in effect after its injection; found {found}")
+            except BaseException:
+                await asyncio.shield(fault.heal())
+                raise
+            self._active[identity] = Active(identity, kind, complete, fault)
+            return identity
+
+    async def heal(self, identity: str) -> None:
+        """Heal a fault.  Raises BadFault for an unknown id, FaultFailed when something of it is still there."""
+        async with self._one_at_a_time:
+            found = self._active.get(identity)
+            if found is None:
+                raise BadFault(f"no active fault {identity!r}; active are {', '.join(self._active) or 'none'}")
+            await found.fault.heal()
+            rest = await found.fault.evidence()
+            if rest:
+                raise FaultFailed(f"fault {identity} is still in effect after its healing: {'; '.join(rest)}")
+            del self._active[identity]
+
+    async def heal_all(self) -> None:
+        """Heal every fault; raises FaultFailed, naming all, when some are still there."""
+        failed: list[str] = []
+        for identity in list(self._active):
+            try:
+                await self.heal(identity)
+            except FaultFailed as error:
+                failed.append(str(error))
+        if failed:
+            raise FaultFailed("; ".join(failed))
+
+    def active(self) -> list[dict[str, Any]]:
+        """What was injected and not healed: id, name and parameters."""
+        return [
+            {"id": one.id, "fault": one.type.name, "parameters": dict(one.parameters)} for one in self._active.values()
+        ]
+
+    async def evidence(self, identity: str) -> list[str]:
+        """What is wrong because of an active fault, read now."""
+        return await self._active[identity].fault.evidence()

@@ -1,0 +1,99 @@
+"""What a fault is: something deliberately wrong that can be put in place, read back, and taken away again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from hybridlab.faults.bench import Bench
+
+Layer = Literal["underlay", "policy", "dns", "services", "ipam", "exec", "api"]
+
+
+class BadFault(ValueError):
+    """No such fault, or parameters that it does not take; the message lists what there is."""
+
+
+class FaultFailed(Exception):
+    """A fault is not in effect after its injection, or still is after its healing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One parameter of a fault."""
+
+    name: str
+    meaning: str
+    default: str | None = None
+    """None: it must be given.  Empty: it may be left out."""
+    choices: tuple[str, ...] = ()
+
+
+class Fault(ABC):
+    """One fault with its parameters, at one lab."""
+
+    @abstractmethod
+    async def inject(self) -> None:
+        """Put it in place."""
+
+    @abstractmethod
+    async def heal(self) -> None:
+        """Take it away; nothing when it is not there."""
+
+    @abstractmethod
+    async def evidence(self) -> list[str]:
+        """What is wrong now because of it, read from the true state (kernel, Felix, IPAM); empty: nothing."""
+
+    async def verified(self) -> bool:
+        """It is in effect."""
+        return bool(await self.evidence())
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultType:
+    """A kind of fault that can be injected."""
+
+    name: str
+    layer: Layer
+    scope: str
+    """Where it can be put, in words: ``all, node or pair`` ..."""
+    description: str
+    make: Callable[[Bench, str, Mapping[str, str]], Fault]
+    """(lab, unique id, complete parameters) to the fault.  Raises BadFault."""
+    parameters: tuple[Parameter, ...] = ()
+
+    def complete(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The parameters with defaults filled in.  Raises BadFault for what is unknown, missing or no choice."""
+        known = {parameter.name: parameter for parameter in self.parameters}
+        for name in given:
+            if name not in known:
+                raise BadFault(f"fault {self.name} has no parameter {name!r}; it takes {_listed(known) or 'none'}")
+        complete: dict[str, str] = {}
+        for parameter in self.parameters:
+            value = given.get(parameter.name, parameter.default)
+            if value is None:
+                raise BadFault(f"fault {self.name} needs {parameter.name}: {parameter.meaning}")
+            if parameter.choices and value not in parameter.choices:
+                raise BadFault(
+                    f"fault {self.name}: {parameter.name} is {value!r}, expected one of {_listed(parameter.choices)}"
+                )
+            complete[parameter.name] = str(value)
+        return complete
+
+
+def seconds(name: str, value: str) -> float:
+    """A duration that a parameter gives.  Raises BadFault."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 < number < 86400:
+        raise BadFault(f"{name} is {value!r}, expected a number of seconds above 0 and below 86400")
+    return number
+
+
+def _listed(names: Mapping[str, object] | tuple[str, ...]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,137 @@
+"""Faults that are rules in the data plane's fault chains; evidence is what the kernel lists under the fault's name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from hybridlab.dataplane.contract import Dataplane
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.model import BadFault, Fault
+
+FABRIC = "fabric"
+NodeRules = Mapping[str, list[tuple[str, str]]]
+"""Scope (a node's name or ``fabric``) to (chain, rule)."""
+
+
+class RuleFault(Fault):
+    """Rules at one or more scopes."""
+
+    def __init__(self, dataplane: Dataplane, identity: str, rules: NodeRules) -> None:
+        self._dataplane, self._identity, self._rules = dataplane, identity, rules
+
+    async def inject(self) -> None:
+        """Add the rules."""
+        await asyncio.gather(
+            *(self._dataplane.set_fault_rules(scope, self._identity, rules) for scope, rules in self._rules.items())
+        )
+
+    async def heal(self) -> None:
+        """Take them away."""
+        await asyncio.gather(*(self._dataplane.clear_fault_rules(scope, self._identity) for scope in self._rules))
+
+    async def evidence(self) -> list[str]:
+        """The rules as the kernel has them."""
+        scopes = list(self._rules)
+        found = await asyncio.gather(*(self._dataplane.fault_rules(scope) for scope in scopes))
+        return [
+            f"{scope} {rule}"
+            for scope, by_name in zip(scopes, found, strict=True)
+            for rule in by_name.get(self._identity, ())
+        ]
+
+    async def verified(self) -> bool:
+        """Every scope has all of its rules."""
+        found = await asyncio.gather(*(self._dataplane.fault_rules(scope) for scope in self._rules))
+        return all(
+            len(by_name.get(self._identity, ())) == len(rules)
+            for by_name, rules in zip(found, self._rules.values(), strict=True)
+        )
+
+
+def udp4789_dropped(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """VXLAN does not pass the underlay: between all nodes, to and from one, or between two."""
+    scope, drop = parameters["scope"], "udp dport 4789 drop"
+    if scope == "all":
+        _refuse_unused(parameters, scope, "node", "peer")
+        rules = [drop]
+    else:
+        one = bench.address(bench.node(parameters["node"]))
+        if scope == "node":
+            _refuse_unused(parameters, scope, "peer")
+            rules = [f"ip saddr {one} {drop}", f"ip daddr {one} {drop}"]
+        else:
+            other = bench.address(bench.node(parameters["peer"]))
+            rules = [f"ip saddr {one} ip daddr {other} {drop}", f"ip saddr {other} ip daddr {one} {drop}"]
+    return RuleFault(bench.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
+
+
+def policy_not_enforced(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A node lets everything past policy."""
+    node = bench.node(parameters["node"])
+    return RuleFault(
+        bench.dataplane,
+        identity,
+        {node: [("f_policy", 'iifname "cali*" accept'), ("f_policy", 'oifname "cali*" accept')]},
+    )
+
+
+def dns_silent(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What a node's pods ask the cluster's DNS gets no answer."""
+    rule = f"ip daddr {bench.calico.dns_address} meta l4proto {{ tcp, udp }} th dport 53 drop"
+    rules = [("f_raw", rule), ("f_out", rule)]
+    return RuleFault(bench.dataplane, identity, dict.fromkeys(bench.nodes(parameters["node"]), rules))
+
+
+def snat_pod_to_pod(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A node rewrites the source of its pods on their way to other pods."""
+    node = bench.node(parameters["node"])
+    blocks = bench.blocks(node)
+    if not blocks:
+        raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
+    own = f"ip saddr {{ {', '.join(blocks)} }}"
+    rules = [
+        ("f_snat", f'oifname "vxlan.calico" {own} masquerade'),
+        ("f_snat", f'oifname "cali*" {own} snat to {bench.address(node)}'),
+    ]
+    return RuleFault(bench.dataplane, identity, {node: rules})
+
+
+class ServiceBackendMissing(Fault):
+    """A node knows no backend of a Service: what is sent to it there goes nowhere."""
+
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+        self._bench, self._identity, self._service = bench, identity, parameters["service"]
+        self._node = bench.node(parameters["node"])
+        self._fault = RuleFault(bench.dataplane, identity, {})
+
+    async def inject(self) -> None:
+        """Drop what goes to the Service's ClusterIP and node ports."""
+        spec = (await self._bench.service(self._service))["spec"]
+        drops = []
+        for port in spec.get("ports") or ():
+            protocol = port.get("protocol", "TCP").lower()
+            drops.append(f"ip daddr {spec['clusterIP']} {protocol} dport {port['port']} drop")
+            if port.get("nodePort"):
+                drops.append(f"fib daddr type local {protocol} dport {port['nodePort']} drop")
+        rules = [(chain, drop) for chain in ("f_raw", "f_out") for drop in drops]
+        self._fault = RuleFault(self._bench.dataplane, self._identity, {self._node: rules})
+        await self._fault.inject()
+
+    async def heal(self) -> None:
+        """Let it through again."""
+        await self._fault.heal()
+
+    async def evidence(self) -> list[str]:
+        """The rules as the kernel has them."""
+        return await self._fault.evidence()
+
+    async def verified(self) -> bool:
+        """All rules are there, and there is one."""
+        return bool(await self.evidence()) and await self._fault.verified()
+
+
+def _refuse_unused(parameters: Mapping[str, str], scope: str, *names: str) -> None:
+    for name in names:
+        if parameters[name]:
+            raise BadFault(f"scope {scope} takes no {name}; {name} is {parameters[name]!r}")
