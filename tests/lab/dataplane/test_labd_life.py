@@ -118,6 +118,14 @@ def test_killing_any_process_leaves_no_process_and_no_namespace(launcher, victim
         assert process.stdout.read() == "end of file\n"
 
 
+def test_a_labd_that_hangs_ends_with_its_launcher_too(launcher):
+    _, pids = launcher
+    spaces = namespaces(pids["labd"]) - namespaces(os.getpid())
+    os.kill(pids["labd"], signal.SIGSTOP)
+    os.kill(pids["launcher"], signal.SIGKILL)
+    assert gone([pids["waiter"], pids["labd"]], spaces) == []
+
+
 def test_labds_home_network_is_empty(launcher):
     _, pids = launcher
     lines = Path(f"/proc/{pids['labd']}/net/dev").read_text().splitlines()[2:]

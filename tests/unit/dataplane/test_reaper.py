@@ -13,7 +13,7 @@ from hybridlab.kernel import reaper
 LIBRARY = str(Path(reaper.__file__).resolve().parents[2])
 
 SCRIPT = textwrap.dedent("""
-    import asyncio, ctypes, os, signal, threading
+    import asyncio, ctypes, os, signal, time
     from hybridlab.kernel.reaper import Reaper
 
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans come here, as they come to pid 1
@@ -38,6 +38,14 @@ SCRIPT = textwrap.dedent("""
         )
         print([await child.wait() for child in from_threads])
 
+        def start_that_returns_late():
+            pid = start("exit 3")()
+            time.sleep(0.05)  # it has ended and its SIGCHLD has come before its pid is known
+            return pid
+
+        late = await asyncio.to_thread(reaper.spawn, start_that_returns_late)
+        print(await asyncio.wait_for(late.wait(), 2))
+
         parent = reaper.spawn(start("sleep 0.05 & exit 0"))
         print(await parent.wait())
         children = f"/proc/self/task/{os.getpid()}/children"
@@ -58,5 +66,5 @@ def test_own_children_are_told_and_orphans_are_collected():
         timeout=20,
         check=False,
     )
-    expected = ["True", "True", "-15 False", "[7, 7, 7, 7, 7]", "0", "no orphan left"]
+    expected = ["True", "True", "-15 False", "[7, 7, 7, 7, 7]", "3", "0", "no orphan left"]
     assert (done.stdout.splitlines(), done.stderr) == (expected, "")

@@ -80,6 +80,7 @@ def test_a_refusal_arrives_with_the_other_sides_words(error, kind, words):
 
 def test_descriptors_belong_to_their_message_in_both_directions():
     async def swap(params, fds):
+        assert not any(os.get_inheritable(fd) for fd in fds)
         texts = [os.read(fd, 100).decode() for fd in fds]
         for fd in fds:
             os.close(fd)
