@@ -98,7 +98,7 @@ def _labels(machine: Machine) -> dict[str, str]:
 
 
 def _pod_cidr(machine: Machine, profile: Profile) -> str:
-    """The /24 that kube-controller-manager sets aside for the node (Calico's IPAM does not use it), if there is room."""
+    """The /24 that kube-controller-manager sets aside for the node if there is room; Calico does not use it."""
     pool = ipaddress.IPv4Network(profile.network.pod_cidr)
     start = int(pool.network_address) + machine.index * 256
     if pool.prefixlen > 24 or start > int(pool.broadcast_address):

@@ -57,18 +57,3 @@ def _of(container: Obj) -> dict[str, Decimal]:
 def _add(total: dict[str, Decimal], more: dict[str, Decimal]) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, Decimal(0)) + amount
-
-
-def qos_class(pod: Obj) -> str:
-    """``Guaranteed``, ``Burstable`` or ``BestEffort``."""
-    containers = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())]
-    every = [container.get("resources") or {} for container in containers]
-    if not any(resources.get("requests") or resources.get("limits") for resources in every):
-        return "BestEffort"
-    for resources in every:
-        limits = resources.get("limits") or {}
-        wanted = {**limits, **(resources.get("requests") or {})}
-        for name in ("cpu", "memory"):
-            if name not in limits or quantity(str(limits[name])) != quantity(str(wanted[name])):
-                return "Burstable"
-    return "Guaranteed"

@@ -1,0 +1,345 @@
+"""One container of a pod from its image to its end: pull, start, probe, restart with back-off, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.container_state import ContainerState, Ended
+from hybridlab.controllers.environment import ConfigError, PodFacts, command_line, environment
+from hybridlab.controllers.images import PullError, check_pull, image_size
+from hybridlab.controllers.node_context import NodeContext
+from hybridlab.controllers.probes import Prober
+from hybridlab.controllers.times import timestamp
+from hybridlab.controllers.volumes import MountError, Volume, mounts
+from hybridlab.runtime.contract import RuntimeRefused
+from hybridlab.runtime.model import ContainerExit, ContainerSpec, ProbeSpec
+
+START_ERROR = 128
+"""Exit code of a container whose process never started."""
+
+KILLED = 137
+"""Exit code that is assumed of a container that was stopped with its pod."""
+
+
+class BackOff:
+    """Waits that double with every failure."""
+
+    def __init__(self, first: float, last: float) -> None:
+        self._first, self._last = first, last
+        self._next = 0.0
+
+    def wait(self) -> float:
+        """Seconds to wait now: none the first time, then ``first``, doubling to ``last``."""
+        now = self._next
+        self._next = min(max(self._first, now * 2), self._last)
+        return now
+
+    def reset(self) -> None:
+        """Begin again."""
+        self._next = 0.0
+
+
+class ContainerRunner:
+    """Keeps one container as its pod wants it."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        state: ContainerState,
+        *,
+        facts: Callable[[], PodFacts],
+        volumes: Callable[[], dict[str, Volume]],
+        changed: Callable[[], None],
+        init: bool = False,
+    ) -> None:
+        """``facts`` and ``volumes`` are asked at each start; ``changed`` is called when the state did."""
+        self.state = state
+        self._context = context
+        self._facts, self._volumes, self._changed = facts, volumes, changed
+        self._init = init
+        self._pulls = BackOff(context.settings.back_off_first, context.settings.back_off_last)
+        self._starts = BackOff(context.settings.back_off_first, context.settings.back_off_last)
+        self._stopping = asyncio.Event()
+        self._stops: set[asyncio.Task[None]] = set()
+        self.up = asyncio.Event()
+        """Set once the container has started (its startup probe succeeded)."""
+
+    @property
+    def _pod(self) -> Obj:
+        return self._facts().pod
+
+    def _event(self, reason: str, message: str, *, warning: bool = False) -> None:
+        self._context.event(
+            self._pod,
+            reason,
+            message,
+            type="Warning" if warning else "Normal",
+            container=self.state.name,
+            init=self._init,
+        )
+
+    # ---- the container's life
+    async def run(self, policy: str) -> None:
+        """Run until the restart policy (``Always``, ``OnFailure``, ``Never``) lets it end, or :meth:`stop`."""
+        while not self._stopping.is_set():
+            if not await self._pull():
+                continue
+            try:
+                spec = self._spec()
+            except (ConfigError, MountError) as error:
+                if self.state.wait("CreateContainerConfigError", str(error)):
+                    self._event("Failed", f"Error: {error}", warning=True)
+                    self._changed()
+                await self._pause(max(self._starts.wait(), self._context.settings.sandbox_retry))
+                continue
+            began = time.monotonic()
+            ended = await self._once(spec)
+            if self._stopping.is_set() or policy == "Never" or (policy == "OnFailure" and ended.exit_code == 0):
+                return
+            if time.monotonic() - began > 2 * self._context.settings.back_off_last:
+                self._starts.reset()
+            await self._back_off()
+            self.state.restarts += 1
+
+    async def stop(self, grace: float) -> None:
+        """End it for good; returns when its process is gone."""
+        self._stopping.set()
+        if self.state.running_since is not None:
+            self._event("Killing", f"Stopping container {self.state.name}")
+        if not self.state.id:
+            return
+        with suppress(RuntimeRefused):  # its start was cut short: there is nothing to stop
+            await self._context.runtime.stop(self.state.id, grace=grace)
+        if self.state.running_since is not None:  # nobody waits for its end any more
+            since = self.state.running_since
+            self._ended(ContainerExit(container=self.state.id, exit_code=KILLED, reason="Error"), since)
+
+    async def forget(self) -> None:
+        """Remove what the runtime keeps of it."""
+        for container in (self.state.previous_id, self.state.id):
+            if container:
+                with suppress(RuntimeRefused):
+                    await self._context.runtime.remove(container)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not longer than until :meth:`stop`."""
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            return
+
+    async def _back_off(self) -> None:
+        delay = self._starts.wait()
+        if not delay:
+            return
+        meta = self._pod["metadata"]
+        place = f"{self.state.name} in pod {meta['name']}_{meta['namespace']}({meta['uid']})"
+        real = f"back-off {delay:g}s restarting failed container={self.state.name} "
+        self.state.wait("CrashLoopBackOff", f"{real}pod={meta['name']}_{meta['namespace']}({meta['uid']})")
+        self._event("BackOff", f"Back-off restarting failed container {place}", warning=True)
+        self._changed()
+        await self._pause(delay)
+
+    # ---- image
+    async def _pull(self) -> bool:
+        """Whether the image is there; after a failure returns only when it is time to try again."""
+        reference, policy = self.state.spec["image"], self.state.spec.get("imagePullPolicy", "IfNotPresent")
+        present = reference in self._context.images
+        if present and policy != "Always":
+            if not self.state.pulled:
+                self._event("Pulled", f'Container image "{reference}" already present on machine')
+            self.state.pulled = True
+            return True
+        if policy == "Never":
+            message = f'Container image "{reference}" is not present with pull policy of Never'
+            await self._not_pulled("ErrImageNeverPull", message, message)
+            return False
+        self._event("Pulling", f'Pulling image "{reference}"')
+        began = time.monotonic()
+        facts = self._context.runtime.image(reference)
+        try:
+            check_pull(facts, self._context.machine, host_process=host_process(self._pod, self.state.spec))
+        except PullError as error:
+            message = str(error)
+            await self._not_pulled("ErrImagePull", message, f'Failed to pull image "{reference}": {message}')
+            return False
+        if not present and self._context.profile.timing.image_pull_ms:
+            await self._pause(self._context.profile.timing.image_pull_ms / 1000)
+        self._context.images.add(reference)
+        self.state.pulled = True
+        self._pulls.reset()
+        took = f"{round((time.monotonic() - began) * 1000)}ms"
+        self._event(
+            "Pulled",
+            f'Successfully pulled image "{reference}" in {took} ({took} including waiting). '
+            f"Image size: {image_size(reference)} bytes.",
+        )
+        return True
+
+    async def _not_pulled(self, reason: str, message: str, event: str) -> None:
+        reference = self.state.spec["image"]
+        self.state.wait(reason, message)
+        self._event(reason if reason == "ErrImageNeverPull" else "Failed", event, warning=True)
+        self._event("Failed", f"Error: {reason}", warning=True)
+        self._changed()
+        delay = self._pulls.wait() or self._pulls.wait()
+        if reason == "ErrImagePull":
+            await self._pause(min(self._context.settings.sandbox_retry, delay))
+            if self._stopping.is_set():
+                return
+            self.state.wait("ImagePullBackOff", f'Back-off pulling image "{reference}": {reason}: {message}')
+            self._event("BackOff", f'Back-off pulling image "{reference}"')
+            self._event("Failed", "Error: ImagePullBackOff", warning=True)
+            self._changed()
+        await self._pause(delay)
+
+    # ---- one run
+    def _spec(self) -> ContainerSpec:
+        facts, container = self._facts(), self.state.spec
+        pod, machine = facts.pod, self._context.machine
+        values = environment(facts, container, self._context.sources)
+        command, args = command_line(container, values)
+        mounted = mounts(container, self._volumes(), pod["metadata"]["uid"], machine.os)
+        self.state.environment = values
+        return ContainerSpec(
+            id=secrets.token_hex(32),
+            pod=pod["metadata"]["uid"],
+            name=self.state.name,
+            os=machine.os,
+            image=container["image"],
+            command=command,
+            args=args,
+            env=tuple(values.items()),
+            working_dir=container.get("workingDir") or "",
+            files=mounted.files,
+            empty_dirs=mounted.empty_dirs,
+            host_network=bool(pod["spec"].get("hostNetwork")),
+            host_process=host_process(pod, container),
+        )
+
+    async def _once(self, spec: ContainerSpec) -> Ended:
+        """Start the container and wait for its end."""
+        context, state = self._context, self.state
+        exited: asyncio.Future[ContainerExit] = asyncio.get_running_loop().create_future()
+        context.exits[spec.id] = exited
+        stale, state.previous_id, state.id = state.previous_id, state.id, spec.id
+        self._event("Created", f"Created container: {state.name}")
+        since = timestamp()
+        try:
+            await context.runtime.start(spec)
+        except RuntimeRefused as error:
+            exited.set_result(
+                ContainerExit(container=spec.id, exit_code=START_ERROR, reason="ContainerCannotRun", message=str(error))
+            )
+        if stale:
+            await context.runtime.remove(stale)
+        if not (exited.done() and exited.result().reason == "ContainerCannotRun"):
+            self._running(since)
+        prober = self._prober(spec)
+        if not exited.done():
+            prober.start()
+            self._changed()
+            await self._post_start(spec)
+        try:
+            result = await exited
+        finally:
+            prober.stop()
+            context.exits.pop(spec.id, None)
+        return self._ended(result, since)
+
+    def _running(self, since: str) -> None:
+        self.state.run(since)
+        self._event("Started", f"Started container {self.state.name}")
+        self._context.container_started(self._context.machine.name, self._pod, self.state.name)
+
+    def _prober(self, spec: ContainerSpec) -> Prober:
+        facts = self._facts()
+        address = facts.addresses[0] if facts.addresses else facts.host_address
+        return Prober(
+            self._context, facts.pod, self.state.spec, spec.id, address, changed=self._probed, kill=self._unwell
+        )
+
+    def _probed(self, started: bool | None, ready: bool | None) -> None:
+        if started is not None:
+            self.state.started = started
+            if started:
+                self.up.set()
+        if ready is not None:
+            self.state.ready = ready
+        self._changed()
+
+    def _unwell(self, kind: str) -> None:
+        self._restart(f"Container {self.state.name} failed {kind} probe, will be restarted")
+
+    def _restart(self, why: str) -> None:
+        self._event("Killing", why)
+        grace = float(self._pod["spec"].get("terminationGracePeriodSeconds", 30))
+        task = asyncio.create_task(self._context.runtime.stop(self.state.id, grace=grace))
+        self._stops.add(task)
+        task.add_done_callback(self._stops.discard)
+
+    async def _post_start(self, spec: ContainerSpec) -> None:
+        hook = (self.state.spec.get("lifecycle") or {}).get("postStart")
+        if not hook:
+            return
+        if "exec" in hook:
+            problem = await self.run_hook(spec.id, hook["exec"].get("command") or ())
+        else:
+            problem = "not emulated: hooks other than exec"
+        if problem:
+            self._event("FailedPostStartHook", f"PostStartHook failed: {problem}", warning=True)
+            self._restart("FailedPostStartHook")
+
+    async def pre_stop(self) -> None:
+        """Run the preStop hook of a running container, if it has one."""
+        hook = (self.state.spec.get("lifecycle") or {}).get("preStop")
+        if not hook or self.state.running_since is None:
+            return
+        problem = ""
+        if "exec" in hook:
+            problem = await self.run_hook(self.state.id, hook["exec"].get("command") or ())
+        elif "sleep" in hook:
+            await asyncio.sleep(hook["sleep"]["seconds"])
+        else:
+            problem = "not emulated: hooks other than exec and sleep"
+        if problem:
+            self._event("FailedPreStopHook", f"PreStopHook failed: {problem}", warning=True)
+
+    async def run_hook(self, container: str, argv: tuple[str, ...] | list[str]) -> str:
+        """Run a hook's command; returns what went wrong, or nothing."""
+        node = self._context.machine.name
+        spec = ProbeSpec(kind="exec", node=node, container=container, argv=tuple(argv), timeout=30.0)
+        result = await self._context.runtime.probe(spec)
+        return "" if result.ok else result.message
+
+    def _ended(self, result: ContainerExit, since: str) -> Ended:
+        never_started = result.reason == "ContainerCannotRun"
+        if self.state.running_since is not None:
+            self._context.container_stopped(self._context.machine.name, self._pod, self.state.name)
+        ended = Ended(
+            exit_code=result.exit_code,
+            reason="StartError" if never_started else result.reason,
+            started="1970-01-01T00:00:00Z" if never_started else since,
+            finished=timestamp(),
+            container_id=self.state.id,
+            message=result.message,
+        )
+        if never_started:
+            self._event("Failed", f"Error: {result.message}", warning=True)
+        self.state.end(ended)
+        self._changed()
+        return ended
+
+
+def host_process(pod: Obj, container: Obj) -> bool:
+    """Whether a container runs on the Windows host itself (its own setting wins over the pod's)."""
+    for context in (container.get("securityContext"), pod["spec"].get("securityContext")):
+        chosen = ((context or {}).get("windowsOptions") or {}).get("hostProcess")
+        if chosen is not None:
+            return bool(chosen)
+    return False

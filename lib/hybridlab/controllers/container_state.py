@@ -1,0 +1,109 @@
+"""What a kubelet knows of one container of a pod, and how it says so in the pod's status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.images import canonical, image_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How one run of a container ended."""
+
+    exit_code: int
+    reason: str
+    started: str
+    finished: str
+    container_id: str = ""
+    message: str = ""
+
+    def to_json(self) -> Obj:
+        """As ``ContainerStateTerminated``."""
+        found: Obj = {
+            "exitCode": self.exit_code,
+            "reason": self.reason,
+            "startedAt": self.started,
+            "finishedAt": self.finished,
+        }
+        if self.container_id:
+            found["containerID"] = f"containerd://{self.container_id}"
+        if self.message:
+            found["message"] = self.message
+        return found
+
+
+@dataclass
+class ContainerState:
+    """One container: exactly one of waiting, running, terminated."""
+
+    spec: Obj
+    waiting: tuple[str, str] | None = ("ContainerCreating", "")
+    running_since: str | None = None
+    ended: Ended | None = None
+    last: Ended | None = None
+    id: str = ""
+    """Of the present or last run; empty before the first."""
+    previous_id: str = ""
+    restarts: int = 0
+    ready: bool = False
+    started: bool | None = None
+    pulled: bool = False
+    """The image is there, so that its id is known."""
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The container's name in the pod."""
+        return str(self.spec["name"])
+
+    @property
+    def succeeded(self) -> bool:
+        """Ended with exit code 0 and not to be run again now."""
+        return self.ended is not None and self.ended.exit_code == 0
+
+    def wait(self, reason: str, message: str = "") -> bool:
+        """It waits; returns whether that is new."""
+        if self.waiting == (reason, message):
+            return False
+        if self.ended is not None:
+            self.last = self.ended
+        self.waiting, self.running_since, self.ended = (reason, message), None, None
+        self.ready, self.started = False, False
+        return True
+
+    def run(self, since: str) -> None:
+        """It runs."""
+        if self.ended is not None:
+            self.last = self.ended
+        self.waiting, self.running_since, self.ended = None, since, None
+
+    def end(self, ended: Ended) -> None:
+        """It ended."""
+        self.waiting, self.running_since, self.ended = None, None, ended
+        self.ready, self.started = False, False
+
+    def to_json(self) -> Obj:
+        """As ``ContainerStatus``."""
+        state: Obj
+        if self.running_since is not None:
+            state = {"running": {"startedAt": self.running_since}}
+        elif self.ended is not None:
+            state = {"terminated": self.ended.to_json()}
+        else:
+            reason, message = self.waiting or ("ContainerCreating", "")
+            state = {"waiting": {"reason": reason, **({"message": message} if message else {})}}
+        found: Obj = {
+            "name": self.name,
+            "image": canonical(self.spec["image"]) if self.pulled else self.spec["image"],
+            "imageID": image_id(self.spec["image"]) if self.pulled else "",
+            "state": state,
+            "lastState": {"terminated": self.last.to_json()} if self.last else {},
+            "ready": self.ready,
+            "restartCount": self.restarts,
+            "started": bool(self.started),
+        }
+        if self.id:
+            found["containerID"] = f"containerd://{self.id}"
+        return found

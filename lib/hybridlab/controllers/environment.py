@@ -1,0 +1,203 @@
+"""A container's environment, command and arguments as a kubelet works them out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.quantities import quantity
+
+_REFERENCE = re.compile(r"\$(?:\$|\(([^()$]*)\))")
+_SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['([^']+)'\]$")
+
+
+class ConfigError(Exception):
+    """A container's configuration names something that is not there (CreateContainerConfigError)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """Where values come from."""
+
+    config_map: Callable[[str, str], Obj | None]
+    """By namespace and name."""
+    secret: Callable[[str, str], Obj | None]
+    services: Callable[[str], Iterable[Obj]]
+    """The Services of a namespace."""
+    allocatable: Mapping[str, str]
+    """The node's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodFacts:
+    """What of a running pod its specification does not say yet."""
+
+    pod: Obj
+    addresses: tuple[str, ...]
+    host_address: str
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """Replace ``$(NAME)`` where the name is known; ``$$`` is a dollar sign."""
+
+    def one(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name is None:
+            return "$"
+        return values.get(name, found.group(0))
+
+    return _REFERENCE.sub(one, text)
+
+
+def environment(facts: PodFacts, container: Obj, sources: Sources) -> dict[str, str]:
+    """All variables by name.  Raises :class:`ConfigError`."""
+    namespace = facts.pod["metadata"]["namespace"]
+    links = facts.pod["spec"].get("enableServiceLinks", True)
+    services = dict(_service_variables(namespace, sources, links=links))
+    result: dict[str, str] = {}
+    for source in container.get("envFrom") or ():
+        prefix = source.get("prefix") or ""
+        for name, value in _all_of(source, namespace, sources).items():
+            result[prefix + name] = value
+    for entry in container.get("env") or ():
+        own = _value(entry, facts, container, sources, {**services, **result})
+        if own is not None:
+            result[entry["name"]] = own
+    return {**services, **result}
+
+
+def command_line(container: Obj, values: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """``command`` and ``args`` with their references expanded."""
+    command, args = container.get("command") or (), container.get("args") or ()
+    return tuple(expand(word, values) for word in command), tuple(expand(word, values) for word in args)
+
+
+def _all_of(source: Obj, namespace: str, sources: Sources) -> dict[str, str]:
+    if "configMapRef" in source:
+        kind, reference, found = "configmap", source["configMapRef"], sources.config_map
+    elif "secretRef" in source:
+        kind, reference, found = "secret", source["secretRef"], sources.secret
+    else:
+        return {}
+    obj = found(namespace, reference.get("name", ""))
+    if obj is None:
+        if reference.get("optional"):
+            return {}
+        raise ConfigError(f'{kind} "{reference.get("name", "")}" not found')
+    return texts(obj)
+
+
+def texts(obj: Obj) -> dict[str, str]:
+    """The data of a ConfigMap or Secret, as text."""
+    if obj["kind"] == "Secret":
+        return {key: decoded(value).decode(errors="replace") for key, value in (obj.get("data") or {}).items()}
+    return dict(obj.get("data") or {})
+
+
+def decoded(text: str) -> bytes:
+    """The bytes of a Secret's value."""
+    import base64  # only pods with secrets need it
+
+    return base64.b64decode(text)
+
+
+def _value(entry: Obj, facts: PodFacts, container: Obj, sources: Sources, known: Mapping[str, str]) -> str | None:
+    source = entry.get("valueFrom")
+    if not source:
+        return expand(entry.get("value") or "", known)
+    if "fieldRef" in source:
+        return field(source["fieldRef"]["fieldPath"], facts)
+    if "resourceFieldRef" in source:
+        return resource_field(source["resourceFieldRef"], facts.pod, container, sources.allocatable)
+    namespace = facts.pod["metadata"]["namespace"]
+    if "configMapKeyRef" in source:
+        kind, reference, found = "ConfigMap", source["configMapKeyRef"], sources.config_map
+    elif "secretKeyRef" in source:
+        kind, reference, found = "Secret", source["secretKeyRef"], sources.secret
+    else:
+        raise ConfigError(f"not emulated: valueFrom {', '.join(source)}")
+    obj = found(namespace, reference.get("name", ""))
+    if obj is None:
+        if reference.get("optional"):
+            return None
+        raise ConfigError(f'{kind.lower()} "{reference.get("name", "")}" not found')
+    values = texts(obj)
+    if reference["key"] not in values:
+        if reference.get("optional"):
+            return None
+        raise ConfigError(f"couldn't find key {reference['key']} in {kind} {namespace}/{reference['name']}")
+    return values[reference["key"]]
+
+
+def field(path: str, facts: PodFacts) -> str:
+    """The value of a downward API field.  Raises :class:`ConfigError`."""
+    meta, spec = facts.pod["metadata"], facts.pod["spec"]
+    found = _SUBSCRIPT.match(path)
+    if found:
+        return str((meta.get(found.group(1)) or {}).get(found.group(2), ""))
+    known: dict[str, Callable[[], str]] = {
+        "metadata.name": lambda: meta["name"],
+        "metadata.namespace": lambda: meta["namespace"],
+        "metadata.uid": lambda: meta["uid"],
+        "metadata.labels": lambda: _pairs(meta.get("labels")),
+        "metadata.annotations": lambda: _pairs(meta.get("annotations")),
+        "spec.nodeName": lambda: spec["nodeName"],
+        "spec.serviceAccountName": lambda: spec.get("serviceAccountName", "default"),
+        "status.hostIP": lambda: facts.host_address,
+        "status.hostIPs": lambda: facts.host_address,
+        "status.podIP": lambda: facts.addresses[0] if facts.addresses else "",
+        "status.podIPs": lambda: ",".join(facts.addresses),
+    }
+    if path not in known:
+        raise ConfigError(f"unsupported fieldPath: {path}")
+    return known[path]()
+
+
+def _pairs(values: Mapping[str, str] | None) -> str:
+    return "\n".join(f'{key}="{value}"' for key, value in sorted((values or {}).items()))
+
+
+def resource_field(reference: Obj, pod: Obj, container: Obj, allocatable: Mapping[str, str]) -> str:
+    """``limits.cpu`` and its like in units of the divisor, rounded up; an absent limit is what the node has."""
+    wanted = reference.get("containerName")
+    if wanted:
+        container = next((each for each in pod["spec"]["containers"] if each["name"] == wanted), container)
+    kind, _, name = reference["resource"].partition(".")
+    given = ((container.get("resources") or {}).get(kind) or {}).get(name)
+    if given is None:
+        given = allocatable.get(name, "0") if kind == "limits" else "0"
+    divisor = quantity(str(reference.get("divisor") or "1")) or Decimal(1)
+    return str(math.ceil(quantity(str(given)) / divisor))
+
+
+def _service_variables(namespace: str, sources: Sources, *, links: bool) -> Iterator[tuple[str, str]]:
+    chosen = [service for service in sources.services("default") if service["metadata"]["name"] == "kubernetes"]
+    if links:
+        here = sorted(sources.services(namespace), key=lambda service: str(service["metadata"]["name"]))
+        chosen += [service for service in here if service["metadata"]["name"] != "kubernetes"]
+    for service in chosen:
+        address = service["spec"].get("clusterIP")
+        ports = service["spec"].get("ports") or ()
+        if not address or address == "None" or not ports:
+            continue
+        name = service["metadata"]["name"].upper().replace("-", "_")
+        yield f"{name}_SERVICE_HOST", address
+        yield f"{name}_SERVICE_PORT", str(ports[0]["port"])
+        first = True
+        for port in ports:
+            if port.get("name"):
+                yield f"{name}_SERVICE_PORT_{port['name'].upper().replace('-', '_')}", str(port["port"])
+            protocol = (port.get("protocol") or "TCP").lower()
+            url = f"{protocol}://{address}:{port['port']}"
+            if first:
+                yield f"{name}_PORT", url
+                first = False
+            prefix = f"{name}_PORT_{port['port']}_{protocol.upper()}"
+            yield prefix, url
+            yield f"{prefix}_PROTO", protocol
+            yield f"{prefix}_PORT", str(port["port"])
+            yield f"{prefix}_ADDR", address

@@ -1,0 +1,252 @@
+"""The kubelet of one node: admits the pods bound to it, runs them, and answers exec and logs for the API server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+
+from hybridlab.api.contract import ApiError, ChannelWriter, ExecOutcome, Obj
+from hybridlab.controllers.container_state import ContainerState
+from hybridlab.controllers.exec_streams import Pipe, pump_in, pump_out
+from hybridlab.controllers.fit import PodNeeds, matches_node
+from hybridlab.controllers.node_context import NodeContext
+from hybridlab.controllers.pod_worker import PodWorker
+from hybridlab.runtime.contract import RuntimeRefused
+from hybridlab.runtime.model import ContainerExit, ExecSpec
+
+FINISHED = ("Succeeded", "Failed")
+
+
+class Kubelet:
+    """One node's agent (implements :class:`hybridlab.api.contract.NodeAgent`)."""
+
+    def __init__(self, context: NodeContext, node: Callable[[], Obj | None]) -> None:
+        """``node`` gives the Node object as it is now."""
+        self.context = context
+        self._node = node
+        self._workers: dict[str, PodWorker] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # ---- pods
+    def on_pod(self, pod: Obj | None, before: Obj | None) -> None:
+        """A pod of this node is new, changed or gone."""
+        found = pod or before
+        if found is None:
+            return
+        uid = found["metadata"]["uid"]
+        worker = self._workers.get(uid)
+        if pod is None:
+            if worker:
+                worker.deleted()
+                self._release(uid, worker)
+        elif worker:
+            worker.update(pod)
+        elif pod.get("status", {}).get("phase") not in FINISHED:
+            self._admit(uid, pod)
+
+    def on_exit(self, ended: ContainerExit) -> bool:
+        """A container ended; False when it is none of this node's."""
+        waiting = self.context.exits.get(ended.container)
+        if waiting is None:
+            return False
+        if not waiting.done():
+            waiting.set_result(ended)
+        return True
+
+    def sources_changed(self, kind: str, namespace: str, name: str) -> None:
+        """A ConfigMap (``configMap``) or Secret (``secret``) changed."""
+        for worker in self._workers.values():
+            if worker.pod["metadata"]["namespace"] == namespace:
+                worker.sources_changed(kind, name)
+
+    async def stop(self) -> None:
+        """End all tasks (the containers end with the lab)."""
+        await asyncio.gather(*(worker.cancel() for worker in self._workers.values()))
+        for task in list(self._tasks):
+            task.cancel()
+
+    def _admit(self, uid: str, pod: Obj) -> None:
+        worker = self._workers[uid] = PodWorker(self.context, pod)
+        if "deletionTimestamp" in pod["metadata"]:
+            worker.update(pod)
+        else:
+            worker.state.rejected = self._why_not(pod)
+        if worker.state.rejected:
+            reason, message = worker.state.rejected
+            self.context.event(pod, reason, message, type="Warning")
+        worker.start()
+
+    def _why_not(self, pod: Obj) -> tuple[str, str] | None:
+        """Reason and message when this node cannot take the pod, whoever put it here."""
+        machine, spec = self.context.machine, pod["spec"]
+        wanted = (spec.get("os") or {}).get("name")
+        if wanted and wanted != machine.os:
+            return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+        selected = (spec.get("nodeSelector") or {}).get("kubernetes.io/os")
+        if selected and selected != machine.os:
+            return (
+                "PodOSSelectorNodeLabelDoesNotMatch",
+                "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+            )
+        node = self._node()
+        if node and not matches_node(pod, node):
+            return (
+                "NodeAffinity",
+                "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
+            )
+        running = [worker for worker in self._workers.values() if worker.state.rejected is None]
+        if len(running) > machine.group.max_pods:
+            used, limit = len(running) - 1, machine.group.max_pods
+            return (
+                "OutOfpods",
+                "Pod was rejected: Node didn't have enough resource: pods, "
+                f"requested: 1, used: {used}, capacity: {limit}",
+            )
+        taken = {port for worker in running if worker.pod is not pod for port in PodNeeds.of(worker.pod).host_ports}
+        if taken and taken.intersection(PodNeeds.of(pod).host_ports):
+            return (
+                "NodePorts",
+                "Pod was rejected: Predicate NodePorts failed: "
+                "node(s) didn't have free ports for the requested pod ports",
+            )
+        return None
+
+    def _release(self, uid: str, worker: PodWorker) -> None:
+        async def forget() -> None:
+            await worker.finished()
+            self._workers.pop(uid, None)
+
+        task = asyncio.create_task(forget())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _state(self, pod: Obj, container: str) -> ContainerState | None:
+        worker = self._workers.get(pod["metadata"]["uid"])
+        if worker is None:
+            return None
+        states = (*worker.state.containers, *worker.state.init)
+        return next((state for state in states if state.name == container), None)
+
+    # ---- exec
+    async def exec(
+        self,
+        pod: Obj,
+        container: str,
+        argv: tuple[str, ...],
+        *,
+        stdin: asyncio.StreamReader | None,
+        stdout: ChannelWriter,
+        stderr: ChannelWriter,
+        tty: bool = False,
+    ) -> ExecOutcome:
+        """Run a command in a running container.
+
+        Raises ApiError when there is no such container or it does not run, as a kubelet refuses the connection.
+        """
+        state = self._state(pod, container)
+        if state is None or state.running_since is None:
+            raise ApiError(404, "NotFound", f'container not found ("{container}")')
+        cost = self.context.profile.timing.exec_cost_ms
+        if cost:
+            await asyncio.sleep(cost / 1000)
+        pipes = [Pipe(outwards=True), Pipe(outwards=True)]
+        if stdin is not None:
+            pipes.append(Pipe(outwards=False))
+        feed: asyncio.Task[None] | None = None
+        try:
+            outputs = asyncio.gather(pump_out(pipes[0], stdout), pump_out(pipes[1], stderr))
+            if stdin is not None:
+                feed = asyncio.create_task(pump_in(stdin, pipes[2]))
+            spec = ExecSpec(container=state.id, argv=argv, tty=tty)
+            try:
+                result = await self.context.runtime.exec(
+                    spec,
+                    stdin=pipes[2].far if stdin is not None else None,
+                    stdout=pipes[0].far,
+                    stderr=pipes[1].far,
+                )
+            except RuntimeRefused as error:
+                return ExecOutcome(exit_code=None, start_error=str(error))
+            finally:
+                for pipe in pipes:
+                    pipe.close_far()
+                await _settled(outputs)
+        finally:
+            if feed:
+                feed.cancel()
+                await asyncio.gather(feed, return_exceptions=True)
+            for pipe in pipes:
+                pipe.close()
+        return ExecOutcome(exit_code=result.exit_code, start_error=result.start_error)
+
+    # ---- logs
+    async def logs(
+        self,
+        pod: Obj,
+        container: str,
+        *,
+        follow: bool,
+        previous: bool,
+        tail_lines: int | None,
+        since_seconds: int | None,
+        timestamps: bool,
+        limit_bytes: int | None,
+    ) -> AsyncIterator[bytes]:
+        """Yield the lines of a container's log.  Raises ApiError 400 in the kubelet's words when there is none."""
+        log = self._log_of(pod, container, previous=previous)
+        skip = 0
+        if tail_lines is not None:
+            count = 0
+            async for _ in self.context.runtime.logs(log, follow=False):
+                count += 1
+            skip = max(count - tail_lines, 0)
+        oldest = time.time() - since_seconds if since_seconds is not None else 0.0
+        left = limit_bytes
+        async for moment, line in self.context.runtime.logs(log, follow=follow and not previous):
+            if skip:
+                skip -= 1
+                continue
+            if moment < oldest:
+                continue
+            text = _stamp(moment) + line if timestamps else line
+            if left is not None:
+                text = text[:left]
+                left -= len(text)
+            yield text
+            if left == 0:
+                return
+
+    def _log_of(self, pod: Obj, container: str, *, previous: bool) -> str:
+        """The id of the container run whose log is wanted."""
+        state, name = self._state(pod, container), pod["metadata"]["name"]
+        if state is None:
+            raise ApiError(400, "BadRequest", f'container "{container}" in pod "{name}" is not available')
+        if previous:
+            if not state.previous_id and not (state.ended is None and state.last and state.running_since is None):
+                raise ApiError(
+                    400, "BadRequest", f'previous terminated container "{container}" in pod "{name}" not found'
+                )
+            return state.previous_id or state.id
+        if not state.id:
+            reason = state.waiting[0] if state.waiting else "ContainerCreating"
+            if reason in {"ErrImagePull", "ImagePullBackOff"}:
+                reason = "trying and failing to pull image"
+            raise ApiError(400, "BadRequest", f'container "{container}" in pod "{name}" is waiting to start: {reason}')
+        return state.id
+
+
+async def _settled(outputs: asyncio.Future[tuple[None, None]]) -> None:
+    """Wait for the last output; when we are cancelled ourselves, do not wait for a command that may never end."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        outputs.cancel()
+        await asyncio.gather(outputs, return_exceptions=True)
+    else:
+        await outputs
+
+
+def _stamp(moment: float) -> bytes:
+    text = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return f"{text}000Z ".encode()

@@ -1,0 +1,149 @@
+"""The status a kubelet writes for a pod: phase, conditions, addresses, containers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.container_state import ContainerState
+
+OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+"""Conditions that the kubelet writes; others (PodScheduled, DisruptionTarget) are kept as they are."""
+
+
+@dataclass
+class PodState:
+    """Everything a pod's status is made from."""
+
+    start_time: str
+    host_address: str
+    init: list[ContainerState]
+    containers: list[ContainerState]
+    addresses: tuple[str, ...] = ()
+    sandbox: bool = False
+    """The pod has its network."""
+    rejected: tuple[str, str] | None = None
+    """Reason and message of a pod that the node did not admit."""
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+def _sidecar(container: Obj) -> bool:
+    return container.get("restartPolicy") == "Always"
+
+
+def initialized(state: PodState) -> bool:
+    """All init containers are through: ended well, or (side-cars) started."""
+    return all(
+        (each.running_since is not None and bool(each.started)) if _sidecar(each.spec) else each.succeeded
+        for each in state.init
+    )
+
+
+def phase(state: PodState, policy: str) -> str:
+    """Pending, Running, Succeeded or Failed, from the containers and the pod's restart policy."""
+    if state.rejected:
+        return "Failed"
+    failed_init = [each for each in state.init if each.ended and each.ended.exit_code and not _sidecar(each.spec)]
+    if failed_init and policy == "Never":
+        return "Failed"
+    if not initialized(state) and not any(each.running_since or each.ended or each.last for each in state.containers):
+        return "Pending"
+    waiting = [each for each in state.containers if each.waiting and not each.last]
+    running = [each for each in state.containers if each.running_since]
+    if waiting:
+        return "Pending"
+    if running or any(each.waiting for each in state.containers):
+        return "Running"
+    if policy == "Always":
+        return "Running"
+    if all(each.succeeded for each in state.containers):
+        return "Succeeded"
+    return "Failed" if policy == "Never" else "Running"
+
+
+def status(pod: Obj, state: PodState, now: str) -> Obj:
+    """The whole status; fields that are gone are None, so that it works as a merge patch."""
+    policy = pod["spec"].get("restartPolicy", "Always")
+    current = phase(state, policy)
+    found: Obj = {
+        "phase": current,
+        "startTime": state.start_time,
+        "reason": state.rejected[0] if state.rejected else None,
+        "message": state.rejected[1] if state.rejected else None,
+    }
+    if not state.rejected:
+        found["hostIP"] = state.host_address
+        found["hostIPs"] = [{"ip": state.host_address}]
+        if state.addresses:
+            found["podIP"] = state.addresses[0]
+            found["podIPs"] = [{"ip": address} for address in state.addresses]
+        found["containerStatuses"] = [each.to_json() for each in sorted(state.containers, key=lambda each: each.name)]
+        if state.init:
+            found["initContainerStatuses"] = [each.to_json() for each in state.init]
+        found["conditions"] = _conditions(pod, state, current, now)
+    return found
+
+
+def ready(state: PodState) -> bool:
+    """All containers are ready, side-cars included."""
+    side_cars = [each for each in state.init if _sidecar(each.spec)]
+    return all(each.ready for each in (*state.containers, *side_cars))
+
+
+def _conditions(pod: Obj, state: PodState, current: str, now: str) -> list[Obj]:
+    before = {entry["type"]: entry for entry in pod.get("status", {}).get("conditions") or ()}
+    unready = [each.name for each in state.containers if not each.ready]
+    reason, message = "", ""
+    if current == "Succeeded":
+        reason = "PodCompleted"
+    elif current == "Failed":
+        reason = "PodFailed"
+    elif unready:
+        reason, message = "ContainersNotReady", _named("unready status", unready)
+    init_reason, init_message = "", ""
+    through = initialized(state) or current in {"Running", "Succeeded"}
+    if current == "Succeeded":
+        init_reason = "PodCompleted"
+    elif not through:
+        incomplete = [each.name for each in state.init if not each.succeeded]
+        init_reason, init_message = "ContainersNotInitialized", _named("incomplete status", incomplete)
+    is_ready = ready(state) and current == "Running" and through
+    containers_ready = is_ready
+    gates_open = _gates_open(pod, before)
+    if is_ready and not gates_open:
+        is_ready, gate_reason, gate_message = False, "ReadinessGatesNotReady", "corresponding condition is not true"
+    else:
+        gate_reason, gate_message = reason, message
+    wanted = (
+        ("PodReadyToStartContainers", state.sandbox, "", ""),
+        ("Initialized", through, init_reason, init_message),
+        ("Ready", is_ready, gate_reason, gate_message),
+        ("ContainersReady", containers_ready, reason, message),
+    )
+    result = [_condition(before.get(entry[0]), now, *entry) for entry in wanted]
+    return result + [entry for kind, entry in before.items() if kind not in OWNED]
+
+
+def _gates_open(pod: Obj, conditions: dict[str, Obj]) -> bool:
+    gates = pod["spec"].get("readinessGates") or ()
+    return all(conditions.get(gate["conditionType"], {}).get("status") == "True" for gate in gates)
+
+
+def _named(what: str, names: Sequence[str]) -> str:
+    return f"containers with {what}: [{' '.join(names)}]"
+
+
+def _condition(known: Obj | None, now: str, kind: str, /, holds: bool, reason: str, message: str) -> Obj:  # noqa: PLR0917
+    value = "True" if holds else "False"
+    found: Obj = {
+        "type": kind,
+        "status": value,
+        "lastProbeTime": None,
+        "lastTransitionTime": known["lastTransitionTime"] if known and known["status"] == value else now,
+    }
+    if reason:
+        found["reason"] = reason
+    if message:
+        found["message"] = message
+    return found

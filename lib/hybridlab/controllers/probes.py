@@ -1,0 +1,160 @@
+"""Startup, readiness and liveness probes of one running container.
+
+gRPC probes and https are not emulated: they fail with a message that says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.node_context import NodeContext
+from hybridlab.runtime.contract import RuntimeRefused
+from hybridlab.runtime.model import ProbeResult, ProbeSpec
+
+
+class Prober:
+    """Probes one run of one container until stopped."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        pod: Obj,
+        container: Obj,
+        container_id: str,
+        address: str,
+        *,
+        changed: Callable[[bool | None, bool | None], None],
+        kill: Callable[[str], None],
+    ) -> None:
+        """``changed(started, ready)`` tells what is new (None: as before); ``kill(kind)`` asks for a restart."""
+        self._context, self._pod, self._container, self._id = context, pod, container, container_id
+        self._address = address
+        self._changed, self._kill = changed, kill
+        self._born = time.monotonic()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin; a container without startup probe is started, without readiness probe ready, at once."""
+        startup = self._container.get("startupProbe")
+        if startup:
+            self._changed(False, False)
+            self._spawn(self._startup(startup))
+        else:
+            self._after_startup()
+
+    def stop(self) -> None:
+        """End all probing."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.create_task(work, name=f"probe {self._container['name']}"))
+
+    def _after_startup(self) -> None:
+        readiness, liveness = self._container.get("readinessProbe"), self._container.get("livenessProbe")
+        self._changed(True, not readiness)
+        if readiness:
+            self._spawn(self._readiness(readiness))
+        if liveness:
+            self._spawn(self._liveness(liveness))
+
+    async def _startup(self, probe: Obj) -> None:
+        if await self._until_failed("Startup", probe, once=True):
+            self._after_startup()
+        else:
+            self._kill("startup")
+
+    async def _liveness(self, probe: Obj) -> None:
+        await self._until_failed("Liveness", probe, once=False)
+        self._kill("liveness")
+
+    async def _until_failed(self, kind: str, probe: Obj, *, once: bool) -> bool:
+        """Probe until it failed ``failureThreshold`` times in a row (False), or, with ``once``, succeeded (True)."""
+        failures = 0
+        await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
+        while True:
+            result = await self._probe(probe)
+            if result.ok and once:
+                return True
+            failures = 0 if result.ok else failures + 1
+            if not result.ok and once and self._early():
+                failures = 0
+                await asyncio.sleep(self._context.settings.early_probe_period)
+                continue
+            if not result.ok:
+                self._unhealthy(kind, result)
+            if failures >= (probe.get("failureThreshold") or 3):
+                return False
+            await asyncio.sleep(probe.get("periodSeconds") or 10)
+
+    async def _readiness(self, probe: Obj) -> None:
+        now_ready = False
+        agreeing = 0
+        await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
+        while True:
+            result = await self._probe(probe)
+            if not now_ready and not result.ok and self._early():
+                await asyncio.sleep(self._context.settings.early_probe_period)
+                continue
+            if not result.ok:
+                self._unhealthy("Readiness", result)
+            agreeing = agreeing + 1 if result.ok != now_ready else 0
+            threshold = probe.get("successThreshold") or 1 if result.ok else probe.get("failureThreshold") or 3
+            if agreeing >= threshold:
+                now_ready, agreeing = result.ok, 0
+                self._changed(None, now_ready)
+            await asyncio.sleep(probe.get("periodSeconds") or 10)
+
+    def _early(self) -> bool:
+        return time.monotonic() - self._born < self._context.settings.early_probe_window
+
+    def _unhealthy(self, kind: str, result: ProbeResult) -> None:
+        name = self._container["name"]
+        self._context.event(
+            self._pod, "Unhealthy", f"{kind} probe failed: {result.message}", type="Warning", container=name
+        )
+
+    async def _probe(self, probe: Obj) -> ProbeResult:
+        spec = self._spec(probe)
+        if isinstance(spec, str):
+            return ProbeResult(ok=False, message=spec)
+        try:
+            return await self._context.runtime.probe(spec)
+        except RuntimeRefused as error:
+            return ProbeResult(ok=False, message=str(error))
+
+    def _spec(self, probe: Obj) -> ProbeSpec | str:
+        """The probe for the runtime, or why there is none."""
+        node, timeout = self._context.machine.name, float(probe.get("timeoutSeconds") or 1)
+        if "exec" in probe:
+            argv = tuple(probe["exec"].get("command") or ())
+            return ProbeSpec(kind="exec", node=node, container=self._id, argv=argv, timeout=timeout)
+        if "tcpSocket" in probe:
+            kind, handler = "tcp", probe["tcpSocket"]
+        elif "httpGet" in probe:
+            kind, handler = "http", probe["httpGet"]
+            if (handler.get("scheme") or "HTTP").upper() != "HTTP":
+                return "not emulated: https probes"
+        else:
+            return "not emulated: probes other than exec, httpGet and tcpSocket"
+        port = self._port(handler["port"])
+        if port is None:
+            return f"couldn't find port: {handler['port']!r}"
+        return ProbeSpec(
+            kind="http" if kind == "http" else "tcp",
+            node=node,
+            address=handler.get("host") or self._address,
+            port=port,
+            path=handler.get("path") or "/",
+            timeout=timeout,
+        )
+
+    def _port(self, wanted: int | str) -> int | None:
+        if isinstance(wanted, int) or wanted.isdigit():
+            return int(wanted)
+        ports = self._container.get("ports") or ()
+        return next((port["containerPort"] for port in ports if port.get("name") == wanted), None)

@@ -1,0 +1,24 @@
+"""How patient the lab's kubelets are: scaled down from a real kubelet's, so that a lab shows the same in less time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubeletSettings:
+    """Seconds, unless said otherwise."""
+
+    back_off_first: float = 1.0
+    """Before the second restart of a container or the second pull of an image (the first is at once); a real
+    kubelet waits 10."""
+    back_off_last: float = 30.0
+    """The longest such wait; a real kubelet's is 300.  A container that ran twice as long starts from the first."""
+    sandbox_retry: float = 0.2
+    """Between tries to create a pod's sandbox, doubling to ``back_off_last``."""
+    mount_retry: float = 2.0
+    """Between looks at volumes that wait for a missing object; the object's appearance is noticed at once."""
+    early_probe_period: float = 0.1
+    early_probe_window: float = 1.0
+    """Within this time after a container's start, readiness and startup probes that fail are repeated every
+    ``early_probe_period`` and not counted: a real container takes longer to start than its first probe."""

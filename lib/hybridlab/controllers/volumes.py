@@ -1,0 +1,163 @@
+"""What is in a pod's volumes: ConfigMaps, Secrets, downward API, projected tokens as files; emptyDirs by key.
+
+hostPath volumes of the cluster's own pods are left out (nothing of the lab reads them); in any other pod they, and
+every kind that needs storage, are refused as ``not emulated``.
+"""
+
+from __future__ import annotations
+
+import base64
+import posixpath
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.environment import ConfigError, PodFacts, Sources, resource_field
+from hybridlab.controllers.environment import field as pod_field
+from hybridlab.profiles.model import OS
+
+SYSTEM_NAMESPACES = frozenset({"kube-system", "calico-system", "calico-apiserver", "tigera-operator"})
+
+TokenIssuer = Callable[[Obj, str, int], Awaitable[str]]
+"""A token for (pod, audience or '', seconds of validity), bound to the pod's service account."""
+
+
+class MountError(Exception):
+    """A volume cannot be set up now; the message goes into the FailedMount event."""
+
+
+@dataclass
+class Volume:
+    """The content of one volume."""
+
+    name: str
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Relative path to content."""
+    empty_dir: bool = False
+    absent: bool = False
+    """Not mounted anywhere (hostPath of a system pod)."""
+
+
+@dataclass(frozen=True)
+class Mounts:
+    """What a container gets of the volumes, in the runtime's terms."""
+
+    files: dict[str, str]
+    empty_dirs: dict[str, str]
+
+
+async def load(facts: PodFacts, sources: Sources, issue: TokenIssuer | None) -> dict[str, Volume]:
+    """Every volume of a pod by name.  Raises :class:`MountError` when one cannot be set up now."""
+    found = {}
+    for volume in facts.pod["spec"].get("volumes") or ():
+        try:
+            found[volume["name"]] = await _load(volume, facts, sources, issue)
+        except (ConfigError, MountError) as error:
+            raise MountError(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from error
+    return found
+
+
+async def _load(volume: Obj, facts: PodFacts, sources: Sources, issue: TokenIssuer | None) -> Volume:
+    name = volume["name"]
+    if "emptyDir" in volume:
+        return Volume(name, empty_dir=True)
+    if "hostPath" in volume and facts.pod["metadata"]["namespace"] in SYSTEM_NAMESPACES:
+        return Volume(name, absent=True)
+    for kind in ("configMap", "secret", "downwardAPI", "projected"):
+        if kind in volume:
+            return Volume(name, await _source_files(kind, volume[kind], facts, sources, issue))
+    kind = next((key for key in volume if key != "name"), "empty")
+    raise MountError(f"not emulated: volume of kind {kind}")
+
+
+async def _source_files(
+    kind: str, source: Obj, facts: PodFacts, sources: Sources, issue: TokenIssuer | None
+) -> dict[str, bytes]:
+    namespace = facts.pod["metadata"]["namespace"]
+    match kind:
+        case "configMap":
+            return _keyed(
+                "configmap", sources.config_map(namespace, source.get("name", "")), source, source.get("name")
+            )
+        case "secret":
+            name = source.get("secretName") or source.get("name", "")
+            return _keyed("secret", sources.secret(namespace, name), source, name)
+        case "downwardAPI":
+            return {item["path"]: _downward(item, facts, sources).encode() for item in source.get("items") or ()}
+        case "serviceAccountToken":
+            if issue is None:
+                raise MountError("not emulated: service account tokens (no issuer is connected)")
+            token = await issue(facts.pod, source.get("audience") or "", source.get("expirationSeconds") or 3600)
+            return {source["path"]: token.encode()}
+        case "projected":
+            files: dict[str, bytes] = {}
+            for entry in source.get("sources") or ():
+                for inner, value in entry.items():
+                    files |= await _source_files(inner, value, facts, sources, issue)
+            return files
+    raise MountError(f"not emulated: projected source {kind}")
+
+
+def _downward(item: Obj, facts: PodFacts, sources: Sources) -> str:
+    if "fieldRef" in item:
+        return pod_field(item["fieldRef"]["fieldPath"], facts)
+    return resource_field(item["resourceFieldRef"], facts.pod, {}, sources.allocatable)
+
+
+def _keyed(kind: str, obj: Obj | None, source: Obj, name: str | None) -> dict[str, bytes]:
+    if obj is None:
+        if source.get("optional"):
+            return {}
+        raise MountError(f'{kind} "{name}" not found')
+    data = contents(obj)
+    items = source.get("items")
+    if not items:
+        return data
+    files = {}
+    for item in items:
+        if item["key"] in data:
+            files[item["path"]] = data[item["key"]]
+        elif not source.get("optional"):
+            raise MountError(f"{kind} references non-existent config key: {item['key']}")
+    return files
+
+
+def contents(obj: Obj) -> dict[str, bytes]:
+    """The data of a ConfigMap or Secret, as bytes."""
+    if obj["kind"] == "Secret":
+        return {key: base64.b64decode(value) for key, value in (obj.get("data") or {}).items()}
+    plain = {key: value.encode() for key, value in (obj.get("data") or {}).items()}
+    return plain | {key: base64.b64decode(value) for key, value in (obj.get("binaryData") or {}).items()}
+
+
+def mounts(container: Obj, volumes: dict[str, Volume], pod_uid: str, os: OS) -> Mounts:
+    """What ``container`` mounts of the volumes.  Raises :class:`MountError` for a mount the lab cannot do."""
+    files: dict[str, str] = {}
+    empty_dirs: dict[str, str] = {}
+    for mount in container.get("volumeMounts") or ():
+        volume = volumes[mount["name"]]
+        if volume.absent:
+            continue
+        base, sub = mount["mountPath"], (mount.get("subPath") or "").strip("/")
+        if volume.empty_dir:
+            key = f"{pod_uid}/{volume.name}" + (f"/{sub}" if sub else "")
+            empty_dirs[container_path(base, "", os)] = key
+            continue
+        for name, data in volume.files.items():
+            inside = name
+            if sub:
+                if name != sub and not name.startswith(sub + "/"):
+                    continue
+                inside = name.removeprefix(sub).lstrip("/")
+            files[container_path(base, inside, os)] = base64.b64encode(data).decode()
+    return Mounts(files, empty_dirs)
+
+
+def container_path(base: str, inside: str, os: OS) -> str:
+    """Where a file of a mount stands in the container; on Windows a path without drive is on ``C:``."""
+    path = posixpath.join(base.replace("\\", "/") if os == "windows" else base, inside).rstrip("/") or "/"
+    if os == "linux":
+        return path
+    if path[1:2] != ":":
+        path = "C:" + ("" if path.startswith("/") else "/") + path
+    return path.replace("/", "\\")
