@@ -7,6 +7,7 @@ for ``~/.kube/config``: a cluster is used only when it is named.
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,4 +149,13 @@ def _load(files: Sequence[Path], context: str, name: str) -> Any:
         )
     except Exception as error:  # the loader lets KeyError, binascii.Error, ... through for damaged entries
         raise UsageProblem(f"kubeconfig {name}, context {context}: {' '.join(str(error).split())}") from None
+    try:
+        if configuration.ssl_ca_cert:
+            ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        if configuration.cert_file:
+            ssl.create_default_context().load_cert_chain(configuration.cert_file, configuration.key_file)
+    except (ssl.SSLError, OSError) as error:
+        raise UsageProblem(
+            f"kubeconfig {name}, context {context}: its certificates or key cannot be used: {error}"
+        ) from None
     return configuration

@@ -68,12 +68,6 @@ def connect(
             f"{name}: no connection to the API server within {within:.1f} s: {describe(error)}",
             transport=describe(error),
         ) from error
-    if channel.subprotocol not in (V5, V4):
-        channel.shutdown()
-        raise ExecBroken(
-            f"{name}: the server chose sub-protocol {channel.subprotocol!r}, which has no exit status",
-            transport=f"sub-protocol {channel.subprotocol}", retryable=False,
-        )  # fmt: skip
     return channel
 
 

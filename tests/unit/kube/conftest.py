@@ -1,0 +1,48 @@
+"""Fixtures of the kube tests: a fake API server and a client of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.kube.access import from_kubeconfig
+from conformance.kube.client import Kube
+from conformance.settings import load_timings
+
+_spec = importlib.util.spec_from_file_location("fake_api", Path(__file__).with_name("fake_api.py"))
+assert _spec
+assert _spec.loader
+fake_api = importlib.util.module_from_spec(_spec)
+sys.modules.setdefault("fake_api", fake_api)
+_spec.loader.exec_module(fake_api)
+
+FAST = replace(load_timings().run, api_connect=2.0, api_answer=2.0, api_retry=0.0, agent_silence=5.0)
+
+
+@pytest.fixture
+def fakes() -> Any:
+    """The module of the fake API server."""
+    return fake_api
+
+
+@pytest.fixture
+def api() -> Iterator[Any]:
+    """A running fake API server."""
+    server = fake_api.FakeApi()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def kube(api: Any, tmp_path: Path) -> Iterator[Kube]:
+    """A client of it."""
+    client = Kube(from_kubeconfig(fake_api.kubeconfig(tmp_path / "kubeconfig", api.url)), FAST)
+    yield client
+    client.close()

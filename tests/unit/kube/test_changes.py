@@ -1,0 +1,91 @@
+"""Changes are signed, described when dry, and never touch what is somebody else's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentBroken, UsageProblem
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube
+from conformance.kube.ownership import Ownership
+from conformance.model.change import ObjectRef
+
+RUN = Ownership("r1", "gw0")
+HERE = RUN.namespace
+
+
+def config(name: str = "c") -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}}
+
+
+def test_what_is_created_carries_the_runs_labels(kube: Kube, api: Any) -> None:
+    api.routes[f"POST /api/v1/namespaces/{HERE}/configmaps"] = lambda request: (201, request.body)
+    made = Changes(kube, RUN).create(config(), "a test", namespace=HERE)
+    assert made is not None
+    assert made["metadata"]["labels"] == {
+        "app.kubernetes.io/managed-by": "calico-windows-conformance",
+        "calico-conformance/run": "r1",
+        "calico-conformance/worker": "gw0",
+    }
+
+
+def test_pods_of_a_deployment_carry_them_too() -> None:
+    made = RUN.sign(
+        {"kind": "Deployment", "metadata": {}, "spec": {"template": {"metadata": {"labels": {"app": "x"}}}}}
+    )
+    assert made["spec"]["template"]["metadata"]["labels"]["calico-conformance/run"] == "r1"
+    assert made["spec"]["template"]["metadata"]["labels"]["app"] == "x"
+
+
+def test_a_dry_run_says_what_it_would_do_and_sends_nothing(kube: Kube, api: Any) -> None:
+    told: list[str] = []
+    changes = Changes(kube, RUN, dry_run=True, tell=told.append)
+    assert changes.create(config(), "a test", namespace=HERE) is None
+    changes.delete_and_wait(ObjectRef(api_version="v1", kind="Namespace", name=HERE), "over", within=1)
+    assert told[0] == f"dry run: create ConfigMap {HERE}/c (v1): a test"
+    assert '"k": "v"' in told[1]
+    assert all(request.method == "GET" for request in api.requests)
+    assert changes.made == []
+
+
+def test_a_dry_run_does_not_print_a_secret(kube: Kube) -> None:
+    told: list[str] = []
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"password": "cGxhbnRlZA=="}}
+    Changes(kube, RUN, dry_run=True, tell=told.append).apply(secret, "pulls", namespace=HERE)
+    assert "cGxhbnRlZA" not in "".join(told)
+
+
+def test_deleting_what_is_not_there_is_no_error(kube: Kube) -> None:
+    Changes(kube, RUN).delete(ObjectRef(api_version="v1", kind="Pod", name="p", namespace=HERE), "a test")
+
+
+def test_a_namespace_of_somebody_else_is_refused_and_left_alone(kube: Kube, api: Any) -> None:
+    api.routes[f"GET /api/v1/namespaces/{HERE}"] = (200, {"metadata": {"name": HERE, "labels": {"team": "x"}}})
+    with pytest.raises(UsageProblem, match=f"namespace {HERE} exists and is not this run's"):
+        Changes(kube, RUN).namespace(HERE, why="a test")
+    assert all(request.method == "GET" for request in api.requests)
+
+
+def test_a_namespace_of_this_run_is_used_again(kube: Kube, api: Any) -> None:
+    api.routes[f"GET /api/v1/namespaces/{HERE}"] = (200, RUN.sign({"metadata": {"name": HERE}}))
+    Changes(kube, RUN).namespace(HERE, why="a test")
+    assert all(request.method == "GET" for request in api.requests)
+
+
+def test_a_namespace_that_is_going_away_is_not_used(kube: Kube, api: Any) -> None:
+    going = RUN.sign({"metadata": {"name": HERE}}) | {"status": {"phase": "Terminating"}}
+    api.routes[f"GET /api/v1/namespaces/{HERE}"] = (200, going)
+    with pytest.raises(EnvironmentBroken, match="being deleted by someone else"):
+        Changes(kube, RUN).namespace(HERE, why="a test")
+
+
+def test_a_list_patches_as_json_patch_and_a_dict_as_merge_patch(kube: Kube, api: Any) -> None:
+    api.routes[f"PATCH /api/v1/namespaces/{HERE}/configmaps/c"] = (200, {})
+    target = ObjectRef(api_version="v1", kind="ConfigMap", name="c", namespace=HERE)
+    changes = Changes(kube, RUN)
+    changes.patch(target, {"data": {"k": "w"}}, "a test")
+    assert api.requests[-1].headers["Content-Type"] == "application/merge-patch+json"
+    changes.patch(target, [{"op": "remove", "path": "/data/k"}], "a test")
+    assert api.requests[-1].headers["Content-Type"] == "application/json-patch+json"

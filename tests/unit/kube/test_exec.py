@@ -1,0 +1,248 @@
+"""An exec ends with bytes and an exit code, or as broken with everything that was seen; never in between."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conformance.errors import ProbeBroken
+from conformance.kube import execute
+from conformance.kube.channels import ExecBroken
+from conformance.kube.client import Kube
+from conformance.kube.streaming import ExecStream, StreamEnd
+from conformance.kube.transcript import ExecRecord
+
+
+def run(kube: Kube, *argv: str, **more: Any) -> execute.ExecResult:
+    return execute.run(kube, "n", "p", "c", argv or ("true",), **{"within": 5.0, **more})
+
+
+def say(*frames: tuple[int, bytes], code: int | None = 0, **status: Any) -> Any:
+    def serve(channel: Any, _: Any) -> None:
+        for number, data in frames:
+            channel.send(number, data)
+        channel.status(code, **status)
+        channel.close()
+
+    return serve
+
+
+def test_bytes_and_exit_code_arrive_as_they_were(kube: Kube, api: Any) -> None:
+    text = "Größe ▒".encode("cp437", errors="replace") + b"\xff\xfe"
+    api.exec = say((1, text[:2]), (2, b"warning"), (1, text[2:]), code=7)
+    result = run(kube)
+    assert (result.exit_code, result.stdout, result.stderr) == (7, text, b"warning")
+
+
+def test_a_character_split_over_two_frames_stays_whole(kube: Kube, api: Any) -> None:
+    api.exec = say((1, "ü".encode()[:1]), (1, "ü".encode()[1:]))
+    assert run(kube).output == "ü"
+
+
+def test_the_command_reaches_the_server_word_by_word(kube: Kube, api: Any) -> None:
+    asked: list[dict[str, list[str]]] = []
+
+    def serve(channel: Any, query: dict[str, list[str]]) -> None:
+        asked.append(query)
+        channel.status(0)
+        channel.close()
+
+    api.exec = serve
+    run(kube, "powershell", "-Command", "a b & 100%")
+    assert asked[0]["command"] == ["powershell", "-Command", "a b & 100%"]
+    assert asked[0]["container"] == ["c"]
+    assert "stdin" not in asked[0]
+
+
+def test_a_lost_exit_status_is_broken_and_keeps_the_output(kube: Kube, api: Any) -> None:
+    def serve(channel: Any, _: Any) -> None:
+        channel.send(1, b"StatusCode : 200")
+        channel.close()
+
+    api.exec = serve
+    with pytest.raises(ExecBroken, match="the exit status never arrived") as caught:
+        run(kube)
+    assert caught.value.stdout == b"StatusCode : 200"
+    assert caught.value.retryable
+    assert isinstance(caught.value, ProbeBroken)
+
+
+def test_a_cut_connection_is_broken(kube: Kube, api: Any) -> None:
+    api.exec = lambda channel, _: channel.cut()
+    with pytest.raises(ExecBroken, match="the connection was cut"):
+        run(kube)
+
+
+def test_a_command_that_hangs_ends_in_time_with_what_it_said(kube: Kube, api: Any) -> None:
+    def serve(channel: Any, _: Any) -> None:
+        channel.send(1, b"half")
+        channel.receive()
+
+    api.exec = serve
+    with pytest.raises(ExecBroken, match="did not end in time") as caught:
+        run(kube, within=0.2)
+    assert caught.value.stdout == b"half"
+
+
+def test_a_command_that_cannot_start_is_broken_for_good(kube: Kube, api: Any) -> None:
+    api.exec = say(code=None, message='exec: "nope": executable file not found in $PATH')
+    with pytest.raises(ExecBroken, match="executable file not found") as caught:
+        run(kube, "nope")
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize(("code", "retryable"), [(404, False), (403, False), (429, True), (500, True), (503, True)])
+def test_a_refused_exec_is_broken_and_says_whether_trying_again_may_help(
+    kube: Kube, api: Any, fakes: Any, code: int, retryable: bool
+) -> None:
+    api.exec_refusal = fakes.status(code, "Reason", "because of this")
+    with pytest.raises(ExecBroken, match=f"was refused: {code} Reason because of this") as caught:
+        run(kube)
+    assert caught.value.retryable is retryable
+
+
+def test_a_server_that_speaks_no_channel_protocol_is_refused(kube: Kube, api: Any) -> None:
+    api.subprotocols = ("other",)
+    api.exec = say()
+    with pytest.raises(ExecBroken, match="no connection to the API server"):
+        run(kube)
+
+
+def test_a_server_that_accepts_and_never_answers_ends_in_the_connect_time(kube: Kube, api: Any) -> None:
+    kube.timings = replace(kube.timings, api_connect=0.2)
+    api.exec = None
+    hold = threading.Event()
+    api._exec = lambda *_: hold.wait(2)
+    with pytest.raises(ExecBroken, match=r"no connection to the API server within 0\.2 s"):
+        run(kube)
+    hold.set()
+
+
+@pytest.mark.parametrize("protocol", ["v5.channel.k8s.io", "v4.channel.k8s.io"])
+def test_standard_input_arrives_whole_and_v5_ends_it(kube: Kube, api: Any, protocol: str) -> None:
+    api.subprotocols = (protocol,)
+    got, ended = bytearray(), []
+
+    def serve(channel: Any, _: Any) -> None:
+        while len(got) < 100_000 or (protocol.startswith("v5") and not ended):
+            number, data = channel.receive()
+            if number == 255:
+                ended.append(data)
+            else:
+                got.extend(data)
+        channel.status(0)
+        channel.close()
+
+    api.exec = serve
+    assert run(kube, stdin=b"x" * 100_000).exit_code == 0
+    assert len(got) == 100_000
+    assert ended == ([b"\0"] if protocol.startswith("v5") else [])
+
+
+def test_execs_of_many_threads_do_not_mix(kube: Kube, api: Any) -> None:
+    def serve(channel: Any, query: dict[str, list[str]]) -> None:
+        channel.send(1, query["command"][1].encode())
+        channel.status(int(query["command"][1]) % 5)
+        channel.close()
+
+    api.exec = serve
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda number: run(kube, "echo", str(number)), range(40)))
+    assert [one.stdout for one in results] == [str(number).encode() for number in range(40)]
+    assert [one.exit_code for one in results] == [number % 5 for number in range(40)]
+    assert kube.version()
+
+
+def test_every_exec_is_recorded_whatever_became_of_it(kube: Kube, api: Any) -> None:
+    records: list[ExecRecord] = []
+    api.exec = say((1, b"out"), code=3)
+    run(kube, "a", "b", transcript=records.append)
+    api.exec = lambda channel, _: channel.cut()
+    with pytest.raises(ExecBroken):
+        run(kube, transcript=records.append)
+    assert (records[0].argv, records[0].exit_code, records[0].stdout, records[0].trouble) == (("a", "b"), 3, b"out", "")
+    assert records[1].exit_code is None
+    assert "cut" in records[1].trouble
+
+
+class Listener:
+    """Collects what a stream says."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.ends: list[StreamEnd] = []
+        self.changed = threading.Condition()
+
+    def line(self, line: bytes) -> None:
+        with self.changed:
+            self.lines.append(line)
+            self.changed.notify_all()
+
+    def end(self, end: StreamEnd) -> None:
+        with self.changed:
+            self.ends.append(end)
+            self.changed.notify_all()
+
+    def wait(self, what: Any) -> None:
+        with self.changed:
+            assert self.changed.wait_for(what, 5)
+
+
+def stream(kube: Kube, listener: Listener) -> ExecStream:
+    return ExecStream(kube, "n", "p", "c", ["agent"], on_line=listener.line, on_end=listener.end)
+
+
+def test_a_stream_carries_lines_both_ways_until_it_is_closed(kube: Kube, api: Any) -> None:
+    def serve(channel: Any, _: Any) -> None:
+        while (frame := channel.receive()) is not None and frame[0] == 0:
+            channel.send(1, frame[1][:3])
+            channel.send(1, frame[1][3:].replace(b"\n", b"\r\n"))
+        channel.status(0)
+        channel.close()
+
+    api.exec, listener = serve, Listener()
+    one = stream(kube, listener)
+    one.send(b"first line")
+    one.send(b"second")
+    listener.wait(lambda: len(listener.lines) == 2)
+    assert listener.lines == [b"first line", b"second"]
+    one.close()
+    assert one.ended
+    assert listener.ends == [StreamEnd(0, "", "")]
+
+
+def test_a_stream_that_is_cut_says_so_once(kube: Kube, api: Any) -> None:
+    def serve(channel: Any, _: Any) -> None:
+        channel.send(2, b"oh no")
+        channel.cut()
+
+    api.exec, listener = serve, Listener()
+    one = stream(kube, listener)
+    listener.wait(lambda: listener.ends)
+    assert listener.ends == [StreamEnd(None, "the connection was cut", "oh no")]
+    one.send(b"too late")
+    one.close()
+
+
+def test_a_stream_on_which_nothing_is_heard_is_pinged_and_then_given_up(kube: Kube, api: Any) -> None:
+    kube.timings = replace(kube.timings, agent_silence=0.3)
+    hold = threading.Event()
+    api.exec, listener = (lambda channel, _: hold.wait(3)), Listener()
+    stream(kube, listener)
+    listener.wait(lambda: listener.ends)
+    hold.set()
+    assert "nothing was heard for" in listener.ends[0].trouble
+
+
+def test_pongs_keep_an_idle_stream_alive(kube: Kube, api: Any) -> None:
+    kube.timings = replace(kube.timings, agent_silence=0.3)
+    api.exec, listener = (lambda channel, _: channel.receive()), Listener()
+    one = stream(kube, listener)
+    time.sleep(0.7)
+    assert not one.ended
+    one.close()

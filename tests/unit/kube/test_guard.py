@@ -1,0 +1,146 @@
+"""Nothing that reaches beyond the run is changed, and a policy's limit is proved from its selectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.kube.guard import GuardRefused, check, limits, merged
+from conformance.kube.ownership import Ownership
+from conformance.model.change import Change, ObjectRef
+
+RUN = Ownership("r1", "gw0")
+KEYS = ("projectcalico.org/namespace", "calico-conformance/run")
+
+LIMITED = [
+    "calico-conformance/run == 'r1'",
+    'calico-conformance/run == "r1"',
+    "calico-conformance/run=='r1'&&app=='x'",
+    "app == 'x' && calico-conformance/run == 'r1'",
+    "projectcalico.org/namespace == 'calico-demo-r1-gw0'",
+    "projectcalico.org/namespace in {'calico-demo-r1-gw0', 'calico-demo-r1-gw1'}",
+    "projectcalico.org/namespace starts with 'calico-demo-r1-'",
+    "(app == 'x' || app == 'y') && calico-conformance/run == 'r1'",
+    "(calico-conformance/run == 'r1' && app == 'x') || projectcalico.org/namespace == 'calico-demo-r1-gw0'",
+    "calico-conformance/run in { 'r1' } && !has(role)",
+]
+UNLIMITED = [
+    "all()",
+    "",
+    "app == 'x'",
+    "calico-conformance/run == 'r2'",
+    "calico-conformance/run == 'r1' || app == 'x'",
+    "!(calico-conformance/run == 'r1')",
+    "! calico-conformance/run == 'r1'",
+    "calico-conformance/run != 'r1'",
+    "has(calico-conformance/run)",
+    "projectcalico.org/namespace == 'default'",
+    "projectcalico.org/namespace in {'calico-demo-r1-gw0', 'default'}",
+    "projectcalico.org/namespace not in {'calico-demo-r1-gw0'}",
+    "projectcalico.org/namespace starts with 'calico-demo-'",
+    "projectcalico.org/namespace starts with 'calico-demo-r1'",
+    "projectcalico.org/namespace ends with 'calico-demo-r1-gw0'",
+    "projectcalico.org/namespace contains 'calico-demo-r1-'",
+    "projectcalico.org/namespace == 'calico-demo-r11-gw0'",
+    "calico-conformance/run starts with 'r1'",
+    "calico-conformance/run == 'r1' app",
+    "calico-conformance/run == 'r1' &&",
+    "calico-conformance/run == r1",
+    "(calico-conformance/run == 'r1'",
+    "calico-conformance/run % 'r1'",
+]
+
+
+@pytest.mark.parametrize("selector", LIMITED)
+def test_a_selector_that_can_only_match_the_run_is_recognised(selector: str) -> None:
+    assert limits(selector, KEYS, RUN)
+
+
+@pytest.mark.parametrize("selector", UNLIMITED)
+def test_a_selector_that_may_match_more_or_cannot_be_read_is_not_believed(selector: str) -> None:
+    assert not limits(selector, KEYS, RUN)
+
+
+def policy(spec: dict[str, Any] | None, verb: Any = "create", kind: str = "GlobalNetworkPolicy", **more: Any) -> Change:
+    target = ObjectRef(api_version="projectcalico.org/v3", kind=kind, name="p")
+    return Change(verb=verb, target=target, why="a test", body=None if spec is None else {"spec": spec}, **more)
+
+
+@pytest.mark.parametrize("flag", [False, True])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"selector": "all()"},
+        {},
+        {"namespaceSelector": "kubernetes.io/metadata.name == 'default'"},
+        {"selector": "calico-conformance/run == 'r1'", "applyOnForward": True},
+    ],
+)
+def test_an_unlimited_global_policy_is_refused_whatever_the_change_declares(spec: dict[str, Any], flag: bool) -> None:
+    with pytest.raises(GuardRefused):
+        check(policy(spec, cluster_scoped_or_foreign=flag), RUN)
+
+
+def test_the_refusal_says_what_to_write_instead() -> None:
+    with pytest.raises(GuardRefused, match=r"add namespaceSelector: calico-conformance/run == 'r1'"):
+        check(policy({"selector": "all()"}), RUN)
+
+
+def test_a_global_policy_limited_by_namespace_is_let_through() -> None:
+    check(policy({"selector": "all()", "namespaceSelector": "calico-conformance/run == 'r1'"}), RUN)
+    check(policy({"namespaceSelector": "projectcalico.org/name == 'calico-demo-r1-gw0'"}), RUN)
+
+
+def test_a_host_endpoint_is_refused() -> None:
+    with pytest.raises(GuardRefused, match="no run owns"):
+        check(policy({"node": "n"}, kind="HostEndpoint", cluster_scoped_or_foreign=True), RUN)
+
+
+def test_admin_policies_are_limited_by_their_subject() -> None:
+    ours = {"subject": {"namespaces": {"matchLabels": {"calico-conformance/run": "r1"}}}}
+    check(policy(ours, kind="AdminNetworkPolicy"), RUN)
+    inside = {"operator": "In", "key": "kubernetes.io/metadata.name", "values": ["calico-demo-r1-gw0"]}
+    check(
+        policy(
+            {"subject": {"pods": {"namespaceSelector": {"matchExpressions": [inside]}}}}, kind="ClusterNetworkPolicy"
+        ),
+        RUN,
+    )
+    for subject in ({"namespaces": {}}, {"namespaces": {"matchLabels": {"a": "b"}}}, {}):
+        with pytest.raises(GuardRefused):
+            check(policy({"subject": subject}, kind="AdminNetworkPolicy"), RUN)
+
+
+def test_a_patch_is_judged_by_what_it_makes_of_the_object() -> None:
+    current = {"spec": {"selector": "app == 'x'", "namespaceSelector": "calico-conformance/run == 'r1'"}}
+    check(policy({"order": 5}, verb="patch"), RUN, current)
+    with pytest.raises(GuardRefused):
+        check(policy({"namespaceSelector": None}, verb="patch"), RUN, current)
+
+
+def test_only_our_own_global_policy_is_deleted() -> None:
+    with pytest.raises(GuardRefused, match="it is not this run's"):
+        check(policy(None, verb="delete"), RUN, {"metadata": {"name": "p"}})
+    check(policy(None, verb="delete"), RUN, RUN.sign({"metadata": {"name": "p"}}))
+
+
+@pytest.mark.parametrize("namespace", ["default", "calico-demo-r2-gw0", "calico-demo-r1", None])
+def test_a_change_outside_the_run_must_declare_itself(namespace: str | None) -> None:
+    target = ObjectRef(api_version="v1", kind="ConfigMap", name="c", namespace=namespace)
+    with pytest.raises(GuardRefused, match="cluster_scoped_or_foreign=True"):
+        check(Change(verb="create", target=target, why="x"), RUN)
+    check(Change(verb="create", target=target, why="x", cluster_scoped_or_foreign=True), RUN)
+
+
+def test_a_change_inside_any_namespace_of_the_run_is_let_through() -> None:
+    for name in ("calico-demo-r1-gw0", "calico-demo-r1-gw7-host"):
+        check(
+            Change(verb="create", target=ObjectRef(api_version="v1", kind="Pod", name="p", namespace=name), why="x"),
+            RUN,
+        )
+        check(Change(verb="delete", target=ObjectRef(api_version="v1", kind="Namespace", name=name), why="x"), RUN)
+
+
+def test_merge_patch_removes_replaces_and_keeps() -> None:
+    assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": None}, "e": [1]}) == {"a": {"c": 2}, "d": 3, "e": [1]}

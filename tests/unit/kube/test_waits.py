@@ -1,0 +1,113 @@
+"""Waits follow the watch, keep what they saw, and give up early where waiting is useless."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube.client import Kube
+from conformance.kube.waits import Waits
+from conformance.model.change import ObjectRef
+
+PODS = "/api/v1/namespaces/n/pods"
+
+
+def pod(*, ready: bool = False, waiting: dict[str, str] | None = None, name: str = "p", **meta: Any) -> dict[str, Any]:
+    state = {"waiting": waiting} if waiting else {"running": {}}
+    return {
+        "metadata": {"name": name, "namespace": "n", "uid": "u", **meta}, "spec": {"nodeName": "win-1"},
+        "status": {
+            "phase": "Pending", "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+            "containerStatuses": [{"name": "client", "image": "servercore:nope", "state": state}],
+        },
+    }  # fmt: skip
+
+
+def serve(api: Any, fakes: Any, first: dict[str, Any], *events: tuple[str, dict[str, Any]]) -> None:
+    def answer(request: Any) -> Any:
+        if request.query.get("watch") != "true":
+            return fakes.listing(first)
+        lines = [json.dumps({"type": kind, "object": one}) for kind, one in events]
+        return 200, ("\n".join(lines) + "\n").encode()
+
+    api.routes[f"GET {PODS}"] = answer
+
+
+def test_pods_that_become_ready_on_the_watch_are_returned_and_each_state_is_told(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
+    creating = pod(waiting={"reason": "ContainerCreating"})
+    serve(api, fakes, creating, ("MODIFIED", creating), ("BOOKMARK", {"metadata": {}}), ("MODIFIED", pod(ready=True)))
+    told: list[str] = []
+    ready = Waits(kube).pods_ready("n", "app=x", 1, within=5, progress=told.append)
+    assert [one["metadata"]["name"] for one in ready] == ["p"]
+    assert told == ["p client ContainerCreating", "p Ready"]
+
+
+def test_an_image_that_cannot_be_pulled_ends_the_wait_at_once_with_the_events_text(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
+    serve(api, fakes, pod(waiting={"reason": "ErrImagePull", "message": "no match for platform in manifest"}))
+    event = {"type": "Warning", "reason": "Failed", "message": 'Failed to pull image "servercore:nope"',
+             "metadata": {"name": "e"}, "involvedObject": {"uid": "u"}}  # fmt: skip
+    api.routes["GET /api/v1/namespaces/n/events"] = fakes.listing(event)
+    with pytest.raises(EnvironmentBroken) as caught:
+        Waits(kube).pods_ready("n", "app=x", 1, within=60)
+    text = str(caught.value)
+    assert text.startswith(
+        "pod n/p (win-1): image servercore:nope cannot be pulled: ErrImagePull: no match for platform"
+    )
+    assert 'Failed: Failed to pull image "servercore:nope"' in text
+
+
+def test_a_busy_registry_is_waited_for(kube: Kube, api: Any, fakes: Any) -> None:
+    busy = pod(waiting={"reason": "ErrImagePull", "message": "connection reset by peer"})
+    serve(api, fakes, busy, ("MODIFIED", pod(ready=True)))
+    assert Waits(kube).pods_ready("n", "app=x", 1, within=5)
+
+
+def test_a_pod_that_terminates_does_not_count(kube: Kube, api: Any, fakes: Any) -> None:
+    going = pod(ready=True, deletionTimestamp="now")
+    serve(api, fakes, going, ("MODIFIED", going))
+    with pytest.raises(EnvironmentBroken, match="0 of 1 pods"):
+        Waits(kube).pods_ready("n", "app=x", 1, within=0.1)
+
+
+def test_pods_that_do_not_become_ready_in_time_are_named_with_all_states_seen(kube: Kube, api: Any, fakes: Any) -> None:
+    stuck = pod()
+    stuck["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/6 nodes are available"}
+    ]
+    serve(api, fakes, stuck)
+    with pytest.raises(
+        EnvironmentBroken, match=r"(?s)0 of 1 pods .*Unschedulable: 0/6 nodes are available.*seen: \+0\.0 s"
+    ):
+        Waits(kube).pods_ready("n", "app=x", 1, within=0.1)
+
+
+def test_an_object_that_goes_on_the_watch_is_gone(kube: Kube, api: Any, fakes: Any) -> None:
+    serve(api, fakes, pod(), ("DELETED", pod()))
+    Waits(kube).gone(ObjectRef(api_version="v1", kind="Pod", name="p", namespace="n"), within=5)
+
+
+def test_an_object_replaced_by_another_of_its_name_is_gone(kube: Kube, api: Any, fakes: Any) -> None:
+    serve(api, fakes, pod(), ("MODIFIED", pod(uid="other")))
+    Waits(kube).gone(ObjectRef(api_version="v1", kind="Pod", name="p", namespace="n"), within=5)
+
+
+def test_an_object_that_stays_is_named_with_its_finalizers(kube: Kube, api: Any, fakes: Any) -> None:
+    serve(api, fakes, pod(finalizers=["example.org/stuck"]))
+    with pytest.raises(EnvironmentBroken, match=r"example\.org/stuck"):
+        Waits(kube).gone(ObjectRef(api_version="v1", kind="Pod", name="p", namespace="n"), within=0.1)
+
+
+def test_a_watch_that_is_too_old_lists_again(kube: Kube, api: Any, fakes: Any) -> None:
+    expired = {"type": "ERROR", "object": {"code": 410, "reason": "Expired", "message": "too old"}}
+    answers = [
+        fakes.listing(pod()), (200, (json.dumps(expired) + "\n").encode()), fakes.listing(pod(ready=True)),
+    ]  # fmt: skip
+    api.routes[f"GET {PODS}"] = lambda _: answers.pop(0)
+    assert Waits(kube).pods_ready("n", "app=x", 1, within=5)
