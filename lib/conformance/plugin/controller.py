@@ -41,9 +41,10 @@ class Controller:
         self.started = datetime.datetime.now(datetime.UTC)
         self.outcomes: dict[str, TestOutcome] = {}
         self.crashed: dict[str, str] = {}
-        self.unusable_files: list[str] = []
+        self.problems: list[str] = []
+        """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
         self.report: RunReport | None = None
-        self.notes: list[str] = []
+        self.by_user = False
 
     # --- begin --------------------------------------------------------------------------------------------------------
 
@@ -83,15 +84,20 @@ class Controller:
         elif report.failed and report.when not in ("setup", "call", "teardown"):
             self.crashed[report.nodeid] = report.longreprtext.strip()
 
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Tell Ctrl-C from the interruption by which xdist carries out ``-x``."""
+        by_software = issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
+        self.by_user = self.by_user or not by_software
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Wrong marks in a test file are a usage error, whatever pytest makes of them."""
         if report.failed and "UsageError" in report.longreprtext:
-            self.unusable_files.append(report.nodeid)
+            self.problems.append(f"{report.nodeid}: {report.longreprtext.strip().splitlines()[-1]}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """A letter and a word of its own for every verdict that is not plain CONFIRMED."""
-        verdict = next((value for name, value in report.user_properties if name == "verdict"), None)
+        verdict = next((value for name, value in getattr(report, "user_properties", ()) if name == "verdict"), None)
         if verdict is None or (report.when == "setup" and report.passed):
             return None
         if report.when == "teardown":
@@ -110,10 +116,12 @@ class Controller:
         if config.option.plan:
             session.exitstatus = 0 if exitstatus in (0, 5) else exitstatus
             return result
-        self.notes += self.state.run.read_problems()
-        status = 4 if self.unusable_files or self.notes else int(exitstatus)
+        self.problems += self.state.run.read_problems()
+        if self.problems:
+            session.exitstatus = 4
+            return result
         tests = self._tests()
-        session.exitstatus = exit_code(tests, status)
+        session.exitstatus = exit_code(tests, int(exitstatus), by_user=self.by_user)
         report = self.report = RunReport(
             run_id=self.state.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -175,7 +183,7 @@ class Controller:
         )
 
     def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
-        notes = list(self.notes)
+        notes: list[str] = []
         missed = windows_missed(tests)
         if missed:
             notes.append(missed)
@@ -191,6 +199,8 @@ class Controller:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary of claims."""
+        for problem in self.problems:
+            terminalreporter.write_line(f"ERROR: {problem}", red=True)
         if not self.report or not self.state.run:
             return
         terminalreporter.section("claims", sep="=")

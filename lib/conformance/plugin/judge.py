@@ -47,9 +47,11 @@ class Judge:
         try:
             tests = [plan.planned(item, self.catalog) for item in items]
         except pytest.UsageError as problem:
-            if not hasattr(config, "workerinput") or not self.state.run:
+            if not self.state.run:
                 raise
-            self.state.run.write_problem(str(problem))  # the controller ends the run with it
+            self.state.run.write_problem(
+                str(problem)
+            )  # the controller, of which workers can only tell so, ends the run
             items.clear()
             return
         for item, test in zip(items, tests, strict=True):

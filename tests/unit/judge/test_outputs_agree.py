@@ -1,0 +1,238 @@
+"""Terminal, conformance.json, JUnit XML, Allure results and the exit code tell the same about every test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from conformance.model.claim import ClaimVerdict
+from conformance.report import allure_results, junit
+
+from .conftest import ROOT, Project, Run
+
+SUITE = """
+@verifies("VXLAN-1", part="{c}->{s} pod-ip")
+@pytest.mark.parametrize("c,s", [("linux", "windows"), ("windows", "linux"), ("windows", "windows")])
+def test_confirmed(c, s, record):
+    record(first_correct=0.25)
+    record.touched(["windows"])
+
+@verifies("VXLAN-4")
+def test_violated():
+    raise Nonconformance("expected blocked, observed connected\\n  because nothing is allowed")
+
+@verifies("XPOL-2")
+def test_violated_by_assert():
+    assert 1 == 2
+
+@verifies("PLAT-6")
+def test_unmet():
+    raise Unmet("win-1 runs 17763.1, the table asks for 17763.1432")
+
+@verifies("PLAT-10")
+def test_advised():
+    raise Unmet("Kubernetes 1.19 is in no table")
+
+@verifies("IPAM-3")
+def test_unmet_of_a_limitation_is_violated():
+    raise Unmet("nothing is reserved")
+
+@verifies("ENC-3")
+def test_broken_probe():
+    raise ProbeBroken("agent died")
+
+@verifies("DS-2")
+def test_broken_suite():
+    {}["missing"]
+
+@verifies("NAT-1")
+def test_failed_by_pytest():
+    pytest.fail("Timeout >10 s")
+
+@verifies("ENC-5")
+def test_lacking():
+    raise EnvironmentLacks("there is no calicoctl", "name one")
+
+@verifies("BGP-1")
+def test_not_applicable():
+    raise AssertionError("never reached")
+
+@verifies("CONN-2")
+@needs(windows=3)
+def test_too_few_nodes():
+    raise AssertionError("never reached")
+
+@pytest.fixture
+def control():
+    raise Nonconformance("the path was not open before")
+
+@verifies("CONN-4")
+def test_set_up_fails(control):
+    raise AssertionError("never reached")
+
+@pytest.fixture
+def lacking():
+    raise EnvironmentLacks("no second pool", "make one")
+
+@verifies("CONN-5")
+def test_set_up_lacks(lacking):
+    raise AssertionError("never reached")
+
+@verifies("RST-1")
+def test_not_observed(record):
+    record.not_observed("the witness flipped, no reset was seen")
+
+@verifies("VXLAN-8")
+def test_lifted(record):
+    record.lifted("the MTU was taken")
+
+@verifies("CONN-1")
+def test_wrong_word(record):
+    record.lifted("a capability cannot be lifted")
+
+@pytest.fixture
+def late():
+    yield
+    raise RuntimeError("cannot delete")
+
+@verifies("CONN-6")
+def test_clearing_up_fails(late):
+    pass
+
+@verifies("CONN-7")
+def test_violated_and_clearing_up_fails(late):
+    raise Nonconformance("no answer")
+
+@verifies("IPAM-4")
+def test_found_out_that_it_does_not_apply(record):
+    record.not_applicable("pools of /26", "the pool has /24")
+"""
+
+EXPECTED = {
+    "test_confirmed[linux-windows]": "CONFIRMED",
+    "test_confirmed[windows-linux]": "CONFIRMED",
+    "test_confirmed[windows-windows]": "CONFIRMED",
+    "test_violated": "VIOLATED",
+    "test_violated_by_assert": "VIOLATED",
+    "test_unmet": "UNMET",
+    "test_advised": "ADVISED",
+    "test_unmet_of_a_limitation_is_violated": "VIOLATED",
+    "test_broken_probe": "INCONCLUSIVE",
+    "test_broken_suite": "INCONCLUSIVE",
+    "test_failed_by_pytest": "INCONCLUSIVE",
+    "test_lacking": "NOT_RUN",
+    "test_not_applicable": "NOT_APPLICABLE",
+    "test_too_few_nodes": "NOT_RUN",
+    "test_set_up_fails": "INCONCLUSIVE",
+    "test_set_up_lacks": "NOT_RUN",
+    "test_not_observed": "NOT_OBSERVED",
+    "test_lifted": "LIFTED",
+    "test_wrong_word": "INCONCLUSIVE",
+    "test_clearing_up_fails": "INCONCLUSIVE",
+    "test_violated_and_clearing_up_fails": "VIOLATED",
+    "test_found_out_that_it_does_not_apply": "NOT_APPLICABLE",
+}
+
+JUNIT = {"VIOLATED": "failure", "INCONCLUSIVE": "error", "NOT_RUN": "skipped", "NOT_APPLICABLE": "skipped"}
+ALLURE = {"VIOLATED": "failed", "INCONCLUSIVE": "broken", "NOT_RUN": "skipped", "NOT_APPLICABLE": "skipped"}
+
+
+@pytest.fixture(scope="module", params=["one process", "two workers"])
+def run(request: pytest.FixtureRequest, make_project: Callable[[], Project]) -> Run:
+    project = make_project()
+    project.suite(SUITE)
+    return project.run("-v", *(["-n", "2"] if request.param == "two workers" else []))
+
+
+def name(test: str) -> str:
+    return test.rpartition("::")[2]
+
+
+def test_every_test_gets_its_verdict(run: Run) -> None:
+    assert {name(test["test"]): test["verdict"] for test in run.report["tests"]} == EXPECTED
+
+
+def test_violated_decides_the_exit_code(run: Run) -> None:
+    assert run.code == run.report["run"]["exit_code"] == 1
+
+
+def test_junit_says_the_same(run: Run) -> None:
+    assert run.folder
+    said = {name(test): status for test, status in junit.statuses(run.folder / "junit.xml").items()}
+    assert said == {test: JUNIT.get(verdict, "passed") for test, verdict in EXPECTED.items()}
+
+
+def test_allure_says_the_same(run: Run) -> None:
+    assert run.folder
+    said = {name(test): status for test, status in allure_results.written_tests(run.folder / "allure").items()}
+    assert said == {test: ALLURE.get(verdict, "passed") for test, verdict in EXPECTED.items()}
+
+
+def test_allure_files_a_test_under_area_and_claim(run: Run) -> None:
+    assert run.folder
+    results = [json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")]
+    unmet = next(result for result in results if result["name"] == "test_unmet")
+    labels = {(label["name"], label["value"]) for label in unmet["labels"]}
+    assert ("epic", "Platform and topology") in labels
+    assert ("story", "test_unmet") in labels
+    assert any(kind == "feature" and value.startswith("PLAT-6 ") for kind, value in labels)
+    assert "calico_version=v3.31.2" in (run.folder / "allure" / "environment.properties").read_text()
+
+
+@pytest.mark.parametrize(("test", "verdict"), EXPECTED.items())
+def test_the_terminal_says_the_same(run: Run, test: str, verdict: str) -> None:
+    lines = [line for line in run.out.splitlines() if f"::{test} " in line and "%]" in line]
+    assert any(verdict in line for line in lines), lines
+
+
+def test_the_report_fits_its_schema(run: Run) -> None:
+    schema = json.loads((ROOT / "docs/schema/conformance.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(run.report, schema)
+
+
+def test_every_claim_of_the_catalog_is_in_the_report(run: Run) -> None:
+    assert len(run.report["claims"]) == 140
+    assert sum(run.report["counts"].values()) == 140
+
+
+def test_a_claim_without_a_test_is_not_run_and_says_so(run: Run) -> None:
+    assert run.verdict("PLAT-1") == "NOT_RUN"
+    assert "no test" in run.claim("PLAT-1")["reason"]
+
+
+def test_the_matrix_has_a_cell_per_direction(run: Run) -> None:
+    assert run.report["matrix"]["pod-ip"] == {
+        "linux->windows": "CONFIRMED",
+        "windows->linux": "CONFIRMED",
+        "windows->windows": "CONFIRMED",
+    }
+    assert "W->W" in run.out
+
+
+def test_measured_figures_reach_the_report(run: Run) -> None:
+    assert run.claim("VXLAN-1")["results"][0]["measured"] == {"first_correct": 0.25}
+
+
+def test_every_failure_names_the_command_that_repeats_it(run: Run) -> None:
+    assert "again     pytest --claim VXLAN-4" in run.out
+    assert "again     pytest --claim ENC-3" in run.out
+
+
+def test_the_summary_says_what_kind_of_evidence_it_is(run: Run) -> None:
+    assert "evidence: lab (Windows 20348.2762, emulated)" in run.out
+    assert run.report["run"]["evidence"] == "lab"
+
+
+def test_the_tables_here_leave_no_verdict_out() -> None:
+    assert set(EXPECTED.values()) == {str(verdict) for verdict in ClaimVerdict}
+
+
+def test_latest_leads_to_the_run(run: Run) -> None:
+    assert run.folder == Path(run.folder or "").resolve()
+    assert run.folder
+    assert (run.folder / "conformance.json").exists()

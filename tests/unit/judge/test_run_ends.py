@@ -1,0 +1,184 @@
+"""However a run ends, it has the documented exit code and nothing that was planned disappears."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from conformance.report import allure_results, junit
+
+from .conftest import Project, Run
+
+MANY = """
+import os, time
+@verifies("CONN-1", part="{number}")
+@pytest.mark.parametrize("number", range(8))
+def test_many(number, record):
+    record.touched(["windows"])
+    if number == 3:
+        %s
+"""
+
+
+def verdicts(run: Run) -> dict[str, str]:
+    return {test["test"].rpartition("[")[2].rstrip("]"): test["verdict"] for test in run.report["tests"]}
+
+
+def assert_all_outputs_know(run: Run, count: int) -> None:
+    assert run.folder
+    assert len(run.report["tests"]) == count
+    assert len(junit.statuses(run.folder / "junit.xml")) == count
+    assert len(allure_results.written_tests(run.folder / "allure")) == count
+
+
+def test_nothing_violated_is_0(project: Project) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
+    run = project.run()
+    assert (run.code, run.verdict("CONN-1")) == (0, "CONFIRMED")
+
+
+def test_a_requirement_unmet_is_loud_and_0(project: Project) -> None:
+    project.suite('@verifies("PLAT-6")\ndef test_it(): raise Unmet("build 17763.1 is too low")')
+    run = project.run()
+    assert run.code == 0
+    assert "UNMET        PLAT-6    build 17763.1 is too low" in run.out
+
+
+def test_something_inconclusive_is_6(project: Project) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): raise ProbeBroken("exec returned no status")')
+    run = project.run()
+    assert (run.code, run.verdict("CONN-1")) == (6, "INCONCLUSIVE")
+
+
+def test_nothing_selected_is_5(project: Project) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
+    assert project.run("-k", "bgp").code == 5
+    assert project.run("--claim", "CONN-2").code == 5
+
+
+def test_a_dead_worker_makes_its_test_inconclusive_in_every_output(project: Project) -> None:
+    project.suite(MANY % "os._exit(1)")
+    run = project.run("-n", "2")
+    assert run.code == 6
+    assert verdicts(run) == {**{str(number): "CONFIRMED" for number in range(8)}, "3": "INCONCLUSIVE"}
+    assert run.verdict("CONN-1") == "INCONCLUSIVE"
+    assert run.claim("CONN-1")["missing_parts"] == ["3"]
+    assert_all_outputs_know(run, 8)
+    assert run.folder
+    assert junit.statuses(run.folder / "junit.xml")["suites/test_it.py::test_many[3]"] == "error"
+    assert allure_results.written_tests(run.folder / "allure")["suites/test_it.py::test_many[3]"] == "broken"
+
+
+def test_workers_that_all_die_leave_the_rest_not_run(project: Project) -> None:
+    project.suite(MANY.replace("number == 3", "True") % "os._exit(1)")
+    run = project.run("-n", "2", "--max-worker-restart", "0")
+    assert run.code not in (0, 5)
+    assert "NOT_RUN" in verdicts(run).values()
+    assert_all_outputs_know(run, 8)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_x_leaves_the_rest_not_run_and_partial(project: Project, workers: str) -> None:
+    project.suite(MANY % 'raise Nonconformance("refused")' + "    time.sleep(0.02)\n")
+    run = project.run("-x", "-n", workers)
+    assert run.code == 1
+    found = verdicts(run)
+    assert found["3"] == "VIOLATED"
+    assert "NOT_RUN" in found.values()
+    assert run.verdict("CONN-1") == "VIOLATED"
+    assert_all_outputs_know(run, 8)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_an_interruption_is_2_and_leaves_the_rest_not_run(project: Project, workers: str) -> None:
+    project.suite(MANY % "open('here', 'w').close(); time.sleep(30)")
+    process = project.start("-n", workers)
+    wait_for(project.path / "here")
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    run = project.finish(process)
+    assert run.code == 2
+    assert verdicts(run)["3"] == "NOT_RUN"
+    assert run.verdict("CONN-1") == "NOT_RUN"
+    assert run.claim("CONN-1")["missing_parts"]
+    assert_all_outputs_know(run, 8)
+
+
+def test_the_cluster_is_closed_however_the_run_ends(project: Project) -> None:
+    project.suite(MANY % "open('here', 'w').close(); time.sleep(30)")
+    process = project.start()
+    wait_for(project.path / "here")
+    os.killpg(process.pid, signal.SIGINT)
+    project.finish(process)
+    assert (project.path / "cluster.log").read_text().split()[-1] == "close"
+
+
+def test_unusable_clusters_are_7_with_all_reasons(project: Project) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
+    run = project.run(STAND_IN='{"reasons": ["no Windows node", "may not create pods"]}')
+    assert run.code == 7
+    assert "no Windows node" in run.out
+    assert "may not create pods" in run.out
+    assert run.folder is not None
+
+
+def test_a_refused_kubeconfig_is_4_in_one_line(project: Project) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
+    run = project.run("--kubeconfig", "missing.yaml", STAND_IN='{"usage": "kubeconfig missing.yaml: no such file"}')
+    assert run.code == 4
+    assert "ERROR: kubeconfig missing.yaml: no such file" in run.out
+    assert not list((project.path / "reports").glob("2*"))
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_windows_tests_that_found_no_windows_node_are_7(project: Project, workers: str) -> None:
+    project.suite('@verifies("CONN-3")\ndef test_it(): pass')
+    run = project.run("-n", workers, STAND_IN='{"windows": 0}')
+    assert run.code == 7
+    assert "note: none of the 1 selected tests that need a Windows node ran" in run.out
+
+
+def test_windows_tests_that_only_touched_linux_pods_are_7(project: Project) -> None:
+    project.suite('@verifies("CONN-3")\ndef test_it(record): record.touched(["linux"])')
+    run = project.run()
+    assert run.code == 7
+    assert "had to do with a pod on one" in run.out
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_wrong_marks_are_4_before_anything_runs(project: Project, workers: str) -> None:
+    project.suite('@verifies("CONN-99")\ndef test_it(): pass')
+    run = project.run("-n", workers)
+    assert run.code == 4
+    assert "verifies('CONN-99'): no such claim" in run.out
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("def test_it(): pass", "says of no claim"),
+        ('@verifies("CONN-1", part="{os}")\ndef test_it(): pass', "has parameters none"),
+    ],
+)
+def test_tests_that_do_not_say_what_they_decide_are_4(project: Project, workers: str, body: str, words: str) -> None:
+    project.suite(body)
+    run = project.run("-n", workers)
+    assert run.code == 4
+    assert words in run.out
+
+
+def test_a_test_file_that_cannot_be_imported_is_not_green(project: Project) -> None:
+    project.suite("import nonsense_that_is_not_there")
+    assert project.run().code == 2
+
+
+def wait_for(path: Path) -> None:
+    for _ in range(300):
+        if path.exists():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{path} never appeared")
