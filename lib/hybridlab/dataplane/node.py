@@ -51,6 +51,7 @@ class Node:
         self._next_index = _FIRST_FREE_INDEX
         self._vxlan_index: int | None = None
         self._routes = NodeRoutes(own_blocks=(), remote_blocks=())
+        self._departed: set[str] = set()
         fabric.plug(self.netns, mac=_node_mac(spec.address), mtu=spec.underlay_mtu, index=_ETH0_INDEX)
         with namespaces.entered(self.netns):
             # A new namespace may inherit these from the machine it is made on.
@@ -162,6 +163,8 @@ class Node:
 
     def add_pod_route(self, index: int, address: str, mac: str) -> None:
         """Lead an address to a pod's host-side interface."""
+        if address in self._departed:
+            self._forget_departed()
         self.route.set_neighbour(index, address, mac)
         self.route.set_route(f"{address}/32", index=index)
         self.route.flush()
@@ -171,13 +174,18 @@ class Node:
         self.route.delete_route(f"{address}/32", index=index, tolerated=_GONE)
         self.route.delete_neighbour(index, address, tolerated=_GONE)
         self.route.flush()
-        self._forget_connections(address)
+        self._departed.add(address)
 
-    def _forget_connections(self, address: str) -> None:
-        """As Felix does: who gets the address next must not inherit what was established with it."""
-        for connection in list(self._conntrack.entries(address)):
+    def _forget_departed(self) -> None:
+        """Delete what is tracked with addresses that left: who gets one next must not inherit it.
+
+        Felix does it when a pod leaves.  The kernel walks the whole machine's table for it, 10 ms, so it is done only
+        when such an address comes back, for all that left meanwhile.
+        """
+        departed, self._departed = self._departed, set()
+        for connection in list(self._conntrack.entries()):
             ends = (connection.original, connection.reply)
-            if any(address in (end.source, end.destination) for end in ends):
+            if any(end.source in departed or end.destination in departed for end in ends):
                 self._conntrack.delete(connection)
 
     # -- services --------------------------------------------------------------------------------------------

@@ -72,6 +72,7 @@ async def _serve(control: int, settings: LabdSettings, times: dict[str, float], 
             channel.register(method, handler)
     if "runtime" in settings.services:
         from hybridlab.runtime.service import RuntimeService
+        from hybridlab.windows.powershell.command_line import applets
 
         runtime = RuntimeService(
             sandboxes=sandboxes,
@@ -79,6 +80,7 @@ async def _serve(control: int, settings: LabdSettings, times: dict[str, float], 
             reaper=reaper,
             applet_settings=settings.applet_settings,
             servers={"coredns": dataplane.resolver.serve},
+            windows_applets=applets(),
         )
         for method, handler in runtime.handlers().items():
             channel.register(method, handler)
