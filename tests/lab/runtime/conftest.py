@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 
 import pytest
 
-from hybridlab.dataplane.model import EndpointProgram, NodeRoutes, NodeSpec, PodSpec, PolicyUpdate
+from hybridlab.dataplane.model import (
+    EndpointProgram,
+    NodeRoutes,
+    NodeSpec,
+    PodSpec,
+    PolicyUpdate,
+    RemoteBlock,
+    VxlanSpec,
+)
 from hybridlab.dataplane.remote import RemoteDataplane
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
@@ -51,7 +59,12 @@ class Lab:
         self.exits: dict[str, ContainerExit] = {}
         self.pods: dict[str, PodSpec] = {}
         self._numbers = count(1)
-        self.runtime.on_exit(lambda ended: self.exits.__setitem__(ended.container, ended))
+        self._changed = asyncio.Event()
+        self.runtime.on_exit(self._exited)
+
+    def _exited(self, ended: ContainerExit) -> None:
+        self.exits[ended.container] = ended
+        self._changed.set()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         async def bounded() -> T:
@@ -61,10 +74,16 @@ class Lab:
         return self.runner.run(bounded())
 
     async def build(self) -> None:
+        blocks = {}
         for number, (name, system) in enumerate((("l1", "linux"), ("w1", "windows")), start=1):
-            spec = NodeSpec(name=name, os=system, address=f"10.0.0.{10 + number}", prefix_length=24)  # type: ignore[arg-type]
+            tunnel = {"tunnel_address": f"192.168.{number}.1", "tunnel_mac": f"66:00:00:00:00:0{number}"}
+            vxlan = VxlanSpec(vni=4096, port=4789, mtu=1450, **tunnel)
+            spec = NodeSpec(name=name, os=system, address=f"10.0.0.{10 + number}", prefix_length=24, vxlan=vxlan)  # type: ignore[arg-type]
             await self.plane.add_node(spec)
-            routes = NodeRoutes(own_blocks=(f"192.168.{number}.0/26",), remote_blocks=(), pools=("192.168.0.0/16",))
+            blocks[name] = RemoteBlock(cidr=f"192.168.{number}.0/26", node_address=spec.address, **tunnel)
+        for name, own in blocks.items():
+            remote = tuple(block for block in blocks.values() if block is not own)
+            routes = NodeRoutes(own_blocks=(own.cidr,), remote_blocks=remote, pools=("192.168.0.0/16",))
             await self.plane.set_routes(name, routes)
 
     async def pod(self, name: str, node: str) -> PodSpec:
@@ -146,7 +165,8 @@ class Lab:
 
         async def wait() -> ContainerExit:
             while container not in self.exits:
-                await asyncio.sleep(0.002)
+                self._changed.clear()
+                await self._changed.wait()
             return self.exits[container]
 
         return self.run(wait())

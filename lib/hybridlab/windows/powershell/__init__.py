@@ -1,0 +1,5 @@
+"""A small PowerShell: parser, interpreter and the cmdlets that connectivity demonstrations use.
+
+It runs scripts by interpreting them, never by recognising whole lines.  What it does not know ends the script with
+``not emulated: <construct>`` and exit status 1; nothing is skipped.
+"""

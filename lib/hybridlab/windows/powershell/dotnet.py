@@ -1,0 +1,290 @@
+"""The .NET types that probing scripts use: Dns, TcpClient, Encoding, Console, Environment, and constructors."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import errno
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+from hybridlab.runtime.applets import dns, http
+from hybridlab.windows.powershell.faults import Fault
+from hybridlab.windows.powershell.interpreter import Interpreter, Library
+from hybridlab.windows.powershell.listener import http_listener
+from hybridlab.windows.powershell.objects import Awaitable, HashTable, NetObject, to_number, to_text
+from hybridlab.windows.powershell.syntax import NotEmulated
+
+_SOCKET_WORDS = {
+    errno.ECONNREFUSED: (
+        "No connection could be made because the target machine actively refused it",
+        "ConnectionRefused",
+    ),
+    errno.ETIMEDOUT: (
+        "A connection attempt failed because the connected party did not properly respond after a period of time, or "
+        "established connection failed because connected host has failed to respond",
+        "TimedOut",
+    ),
+    errno.ENETUNREACH: ("A socket operation was attempted to an unreachable network", "NetworkUnreachable"),
+    errno.EHOSTUNREACH: ("A socket operation was attempted to an unreachable host", "HostUnreachable"),
+    errno.ECONNRESET: ("An existing connection was forcibly closed by the remote host", "ConnectionReset"),
+}
+
+
+_ADDRESS_FLAGS = ("IsIPv6Multicast", "IsIPv6LinkLocal", "IsIPv6SiteLocal", "IsIPv6Teredo", "IsIPv4MappedToIPv6")
+
+
+def call_fault(method: str, count: int, message: str, identity: str) -> Fault:
+    """What a .NET exception becomes in PowerShell."""
+    return Fault(
+        f'Exception calling "{method}" with "{count}" argument(s): "{message}"',
+        "NotSpecified: (:) [], MethodInvocationException",
+        identity,
+        kind="System.Management.Automation.MethodInvocationException",
+    )
+
+
+def ip_address(text: str) -> NetObject:
+    """A System.Net.IPAddress."""
+    flags = dict.fromkeys(_ADDRESS_FLAGS, False)
+    shown = ("Address", "AddressFamily", "ScopeId", *_ADDRESS_FLAGS, "IPAddressToString")
+    number = int.from_bytes(bytes(int(part) for part in text.split(".")), "little")
+    return NetObject(
+        "System.Net.IPAddress",
+        flags,
+        text=text,
+        shown=shown,
+        Address=number,
+        AddressFamily="InterNetwork",
+        ScopeId=None,
+        IPAddressToString=text,
+    )
+
+
+async def _dns(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+    if arguments is None or name not in ("gethostaddresses", "gethostentry", "gethostname"):
+        raise NotEmulated(f"[Net.Dns]::{name}")
+    if name == "gethostname":
+        return shell.process.net.hostname
+    try:
+        found = [ip_address(text) for text in await shell.process.net.resolve(to_text(arguments[0]), timeout=15.0)]
+    except dns.NameNotFound:
+        method = "GetHostAddresses" if name == "gethostaddresses" else "GetHostEntry"
+        raise call_fault(method, len(arguments), "No such host is known", "SocketException") from None
+    except dns.ResolverSilent:
+        words = "This is usually a temporary error during hostname resolution and means that the local server did not "
+        words += "receive a response from an authoritative server"
+        raise call_fault("GetHostAddresses", len(arguments), words, "SocketException") from None
+    if name == "gethostentry":
+        return NetObject(
+            "System.Net.IPHostEntry",
+            shown=("HostName", "Aliases", "AddressList"),
+            HostName=to_text(arguments[0]),
+            Aliases=[],
+            AddressList=found,
+        )
+    return found[0] if len(found) == 1 else found
+
+
+def _encoding(name: str) -> NetObject:
+    made = NetObject("System.Text.Encoding", text=f"System.Text.{name.upper()}Encoding")
+    made.method("GetBytes", lambda text: to_text(text).encode(name, "replace"))
+
+    def get_string(data: object, start: object = 0, count: object = None) -> str:
+        raw = bytes(int(to_number(byte)) for byte in data) if isinstance(data, list) else bytes(data)  # type: ignore[call-overload]
+        first = int(to_number(start))
+        return (
+            raw[first : first + int(to_number(count))].decode(name, "replace")
+            if count is not None
+            else raw[first:].decode(name, "replace")
+        )
+
+    made.method("GetString", get_string)
+    return made
+
+
+async def _encodings(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+    names = {"utf8": "utf-8", "ascii": "ascii", "unicode": "utf-16-le"}
+    if arguments is not None or name not in names:
+        raise NotEmulated(f"[Text.Encoding]::{name}")
+    return _encoding(names[name])
+
+
+async def _convert(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+    match name, arguments:
+        case "tobase64string", [data]:
+            raw = bytes(data) if isinstance(data, (bytes, list)) else b""
+            return base64.b64encode(raw).decode()
+        case "frombase64string", [text]:
+            return base64.b64decode(to_text(text))
+    raise NotEmulated(f"[Convert]::{name}")
+
+
+async def _console(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+    writer = NetObject("System.IO.TextWriter")
+    stream = shell.process.stderr if name == "error" else shell.process.stdout
+
+    async def write(text: object = "", end: str = "") -> None:
+        await stream.write((to_text(text) + end).encode())
+
+    async def write_line(text: object = "") -> None:
+        await write(text, "\r\n")
+
+    writer.method("Write", write)
+    writer.method("WriteLine", write_line)
+    writer.method("Flush", lambda: None)
+    match name:
+        case "out" | "error":
+            return writer
+        case "writeline" | "write" if arguments is not None:
+            return await writer.call(name, arguments)
+    raise NotEmulated(f"[Console]::{name}")
+
+
+async def _environment(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+    match name, arguments:
+        case "machinename", None:
+            return shell.process.net.hostname[:15].upper()
+        case "newline", None:
+            return "\r\n"
+        case "getenvironmentvariable", [text, *_]:
+            return shell.variable(f"env:{to_text(text)}")
+        case "exit", [status]:
+            from hybridlab.windows.powershell.interpreter import Exit
+
+            raise Exit(int(to_number(status)))
+    raise NotEmulated(f"[Environment]::{name}")
+
+
+async def _ip_address_type(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+    match name, arguments:
+        case "any", None:
+            return ip_address("0.0.0.0")
+        case "loopback", None:
+            return ip_address("127.0.0.1")
+        case "parse", [text]:
+            if not dns.is_address(to_text(text)):
+                raise call_fault("Parse", 1, "An invalid IP address was specified.", "FormatException")
+            return ip_address(to_text(text))
+    raise NotEmulated(f"[Net.IPAddress]::{name}")
+
+
+async def _stopwatch(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+    if name != "startnew" or arguments != []:
+        raise NotEmulated(f"[Diagnostics.Stopwatch]::{name}")
+    start = time.monotonic()
+    watch = NetObject("System.Diagnostics.Stopwatch")
+    watch.put("ElapsedMilliseconds", lambda: int((time.monotonic() - start) * 1000))
+    watch.method("Stop", lambda: None)
+    return watch
+
+
+async def _thread(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+    if name != "sleep" or not arguments:
+        raise NotEmulated(f"[Threading.Thread]::{name}")
+    await asyncio.sleep(to_number(arguments[0]) / 1000)
+    return None
+
+
+def _task(work: Coroutine[Any, Any, object], method: str, count: int) -> NetObject:
+    """A Task; also the IAsyncResult of the older pattern."""
+    running = asyncio.ensure_future(work)
+    running.add_done_callback(lambda done: done.cancelled() or done.exception())
+    waiting = Awaitable(running)
+
+    async def wait(milliseconds: object = None) -> bool:
+        finished = await waiting.wait(None if milliseconds is None else float(to_number(milliseconds)))
+        if finished and (error := running.exception()) is not None:
+            raise call_fault("Wait", 1, "One or more errors occurred.", "AggregateException") from error
+        return finished
+
+    async def wait_one(milliseconds: object = None, _exit: object = False) -> bool:
+        return await waiting.wait(None if milliseconds is None else float(to_number(milliseconds)))
+
+    handle = NetObject("System.Threading.WaitHandle")
+    handle.method("WaitOne", wait_one)
+    handle.method("Close", lambda: None)
+    made = NetObject("System.Threading.Tasks.Task", AsyncWaitHandle=handle)
+    made.put("IsCompleted", running.done)
+    made.put("IsFaulted", lambda: running.done() and not running.cancelled() and running.exception() is not None)
+    made.method("Wait", wait)
+    made.running = running  # type: ignore[attr-defined]
+    return made
+
+
+def tcp_client(shell: Interpreter, arguments: list[object]) -> object:
+    """System.Net.Sockets.TcpClient: connecting and closing; its streams are not emulated."""
+    connection: list[asyncio.StreamWriter] = []
+
+    async def connect(host: object, port: object) -> None:
+        address = (await shell.process.net.resolve(to_text(host)))[0]
+        _, writer = await http.connect(shell.process.net, address, int(to_number(port)))
+        connection.append(writer)
+        client.put("Connected", True)
+
+    async def connect_now(host: object, port: object) -> None:
+        try:
+            await connect(host, port)
+        except (OSError, dns.NameNotFound, dns.ResolverSilent) as error:
+            raise _socket_fault("Connect", 2, error, f"{to_text(host)}:{to_text(port)}") from None
+
+    async def end_connect(result: NetObject) -> None:
+        try:
+            await result.running  # type: ignore[attr-defined]
+        except (OSError, dns.NameNotFound, dns.ResolverSilent) as error:
+            raise _socket_fault("EndConnect", 1, error, "") from None
+
+    def close() -> None:
+        client.put("Connected", False)
+        for writer in connection:
+            http.abort(writer)
+
+    client = NetObject("System.Net.Sockets.TcpClient", Connected=False, SendTimeout=0, ReceiveTimeout=0, NoDelay=False)
+    client.method("Connect", connect_now)
+    client.method("ConnectAsync", lambda host, port: _task(connect(host, port), "ConnectAsync", 2))
+    client.method(
+        "BeginConnect", lambda host, port, callback=None, state=None: _task(connect(host, port), "BeginConnect", 4)
+    )
+    client.method("EndConnect", end_connect)
+    client.method("Close", close)
+    client.method("Dispose", close)
+    if arguments:
+        raise NotEmulated("New-Object Net.Sockets.TcpClient with arguments")
+    return client
+
+
+def _socket_fault(method: str, count: int, error: Exception, where: str) -> Fault:
+    if isinstance(error, OSError):
+        words, name = _SOCKET_WORDS.get(error.errno or 0, (error.strerror or "", "SocketError"))
+    else:
+        words, name = "No such host is known", "HostNotFound"
+    fault = call_fault(method, count, f"{words} {where}".strip(), "SocketException")
+    number = {"ConnectionRefused": 10061, "TimedOut": 10060, "ConnectionReset": 10054, "HostNotFound": 11001}.get(
+        name, 0
+    )
+    kind = "System.Net.Sockets.SocketException"
+    fault.inner = NetObject(kind, Message=words, SocketErrorCode=name, ErrorCode=number, NativeErrorCode=number)
+    return fault
+
+
+def add_to(library: Library) -> None:
+    """Register types and constructors."""
+    library.types |= {
+        "net.dns": _dns,
+        "text.encoding": _encodings,
+        "convert": _convert,
+        "console": _console,
+        "environment": _environment,
+        "net.ipaddress": _ip_address_type,
+        "ipaddress": _ip_address_type,
+        "diagnostics.stopwatch": _stopwatch,
+        "threading.thread": _thread,
+    }
+    library.constructors |= {
+        "net.httplistener": http_listener,
+        "net.sockets.tcpclient": tcp_client,
+        "text.utf8encoding": lambda shell, arguments: _encoding("utf-8"),
+        "collections.hashtable": lambda shell, arguments: HashTable(),
+        "collections.arraylist": lambda shell, arguments: [],
+    }

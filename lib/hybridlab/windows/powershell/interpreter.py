@@ -1,0 +1,773 @@
+"""Runs the tree: variables, operators, control flow and pipelines.  What cmdlets and .NET types do is elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from hybridlab.runtime.applet import Process
+from hybridlab.windows.powershell import formatting
+from hybridlab.windows.powershell import syntax as s
+from hybridlab.windows.powershell.faults import Fault, render
+from hybridlab.windows.powershell.objects import (
+    HashTable,
+    NetObject,
+    enumerate_value,
+    to_number,
+    to_text,
+    truth,
+    unwrap,
+)
+from hybridlab.windows.powershell.syntax import Node, NotEmulated
+
+
+@dataclass
+class Call:
+    """A cmdlet's arguments, bound by name and position."""
+
+    node: s.Command
+    name: str
+    named: dict[str, object]
+    positional: list[object]
+    piped: list[object] | None
+    """None when nothing is piped in."""
+
+
+Cmdlet = Callable[["Interpreter", Call], Awaitable[list[object]]]
+Type = Callable[["Interpreter", str, list[object] | None], Awaitable[object]]
+"""A static member: its name, and the arguments of a call (None: a property)."""
+
+
+@dataclass
+class Library:
+    """Cmdlets by lower-case name, aliases, static types, and constructors for New-Object."""
+
+    cmdlets: dict[str, Cmdlet] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    types: dict[str, Type] = field(default_factory=dict)
+    constructors: dict[str, Callable[[Interpreter, list[object]], object]] = field(default_factory=dict)
+
+
+class Exit(Exception):
+    """``exit N``."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(str(status))
+        self.status = status
+
+
+class _Jump(Exception):
+    def __init__(self, kind: str, value: list[object] | None = None) -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.value = value or []
+
+
+class Interpreter:
+    """One run of powershell."""
+
+    def __init__(self, process: Process, library: Library, script: str, *, seven: bool, name: str = "") -> None:
+        self.process = process
+        self.library = library
+        self.script = script
+        self.seven = seven
+        """PowerShell 7 instead of Windows PowerShell 5.1."""
+        self.name = name
+        """The script file's path; empty for a command."""
+        self.variables: dict[str, object] = {
+            "true": True,
+            "false": False,
+            "null": None,
+            "?": True,
+            "lastexitcode": None,
+            "erroractionpreference": "Continue",
+            "progresspreference": "Continue",
+        }
+        self.error_lines: list[str] = []
+        """Errors that were not shown yet because standard error is CLIXML."""
+        self.clixml = False
+        self.closing = contextlib.AsyncExitStack()
+        """What must be closed when the run ends."""
+
+    # -- output ----------------------------------------------------------------------------------------------
+
+    async def show(self, values: list[object]) -> None:
+        """Print a statement's output."""
+        lines = formatting.render(values)
+        if lines:
+            await self.write("".join(f"{line}\r\n" for line in lines))
+
+    async def write(self, text: str) -> None:
+        """Text on standard output, as it is."""
+        await self.process.stdout.write(text.encode("utf-8", "replace"))
+
+    async def report(self, fault: Fault) -> None:
+        """Print an error."""
+        lines = render(fault, self.script, seven=self.seven, name=self.name)
+        if self.clixml:
+            self.error_lines += lines
+        else:
+            await self.process.stderr.write("".join(f"{line}\r\n" for line in lines).encode())
+
+    # -- statements ------------------------------------------------------------------------------------------
+
+    async def run(self, block: s.Block) -> None:
+        """The script itself: output is shown statement by statement, an error ends its statement only.
+
+        Raises Exit, Fault (thrown, or terminating under ``Stop``) and NotEmulated.
+        """
+        try:
+            for statement in block.statements:
+                await self.top(statement)
+        except _Jump as jump:
+            await self.show(jump.value)
+
+    async def top(self, statement: Node) -> None:
+        """One statement of the script: what it puts out is shown as it comes."""
+        self.variables["?"] = True
+        try:
+            if isinstance(statement, s.Loop):
+                await self.loop(statement, self.top_block)
+            elif isinstance(statement, s.If):
+                body = await self.branch(statement)
+                if body is not None:
+                    await self.top_block(body)
+            elif isinstance(statement, s.ForEach):
+                for item in enumerate_value(await self.value(statement.items)):
+                    self.variables[statement.variable] = item
+                    if not await self._body(statement.body, self.top_block):
+                        break
+            else:
+                await self.show(await self.statement(statement))
+        except Fault as fault:
+            await self.caught_by_host(fault, statement)
+
+    async def caught_by_host(self, fault: Fault, statement: Node) -> None:
+        """An error that no ``try`` took."""
+        self.variables["?"] = False
+        if fault.thrown or self._stops():
+            fault.at = fault.at or statement
+            raise fault
+        fault.at = fault.at or statement
+        await self.report(fault)
+
+    def _stops(self) -> bool:
+        return to_text(self.variables["erroractionpreference"]).lower() == "stop"
+
+    async def top_block(self, block: s.Block) -> list[object]:
+        """A block whose output is shown at once."""
+        for statement in block.statements:
+            await self.top(statement)
+        return []
+
+    async def block(self, block: s.Block) -> list[object]:
+        """A block whose output is collected."""
+        values: list[object] = []
+        for statement in block.statements:
+            values += await self.statement(statement)
+        return values
+
+    async def statement(self, node: Node) -> list[object]:
+        """Run one statement and return its output."""
+        match node:
+            case s.Assignment():
+                await self.assign(node)
+                return []
+            case s.Step():
+                await self.store(node.target, to_number(await self.value(node.target)) + node.delta)
+                return []
+            case s.If():
+                body = await self.branch(node)
+                return await self.block(body) if body is not None else []
+            case s.Loop():
+                return await self.loop(node, self.block)
+            case s.ForEach():
+                return await self.for_each(node)
+            case s.Try():
+                return await self.try_(node)
+            case s.Jump():
+                return await self.jump(node)
+            case s.Block():
+                return await self.block(node)
+        return await self.pipeline(node)
+
+    async def branch(self, node: s.If) -> s.Block | None:
+        for condition, body in node.branches:
+            if truth(await self.value(condition)):
+                return body
+        return node.otherwise
+
+    async def loop(self, node: s.Loop, run: Callable[[s.Block], Awaitable[list[object]]]) -> list[object]:
+        values: list[object] = []
+        if node.first is not None:
+            await self.statement(node.first)
+        first = node.body_first
+        while True:
+            if not first and node.condition is not None and truth(await self.value(node.condition)) == node.until:
+                return values
+            first = False
+            try:
+                values += await run(node.body)
+            except _Jump as jump:
+                if jump.kind == "break":
+                    return values
+                if jump.kind != "continue":
+                    raise
+            if node.each is not None:
+                await self.statement(node.each)
+
+    async def _body(self, body: s.Block, run: Callable[[s.Block], Awaitable[list[object]]]) -> bool:
+        try:
+            await run(body)
+        except _Jump as jump:
+            if jump.kind == "break":
+                return False
+            if jump.kind != "continue":
+                raise
+        return True
+
+    async def for_each(self, node: s.ForEach) -> list[object]:
+        values: list[object] = []
+
+        async def collect(body: s.Block) -> list[object]:
+            values.extend(await self.block(body))
+            return []
+
+        for item in enumerate_value(await self.value(node.items)):
+            self.variables[node.variable] = item
+            if not await self._body(node.body, collect):
+                break
+        return values
+
+    async def try_(self, node: s.Try) -> list[object]:
+        try:
+            return await self.block(node.body)
+        except Fault as fault:
+            if node.catch is None:
+                raise
+            self.variables["_"] = error_record(fault)
+            return await self.block(node.catch)
+        finally:
+            if node.final is not None:
+                await self.show(await self.block(node.final))
+
+    async def jump(self, node: s.Jump) -> list[object]:
+        value = await self.value(node.value) if node.value is not None else None
+        if node.kind == "exit":
+            raise Exit(int(to_number(value)) if value is not None else 0)
+        if node.kind == "throw":
+            message = to_text(value) if value is not None else "ScriptHalted"
+            raise Fault(
+                message, f"OperationStopped: ({message}:String) [], RuntimeException", message, at=node, thrown=True
+            )
+        raise _Jump(node.kind, enumerate_value(value))
+
+    # -- pipelines -------------------------------------------------------------------------------------------
+
+    async def pipeline(self, node: Node) -> list[object]:
+        """Output of a pipeline, a command or an expression used as a statement."""
+        if not isinstance(node, s.Pipeline):
+            if isinstance(node, s.Command):
+                return await self.command(node, None)
+            if isinstance(node, s.SubExpression) and node.kind == "(":
+                return enumerate_value(await self.value(node))
+            return enumerate_value(await self.value(node))
+        values: list[object] | None = None
+        quiet_errors = bool({"err", "merge"} & node.silent)
+        try:
+            for element in node.elements:
+                if isinstance(element, s.Command):
+                    values = await self.command(element, values)
+                elif values is None:
+                    values = enumerate_value(await self.value(element))
+                else:
+                    raise NotEmulated("an expression after the first element of a pipeline")
+        except Fault as fault:
+            if not quiet_errors or fault.thrown or self._stops():
+                raise
+            self.variables["?"] = False
+            if "merge" in node.silent:
+                return list(render(fault, self.script, seven=self.seven, name=self.name))
+            return []
+        return [] if "out" in node.silent else values or []
+
+    async def command(self, node: s.Command, piped: list[object] | None) -> list[object]:
+        """Run a cmdlet."""
+        name = await self.value(node.name)
+        if isinstance(name, s.ScriptBlock):
+            return await self.call_block(name, {})
+        text = to_text(name)
+        key = text.lower().replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
+        if text.lower() != "curl.exe":
+            key = self.library.aliases.get(key, key)
+        cmdlet = self.library.cmdlets.get(key)
+        if cmdlet is None:
+            raise self.unknown_command(text, node)
+        call = Call(node, text, {}, [], piped)
+        pending = ""
+        for argument in node.arguments:
+            if isinstance(argument, s.Parameter):
+                if pending:
+                    call.named[pending] = True
+                pending = argument.name.lower()
+                if argument.value is not None:
+                    call.named[pending] = await self.value(argument.value)
+                    pending = ""
+            elif pending and pending not in _SWITCHES:
+                call.named[pending] = await self.value(argument)
+                pending = ""
+            else:
+                if pending:
+                    call.named[pending] = True
+                    pending = ""
+                call.positional.append(await self.value(argument))
+        if pending:
+            call.named[pending] = True
+        action = to_text(call.named.pop("erroraction", call.named.pop("ea", ""))).lower()
+        try:
+            return await cmdlet(self, call)
+        except Fault as fault:
+            fault.at = fault.at or node
+            if action == "stop" or (not action and self._stops()):
+                raise replace(fault, terminating=True, thrown=True) from fault
+            if action in ("silentlycontinue", "ignore") and not fault.terminating:
+                self.variables["?"] = False
+                return []
+            if fault.terminating:
+                raise
+            self.variables["?"] = False
+            await self.report(fault)
+            return []
+
+    def unknown_command(self, name: str, node: s.Command) -> Exception:
+        """A cmdlet that the lab does not have, or a name that no Windows has."""
+        if re.fullmatch(r"[A-Za-z]+-[A-Za-z]+", name):
+            return NotEmulated(f"cmdlet {name}")
+        return NotEmulated(f"command {name}")
+
+    async def call_block(self, block: s.ScriptBlock, variables: dict[str, object]) -> list[object]:
+        """Run a script block with some variables set, as ``%`` and ``?`` do."""
+        saved = {name: self.variables.get(name) for name in variables}
+        self.variables |= variables
+        try:
+            return await self.block(block.body)
+        except _Jump as jump:
+            if jump.kind == "return":
+                return jump.value
+            raise
+        finally:
+            self.variables |= saved
+
+    # -- expressions -----------------------------------------------------------------------------------------
+
+    async def value(self, node: Node) -> Any:  # noqa: PLR0911 - one per kind of expression
+        """What an expression or a pipeline in parentheses is."""
+        match node:
+            case s.Literal():
+                return node.value
+            case s.Expandable():
+                parts = [p if isinstance(p, str) else to_text(await self.value(p)) for p in node.parts]
+                return "".join(parts)
+            case s.Variable():
+                return self.variable(node.name)
+            case s.Array():
+                return [await self.value(item) for item in node.items]
+            case s.Hash():
+                table = HashTable()
+                for key, item in node.entries:
+                    table.set(await self.value(key), unwrap(await self.statement(item)))
+                return table
+            case s.SubExpression():
+                values = await self.block(node.body)
+                return values if node.kind == "@" else unwrap(values)
+            case s.ScriptBlock() | s.TypeName():
+                return node
+            case s.Unary():
+                return await self.unary(node)
+            case s.Binary():
+                return await self.binary(node)
+            case s.Cast():
+                return self.cast(node.type_name, await self.value(node.operand), node)
+            case s.Index():
+                return self.index(await self.value(node.target), await self.value(node.index))
+            case s.Member():
+                return await self.member(node)
+            case s.Step():
+                before = await self.value(node.target)
+                await self.store(node.target, to_number(before) + node.delta)
+                return before
+            case s.Assignment():
+                await self.assign(node)
+                return None
+        return unwrap(await self.statement(node))
+
+    def variable(self, name: str) -> object:
+        """A variable's value; an unset one is null."""
+        if name.startswith("env:"):
+            wanted = name[4:].lower()
+            return next((v for k, v in self.process.env.items() if k.lower() == wanted), None)
+        if name == "psversiontable":
+            table = HashTable()
+            table.set("PSVersion", NetObject("Version", text="7.4.6" if self.seven else "5.1.20348.2760"))
+            table.set("PSEdition", "Core" if self.seven else "Desktop")
+            return table
+        if name == "input":
+            raise NotEmulated("$input")
+        return self.variables.get(name)
+
+    async def assign(self, node: s.Assignment) -> None:
+        """``=`` and its relatives."""
+        value = (
+            unwrap(await self.statement(node.value))
+            if not isinstance(node.value, (s.Array, s.SubExpression))
+            else await self.value(node.value)
+        )
+        if node.operator != "=":
+            value = self.arithmetic(node.operator[0], await self.value(node.target), value, node)
+        await self.store(node.target, value)
+
+    async def store(self, target: Node, value: object) -> None:
+        match target:
+            case s.Variable(name=name):
+                if name.startswith("env:"):
+                    raise NotEmulated("assignment to an environment variable")
+                self.variables[name] = value
+            case s.Cast():
+                await self.store(target.operand, self.cast(target.type_name, value, target))
+            case s.Member(static=False, arguments=None):
+                owner, name = await self.value(target.target), to_text(await self.value(target.name))
+                if isinstance(owner, HashTable):
+                    owner.set(name, value)
+                elif isinstance(owner, NetObject) and owner.has(name):
+                    owner.put(name, value)
+                else:
+                    raise NotEmulated(f"assignment to property {name}")
+            case s.Index():
+                owner, key = await self.value(target.target), await self.value(target.index)
+                if isinstance(owner, HashTable):
+                    owner.set(key, value)
+                elif isinstance(owner, list):
+                    owner[int(to_number(key))] = value
+                else:
+                    raise NotEmulated("assignment to an element")
+            case s.Member():
+                await self.static_store(target)
+            case _:
+                raise NotEmulated("this assignment")
+
+    async def static_store(self, target: s.Member) -> None:
+        raise NotEmulated(f"assignment to static property {to_text(await self.value(target.name))}")
+
+    async def unary(self, node: s.Unary) -> object:
+        value = await self.value(node.operand)
+        match node.operator:
+            case "not":
+                return not truth(value)
+            case "-":
+                return -to_number(value)
+            case "+":
+                return to_number(value)
+            case ",":
+                return [value]
+            case "join":
+                return "".join(to_text(item) for item in enumerate_value(value))
+            case "split":
+                return to_text(value).split()
+        raise NotEmulated(f"operator -{node.operator}")
+
+    async def binary(self, node: s.Binary) -> object:  # noqa: PLR0911 - one per operator
+        left = await self.value(node.left)
+        if node.operator in ("and", "or"):
+            if truth(left) != (node.operator == "and"):
+                return truth(left)
+            return truth(await self.value(node.right))
+        right = await self.value(node.right)
+        match node.operator:
+            case "+" | "-" | "*" | "/" | "%":
+                return self.arithmetic(node.operator, left, right, node)
+            case "..":
+                start, end = int(to_number(left)), int(to_number(right))
+                return list(range(start, end + 1)) if start <= end else list(range(start, end - 1, -1))
+            case "f":
+                return format_text(to_text(left), enumerate_value(right) if isinstance(right, list) else [right])
+            case "join":
+                return to_text(right).join(to_text(item) for item in enumerate_value(left))
+            case "split":
+                return re.split(to_text(right), to_text(left), flags=re.IGNORECASE)
+            case "replace":
+                pattern, with_ = [*enumerate_value(right), ""][:2]
+                return re.sub(
+                    to_text(pattern), re.sub(r"\$(\d)", r"\\\1", to_text(with_)), to_text(left), flags=re.IGNORECASE
+                )
+            case "contains" | "notcontains":
+                return any(equal(item, right) for item in enumerate_value(left)) == (node.operator == "contains")
+            case "in" | "notin":
+                return any(equal(item, left) for item in enumerate_value(right)) == (node.operator == "in")
+            case "is" | "isnot" | "as" | "xor":
+                raise NotEmulated(f"operator -{node.operator}")
+        if isinstance(left, list):
+            return [item for item in left if self.compare(node.operator, item, right)]
+        return self.compare(node.operator, left, right)
+
+    def compare(self, operator: str, left: object, right: object) -> bool:
+        match operator:
+            case "eq":
+                return equal(left, right)
+            case "ne":
+                return not equal(left, right)
+            case "match" | "notmatch":
+                found = re.search(to_text(right), to_text(left), re.IGNORECASE)
+                if found:
+                    groups = HashTable()
+                    for key, text in [*enumerate([found[0], *found.groups()]), *found.groupdict().items()]:
+                        groups.set(key, text)
+                    self.variables["matches"] = groups
+                return bool(found) == (operator == "match")
+            case "like" | "notlike":
+                return fnmatchcase(to_text(left).lower(), to_text(right).lower()) == (operator == "like")
+        if isinstance(left, str):
+            a, b = to_text(left).lower(), to_text(right).lower()
+            return {"gt": a > b, "ge": a >= b, "lt": a < b, "le": a <= b}[operator]
+        x, y = to_number(left), to_number(right)
+        return {"gt": x > y, "ge": x >= y, "lt": x < y, "le": x <= y}[operator]
+
+    def arithmetic(self, operator: str, left: object, right: object, node: Node) -> object:
+        if operator == "+":
+            if isinstance(left, list):
+                return left + (right if isinstance(right, list) else [right])
+            if isinstance(left, str):
+                return left + to_text(right)
+            if left is None:
+                return right
+        if operator == "*" and isinstance(left, str):
+            return left * int(to_number(right))
+        try:
+            a, b = to_number(left), to_number(right)
+            match operator:
+                case "+":
+                    return a + b
+                case "-":
+                    return a - b
+                case "*":
+                    return a * b
+                case "%":
+                    return a % b
+            result = a / b
+            return int(result) if result == int(result) else result
+        except ValueError as error:
+            category = "InvalidArgument: (:) [], RuntimeException"
+            raise Fault(str(error), category, "InvalidCastFromStringToInteger", at=node) from None
+        except ZeroDivisionError:
+            raise Fault("Attempted to divide by zero.", "NotSpecified: (:) [], RuntimeException", at=node) from None
+
+    def cast(self, type_name: str, value: object, node: Node) -> object:
+        try:
+            match type_name:
+                case "int" | "int32" | "int64" | "long" | "uint16":
+                    return round(to_number(value))
+                case "double" | "float":
+                    return float(to_number(value))
+                case "string":
+                    return to_text(value)
+                case "bool":
+                    return truth(value)
+                case "void":
+                    return None
+                case "string[]" | "object[]" | "array":
+                    return enumerate_value(value)
+                case "ordered" | "hashtable":
+                    return value
+        except ValueError as error:
+            raise Fault(
+                str(error), "InvalidArgument: (:) [], RuntimeException", "InvalidCastFromStringToInteger", at=node
+            ) from None
+        raise NotEmulated(f"the type [{type_name}]")
+
+    def index(self, target: object, index: object) -> object:
+        if isinstance(target, HashTable):
+            return target.get(index)
+        if isinstance(target, (list, str, bytes)):
+            place = int(to_number(index))
+            return target[place] if -len(target) <= place < len(target) else None
+        if target is None:
+            raise Fault("Cannot index into a null array.", "InvalidOperation: (:) [], RuntimeException", "NullArray")
+        if isinstance(target, NetObject) and int(to_number(index)) == 0:
+            return target
+        if isinstance(target, NetObject):
+            return None
+        raise NotEmulated("this index")
+
+    async def member(self, node: s.Member) -> object:
+        owner, name = await self.value(node.target), to_text(await self.value(node.name))
+        arguments = None if node.arguments is None else [await self.value(item) for item in node.arguments]
+        try:
+            if isinstance(owner, s.TypeName):
+                static = self.library.types.get(owner.name)
+                if static is None:
+                    raise NotEmulated(f"the type [{owner.name}]")
+                return await static(self, name.lower(), arguments)
+            return await self.instance(owner, name, arguments)
+        except Fault as fault:
+            fault.at = fault.at or node
+            raise
+
+    async def instance(self, owner: object, name: str, arguments: list[object] | None) -> object:
+        """A member of a value."""
+        key = name.lower()
+        if owner is None:
+            if arguments is None:
+                return None
+            raise Fault(
+                "You cannot call a method on a null-valued expression.",
+                "InvalidOperation: (:) [], RuntimeException",
+                "InvokeMethodOnNull",
+            )
+        if isinstance(owner, NetObject):
+            return owner.get(name) if arguments is None else await owner.call(name, arguments)
+        if isinstance(owner, HashTable):
+            return hash_member(owner, key, name, arguments)
+        if isinstance(owner, list) and key not in ("count", "length", "contains", "add", "tostring"):
+            return unwrap([await self.instance(item, name, arguments) for item in owner])
+        return plain_member(owner, key, name, arguments)
+
+
+_SWITCHES = {
+    "usebasicparsing", "disablekeepalive", "nonewline", "dnsonly", "nohostsfile", "quicktimeout", "compress", "force",
+    "verbose", "debug", "informationlevel_", "descending", "unique", "raw", "asarray", "quiet", "skipcertificatecheck",
+    "usedefaultcredentials", "llmnrnetbiosonly", "notcpfallback", "tcponly", "passthru", "autosize", "wrap", "whatif",
+}  # fmt: skip
+
+
+def error_record(fault: Fault) -> NetObject:
+    """``$_`` in a catch block."""
+    exception = NetObject(
+        fault.kind, text=f"{fault.kind}: {fault.message}", Message=fault.message, InnerException=fault.inner
+    )
+    exception.method(
+        "GetType",
+        lambda: NetObject("RuntimeType", text=fault.kind, Name=fault.kind.rsplit(".", 1)[-1], FullName=fault.kind),
+    )
+    exception.method("GetBaseException", lambda: exception)
+    return NetObject(
+        "System.Management.Automation.ErrorRecord",
+        text=fault.message,
+        Exception=exception,
+        FullyQualifiedErrorId=fault.identity,
+    )
+
+
+def equal(left: object, right: object) -> bool:
+    """``-eq``: the left side decides the type; strings without case."""
+    if left is None or right is None:
+        return left is right
+    if isinstance(left, bool):
+        return left == truth(right)
+    if isinstance(left, (int, float)):
+        try:
+            return to_number(left) == to_number(right)
+        except ValueError:
+            return False
+    return to_text(left).lower() == to_text(right).lower()
+
+
+def format_text(template: str, arguments: list[object]) -> str:
+    """The -f operator: ``{0}``, ``{0,8}``, ``{0:N2}`` and ``{0:D3}``."""
+
+    def one(match: re.Match[str]) -> str:
+        if match[0] in ("{{", "}}"):
+            return match[0][0]
+        place = int(match[1])
+        value = arguments[place] if place < len(arguments) else None
+        text = to_text(value)
+        if match[3]:
+            kind, digits = match[3][0].upper(), match[3][1:]
+            if kind == "N":
+                text = f"{to_number(value):,.{int(digits or 2)}f}"
+            elif kind == "D":
+                text = f"{int(to_number(value)):0{int(digits or 1)}d}"
+            elif kind == "X":
+                text = f"{int(to_number(value)):0{int(digits or 1)}X}"
+            else:
+                raise NotEmulated(f"the format {{0:{match[3]}}}")
+        width = int(match[2] or 0)
+        return text.rjust(width) if width >= 0 else text.ljust(-width)
+
+    return re.sub(r"\{\{|\}\}|\{(\d+)(?:,(-?\d+))?(?::([^}]*))?\}", one, template)
+
+
+def hash_member(table: HashTable, key: str, name: str, arguments: list[object] | None) -> object:
+    """Members of a hashtable; an entry of that name wins over nothing."""
+    if arguments is None:
+        if table.has(name):
+            return table.get(name)
+        match key:
+            case "keys":
+                return [k for k, _ in table.items()]
+            case "values":
+                return [v for _, v in table.items()]
+            case "count":
+                return len(table)
+        return None
+    match key, arguments:
+        case ("get_item", [item]) | ("item", [item]):
+            return table.get(item)
+        case (("set_item" | "add"), [item, value]):
+            table.set(item, value)
+            return None
+        case (("containskey" | "contains"), [item]):
+            return table.has(item)
+        case "remove", [item]:
+            table.remove(item)
+            return None
+    raise NotEmulated(f"method {name} of a hashtable")
+
+
+def plain_member(owner: object, key: str, name: str, arguments: list[object] | None) -> object:  # noqa: PLR0911, PLR0912
+    """Members of strings, numbers and arrays."""
+    if arguments is None:
+        if key in ("length", "count"):
+            return len(owner) if isinstance(owner, (str, list, bytes)) else 1
+        if isinstance(owner, (str, int, float)):
+            return None
+        raise NotEmulated(f"property {name}")
+    if key == "tostring":
+        return to_text(owner)
+    if isinstance(owner, list):
+        match key, arguments:
+            case "contains", [item]:
+                return any(equal(one, item) for one in owner)
+            case "add", [item]:
+                owner.append(item)
+                return len(owner) - 1
+    if isinstance(owner, str):
+        texts = [to_text(item) for item in arguments]
+        match key, len(arguments):
+            case "trim", 0:
+                return owner.strip()
+            case "trimend", 0:
+                return owner.rstrip()
+            case "toupper", 0:
+                return owner.upper()
+            case "tolower", 0:
+                return owner.lower()
+            case "contains", 1:
+                return texts[0] in owner
+            case "startswith", 1:
+                return owner.startswith(texts[0])
+            case "endswith", 1:
+                return owner.endswith(texts[0])
+            case "indexof", 1:
+                return owner.find(texts[0])
+            case "replace", 2:
+                return owner.replace(texts[0], texts[1])
+            case "split", 1:
+                return owner.split(texts[0])
+            case "substring", 1:
+                return owner[int(texts[0]) :]
+            case "substring", 2:
+                return owner[int(texts[0]) : int(texts[0]) + int(texts[1])]
+    raise NotEmulated(f"method {name}")
