@@ -35,6 +35,12 @@ PAUSE = 0.25
 """s.  Before a request is repeated, unless the server says Retry-After; doubles up to 2 s."""
 
 
+def preload() -> None:
+    """Import what takes long, for whoever has something else to wait for."""
+    import kubernetes.client.api_client
+    import kubernetes.config  # noqa: F401
+
+
 def user_agent(test: str = "") -> str:
     """``calico-windows-conformance/0.1.0 test-id``: ties the server's audit log to a test."""
     try:

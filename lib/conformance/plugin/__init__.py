@@ -50,10 +50,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if not state.awake(config) or config.option.help:
         return
-    from conformance.plugin import fixtures  # not for tests of the library
+    from conformance.plugin import fixtures, suite_fixtures  # not for tests of the library
 
     run_state = state.of(config)
     config.pluginmanager.register(fixtures, "conformance-fixtures")
+    config.pluginmanager.register(suite_fixtures, "conformance-suite-fixtures")
     config.pluginmanager.register(Judge(run_state), "conformance-judge")
     if not hasattr(config, "workerinput"):
         if run_state.run:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from conformance.errors import ClusterUnusable
+from conformance.kube import access
+from conformance.kube.client import Kube, first_contact, preload
+from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.model.facts import Fact, Facts
 from conformance.plugin.choice import Choice
 from conformance.plugin.lab import LabProcess
 from conformance.plugin.provider import Connection, Inspection
 from conformance.plugin.rundir import RunDirectory
 from conformance.settings import Settings
+
+EMULATED = "hybridlab.emulated"
+"""Label by which a node says that it is emulated (docs/lab.md): a lab named by its kubeconfig is known by it."""
 
 
 class Clusters:
@@ -19,7 +27,7 @@ class Clusters:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._lab: LabProcess | None = None
-        self._door: Any = None
+        self._door: Kube | None = None
 
     def begin(self, choice: Choice, settings: Settings, run: RunDirectory) -> None:
         """Start a lab, if the run has its own."""
@@ -28,8 +36,7 @@ class Clusters:
 
     def open(self, choice: Choice, settings: Settings, run: RunDirectory) -> Connection:
         """Wait for the lab, or read the kubeconfig.  Raises UsageProblem or ClusterUnusable."""
-        import conformance.cluster  # noqa: F401 - while a lab starts; the client takes its time to import
-
+        preload()  # takes about as long as a lab's start, which it waits for next
         path = str(choice.kubeconfig) if choice.kubeconfig else None
         if self._lab:
             self._lab.wait()
@@ -41,19 +48,30 @@ class Clusters:
         return Connection(how=choice.how, label=label, kubeconfig=path, context=choice.context)
 
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
-        """Facts, preflight, room for workers."""
-        from conformance.cluster import inspect
+        """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""
+        from conformance.cluster.detect import detect
+        from conformance.cluster.preflight import preflight
+        from conformance.plugin.capacity import free_windows_addresses
+        from conformance.pods.placement import Placement
 
-        facts, reasons, free = inspect(self.connect(connection, settings), settings)
-        return Inspection(facts=facts, reasons=tuple(reasons), free_windows_addresses=free)
+        door = self.connect(connection, settings)
+        try:
+            facts = _judged(detect(door, evidence="field"), connection, settings)
+            preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
+            return Inspection(facts=facts, free_windows_addresses=free_windows_addresses(door, facts))
+        except (ApiRefused, ApiUnreachable) as trouble:
+            raise ClusterUnusable([first_contact(door.access, trouble)]) from None
 
-    def connect(self, connection: Connection, settings: Settings) -> Any:
+    def connect(self, connection: Connection, settings: Settings) -> Kube:
         """The Kube of this process."""
         if self._door is None:
-            from conformance.kube.client import Kube
-
-            self._door = Kube(_access(connection))
+            self._door = Kube(_access(connection), settings.timings.run)
         return self._door
+
+    def enter(self, test: str) -> None:
+        """Requests are a test's from here on, and say so to the server's audit log."""
+        if self._door is not None:
+            self._door.test = test
 
     def close(self) -> None:
         """Give connections back, end the lab."""
@@ -64,9 +82,15 @@ class Clusters:
             self._lab.stop()
 
 
-def _access(connection: Connection) -> Any:
-    from conformance.kube import access
+def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
+    """Facts with the version to judge by, and with what kind of evidence this cluster gives."""
+    if settings.calico_version:
+        facts = replace(facts, calico_version=Fact(settings.calico_version, "--calico-version"))
+    emulated = connection.how == "lab" or any(EMULATED in node.labels for node in facts.nodes)
+    return replace(facts, evidence="lab") if emulated else facts
 
+
+def _access(connection: Connection) -> access.Access:
     if connection.how == "in-cluster":
         return access.in_cluster(os.environ)
     if connection.kubeconfig:

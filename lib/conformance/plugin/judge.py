@@ -86,8 +86,10 @@ class Judge:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """From here on attachments are this test's."""
+        """From here on attachments and requests are this test's."""
         self.state.attachments.enter(nodeid)
+        if self.state.provider:
+            self.state.provider.enter(nodeid)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -21,6 +21,7 @@ from conformance.catalog import (
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
+from conformance.pods.placement import Placement
 from conformance.settings import Settings
 
 CALICO_V3 = "projectcalico.org/v3"
@@ -139,7 +140,7 @@ def _lack(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | N
     """What is missing and how to get it; host access is found out when the pods are made."""
     wanted: tuple[tuple[OS, int], ...] = (("linux", needs.linux), ("windows", needs.windows))
     for os, count in wanted:
-        usable = [node.name for node in facts.by_os(os) if node.ready and node.schedulable]
+        usable = [node.name for node in Placement(facts, settings.tolerations).usable(os)]
         if len(usable) < count:
             name = "Windows" if os == "windows" else "Linux"
             return (

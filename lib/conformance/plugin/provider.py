@@ -48,5 +48,8 @@ class Provider(Protocol):
     def connect(self, connection: Connection, settings: Settings) -> Any:
         """This process's door to the cluster, for fixtures."""
 
+    def enter(self, test: str) -> None:
+        """From here on what is asked of the cluster is asked for this test (its node id)."""
+
     def close(self) -> None:
         """End what was begun; harmless when nothing was, or twice."""

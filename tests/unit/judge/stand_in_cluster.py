@@ -82,6 +82,9 @@ class StandIn:
         self.note("connect")
         return "door"
 
+    def enter(self, test: str) -> None:
+        self.note(f"enter {test}")
+
     def close(self) -> None:
         self.note("close")
 
