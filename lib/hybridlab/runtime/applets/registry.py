@@ -38,6 +38,7 @@ WINDOWS: Mapping[str, Applet] = {
     "agnhost": agnhost.agnhost,
     "pause": busybox.idle,
     "idle": busybox.idle,
+    "true": busybox.true,
 }
 
 
