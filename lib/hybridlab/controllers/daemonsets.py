@@ -1,0 +1,181 @@
+"""DaemonSets: one pod on every node that the template fits, updated node by node.
+
+maxSurge and ControllerRevisions are not emulated: an update deletes the old pod first, ``rollout undo`` has no history.
+"""
+
+from __future__ import annotations
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.deployments import share, template_hash
+from hybridlab.controllers.events import Recorder
+from hybridlab.controllers.fit import PodNeeds, matches_node, untolerated
+from hybridlab.controllers.owned import Owned, ready_since
+from hybridlab.controllers.replicasets import new_pod
+from hybridlab.controllers.selectors import labels_of
+from hybridlab.controllers.work import Work
+
+RESOURCE = "daemonsets.apps"
+COMPONENT = "daemonset-controller"
+HASH = "controller-revision-hash"
+DELAY = 0.003
+
+TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+"""What every DaemonSet's pods tolerate."""
+HOST_NETWORK_TOLERATED = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+
+
+class DaemonSets:
+    """The DaemonSet controller."""
+
+    def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._sets = caches.of(RESOURCE)
+        self._nodes = caches.of("nodes")
+        self.work: Work[tuple[str, str]] = Work("daemonsets", self._sync, delay=DELAY)
+        self._pods = Owned(caches.of("pods"), "DaemonSet", lambda namespace, name: self.work.note((namespace, name)))
+        self._sets.subscribe(self._on_set)
+        self._nodes.subscribe(self._on_node)
+
+    def _on_set(self, obj: Obj | None, _: Obj | None) -> None:
+        if obj:
+            self.work.note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+
+    def _on_node(self, node: Obj | None, before: Obj | None) -> None:
+        if node and before and node["spec"] == before["spec"] and labels_of(node) == labels_of(before):
+            return
+        for each in self._sets:
+            self._on_set(each, None)
+
+    async def _sync(self, key: tuple[str, str]) -> None:
+        found = self._sets.get(*key)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            return
+        wanted = {node["metadata"]["name"] for node in self._nodes if self._fits(found, node)}
+        by_node = self._by_node(found)
+        for node, pods in by_node.items():
+            for pod in pods:
+                over = pod.get("status", {}).get("phase") in {"Failed", "Succeeded"}
+                if (node not in wanted or over) and "deletionTimestamp" not in pod["metadata"]:
+                    await self._delete(found, pod)
+        for node in sorted(wanted):
+            if not by_node.get(node):
+                await self._create(found, node)
+        await self._update(found, wanted)
+        await self._write_status(found, wanted)
+
+    @staticmethod
+    def _fits(owner: Obj, node: Obj) -> bool:
+        pod = {"metadata": {}, "spec": _spec(owner)}
+        needs = PodNeeds(pod, {}, (), pod["spec"]["tolerations"], ())
+        return matches_node(pod, node) and untolerated(needs, node, ("NoSchedule", "NoExecute")) is None
+
+    def _by_node(self, owner: Obj) -> dict[str, list[Obj]]:
+        found: dict[str, list[Obj]] = {}
+        for pod in self._pods.of(owner["metadata"]["uid"]):
+            found.setdefault(_node_of(pod), []).append(pod)
+        return found
+
+    async def _create(self, owner: Obj, node: str) -> None:
+        pod = new_pod(owner)
+        pod["metadata"]["labels"] |= {
+            HASH: template_hash(owner["spec"]["template"]),
+            "pod-template-generation": str(owner["metadata"]["generation"]),
+        }
+        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        spec = pod["spec"] = _spec(owner)
+        affinity = {**(spec.get("affinity") or {})}
+        affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        spec["affinity"] = affinity
+        try:
+            created = await self._client.create("pods", pod, owner["metadata"]["namespace"])
+        except ApiError as error:
+            message = f"Error creating: {error.message}"
+            self._recorder.record(owner, "FailedCreate", message, component=COMPONENT, type="Warning")
+            self.work.note_after(1.0, (owner["metadata"]["namespace"], owner["metadata"]["name"]))
+            return
+        self._pods.remember(created)
+        message = f"Created pod: {created['metadata']['name']}"
+        self._recorder.record(owner, "SuccessfulCreate", message, component=COMPONENT)
+
+    async def _delete(self, owner: Obj, pod: Obj) -> None:
+        meta = pod["metadata"]
+        try:
+            await self._client.delete("pods", meta["name"], meta["namespace"], uid=meta["uid"])
+        except ApiError as error:
+            if error.code not in {404, 409}:
+                raise
+        message = f"Deleted pod: {meta['name']}"
+        self._recorder.record(owner, "SuccessfulDelete", message, component=COMPONENT)
+
+    async def _update(self, owner: Obj, wanted: set[str]) -> None:
+        """Delete pods of an older template, as many at a time as may be unavailable."""
+        strategy = owner["spec"]["updateStrategy"]
+        if strategy["type"] != "RollingUpdate":
+            return
+        current = template_hash(owner["spec"]["template"])
+        limit = share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(wanted), up=True) or 1
+        outdated, unavailable = [], 0
+        by_node = self._by_node(owner)
+        for node in wanted:
+            pods = by_node.get(node) or []
+            if not any(ready_since(pod) and "deletionTimestamp" not in pod["metadata"] for pod in pods):
+                unavailable += 1
+            outdated += [
+                pod
+                for pod in pods
+                if labels_of(pod).get(HASH) != current and "deletionTimestamp" not in pod["metadata"]
+            ]
+        for pod in sorted(outdated, key=lambda pod: ready_since(pod) is not None):
+            healthy = ready_since(pod) is not None
+            if healthy and unavailable >= limit:
+                return
+            unavailable += healthy
+            await self._delete(owner, pod)
+
+    async def _write_status(self, owner: Obj, wanted: set[str]) -> None:
+        pods = self._by_node(owner)
+        current = template_hash(owner["spec"]["template"])
+        chosen = [pod for node in wanted for pod in (pods.get(node) or [])[:1]]
+        ready = sum(ready_since(pod) is not None for pod in chosen)
+        updated = sum(labels_of(pod).get(HASH) == current for pod in chosen)
+        status = {
+            "currentNumberScheduled": len(chosen),
+            "desiredNumberScheduled": len(wanted),
+            "numberAvailable": ready or None,
+            "numberMisscheduled": sum(node not in wanted for node in pods),
+            "numberReady": ready,
+            "numberUnavailable": (len(wanted) - ready) or None,
+            "observedGeneration": owner["metadata"]["generation"],
+            "updatedNumberScheduled": updated or None,
+        }
+        meta, before = owner["metadata"], owner.get("status") or {}
+        if all(before.get(name) == value for name, value in status.items()):
+            return
+        await self._client.patch(RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status")
+
+
+def _spec(owner: Obj) -> Obj:
+    """The pod's specification with the tolerations every daemon has."""
+    spec = dict(owner["spec"]["template"]["spec"])
+    taints = [*TOLERATED, HOST_NETWORK_TOLERATED] if spec.get("hostNetwork") else list(TOLERATED)
+    own = list(spec.get("tolerations") or ())
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in taints]
+    spec["tolerations"] = own + [entry for entry in added if entry not in own]
+    return spec
+
+
+def _node_of(pod: Obj) -> str:
+    """The node a daemon's pod is on or meant for."""
+    if pod["spec"].get("nodeName"):
+        return str(pod["spec"]["nodeName"])
+    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return str(terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])

@@ -1,0 +1,104 @@
+"""PodDisruptionBudgets: how many pods are healthy, how many must be, how many may be evicted now."""
+
+from __future__ import annotations
+
+from hybridlab.api.contract import Client, Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.deployments import share
+from hybridlab.controllers.owned import controller_of, is_active, ready_since
+from hybridlab.controllers.selectors import labels_of, matches
+from hybridlab.controllers.times import timestamp
+from hybridlab.controllers.work import Work
+
+RESOURCE = "poddisruptionbudgets.policy"
+DELAY = 0.005
+
+
+class DisruptionBudgets:
+    """The disruption controller."""
+
+    def __init__(self, client: Client, caches: Caches) -> None:
+        self._client = client
+        self._budgets = caches.of(RESOURCE)
+        self._pods = caches.of("pods")
+        self._sets = caches.of("replicasets.apps")
+        self.work: Work[tuple[str, str]] = Work("disruption", self._sync, delay=DELAY)
+        self._budgets.subscribe(self._on_budget)
+        self._pods.subscribe(self._on_pod)
+
+    def _on_budget(self, obj: Obj | None, _: Obj | None) -> None:
+        if obj:
+            self.work.note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+
+    def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
+        for found in (pod, before):
+            for budget in self._budgets.within(found["metadata"]["namespace"]) if found else ():
+                if found and matches(budget["spec"].get("selector"), labels_of(found)):
+                    self._on_budget(budget, None)
+
+    async def _sync(self, key: tuple[str, str]) -> None:
+        budget = self._budgets.get(*key)
+        if budget is None:
+            return
+        selector = budget["spec"].get("selector")
+        pods = [pod for pod in self._pods.within(key[0]) if matches(selector, labels_of(pod))]
+        active = [pod for pod in pods if is_active(pod)]
+        names = {pod["metadata"]["name"] for pod in active}
+        before = budget.get("status") or {}
+        disrupted = {name: when for name, when in (before.get("disruptedPods") or {}).items() if name in names}
+        healthy = sum(ready_since(pod) is not None and pod["metadata"]["name"] not in disrupted for pod in active)
+        expected, desired = self._demand(budget, active)
+        allowed = max(healthy - desired, 0) if expected else 0
+        status: Obj = {
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "disruptionsAllowed": allowed,
+            "expectedPods": expected,
+            "observedGeneration": budget["metadata"]["generation"],
+            # a merge patch takes names away only when told so
+            "disruptedPods": {**dict.fromkeys(before.get("disruptedPods") or {}), **disrupted} or None,
+            "conditions": [_condition(before, allowed > 0, budget["metadata"]["generation"])],
+        }
+        if (
+            all(before.get(name) == value for name, value in status.items() if name != "disruptedPods")
+            and (before.get("disruptedPods") or {}) == disrupted
+        ):
+            return
+        await self._client.patch(RESOURCE, key[1], {"status": status}, key[0], subresource="status")
+
+    def _demand(self, budget: Obj, pods: list[Obj]) -> tuple[int, int]:
+        """How many pods there ought to be, and how many of them healthy."""
+        spec = budget["spec"]
+        least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+        if isinstance(least, int):
+            return len(pods), least
+        expected = self._wanted_replicas(pods)
+        if most is not None:
+            return expected, max(expected - share(most, expected, up=True), 0)
+        return expected, share(least if least is not None else 1, expected, up=True)
+
+    def _wanted_replicas(self, pods: list[Obj]) -> int:
+        """The sum of what the pods' controllers want; a pod without one counts as one."""
+        total, seen = 0, set()
+        for pod in pods:
+            owner = controller_of(pod)
+            found = self._sets.get(pod["metadata"]["namespace"], owner["name"]) if owner else None
+            if owner is None or found is None:
+                total += 1
+            elif owner["uid"] not in seen:
+                seen.add(owner["uid"])
+                total += found["spec"].get("replicas", 1)
+        return total
+
+
+def _condition(before: Obj, allowed: bool, generation: int) -> Obj:
+    known = next((entry for entry in before.get("conditions") or () if entry["type"] == "DisruptionAllowed"), None)
+    value = "True" if allowed else "False"
+    return {
+        "type": "DisruptionAllowed",
+        "status": value,
+        "reason": "SufficientPods" if allowed else "InsufficientPods",
+        "message": "",
+        "observedGeneration": generation,
+        "lastTransitionTime": known["lastTransitionTime"] if known and known["status"] == value else timestamp(),
+    }

@@ -1,0 +1,143 @@
+"""ReplicaSets: as many pods as wanted, made from the template, and a status that counts them.
+
+Orphaned pods with matching labels are not adopted: they stay whose they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.events import Recorder
+from hybridlab.controllers.owned import Owned, is_active, owner_reference, ready_since
+from hybridlab.controllers.selectors import labels_of
+from hybridlab.controllers.times import seconds_of, timestamp
+from hybridlab.controllers.work import Work
+
+RESOURCE = "replicasets.apps"
+COMPONENT = "replicaset-controller"
+DELAY = 0.003
+"""Seconds to gather changes of pods before one look at their set."""
+
+
+class ReplicaSets:
+    """The ReplicaSet controller."""
+
+    def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._sets = caches.of(RESOURCE)
+        self.work: Work[tuple[str, str]] = Work("replicasets", self._sync, delay=DELAY)
+        self._pods = Owned(caches.of("pods"), "ReplicaSet", lambda namespace, name: self.work.note((namespace, name)))
+        self._sets.subscribe(self._on_set)
+
+    def _on_set(self, obj: Obj | None, _: Obj | None) -> None:
+        if obj:
+            self.work.note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+
+    async def _sync(self, key: tuple[str, str]) -> None:
+        found = self._sets.get(*key)
+        if found is None:
+            return
+        problem = ""
+        if "deletionTimestamp" not in found["metadata"]:
+            problem = await self._scale(found)
+        await self._write_status(found, problem)
+
+    async def _scale(self, owner: Obj) -> str:
+        """Make or delete pods; returns what kept it from making them."""
+        pods = [pod for pod in self._pods.of(owner["metadata"]["uid"]) if is_active(pod)]
+        missing = owner["spec"].get("replicas", 1) - len(pods)
+        for _ in range(missing):
+            try:
+                pod = await self._client.create("pods", new_pod(owner), owner["metadata"]["namespace"])
+            except ApiError as error:
+                message = f"Error creating: {error.message}"
+                self._recorder.record(owner, "FailedCreate", message, component=COMPONENT, type="Warning")
+                self.work.note_after(1.0, (owner["metadata"]["namespace"], owner["metadata"]["name"]))
+                return error.message
+            self._pods.remember(pod)
+            message = f"Created pod: {pod['metadata']['name']}"
+            self._recorder.record(owner, "SuccessfulCreate", message, component=COMPONENT)
+            await asyncio.sleep(0)  # let the first ones be scheduled meanwhile
+        for pod in sorted(pods, key=_expendable)[: max(-missing, 0)]:
+            await self._delete(owner, pod)
+        return ""
+
+    async def _delete(self, owner: Obj, pod: Obj) -> None:
+        meta = pod["metadata"]
+        try:
+            await self._client.delete("pods", meta["name"], meta["namespace"], uid=meta["uid"])
+        except ApiError as error:
+            if error.code not in {404, 409}:
+                raise
+        self._pods.doom(pod)
+        message = f"Deleted pod: {meta['name']}"
+        self._recorder.record(owner, "SuccessfulDelete", message, component=COMPONENT)
+
+    async def _write_status(self, owner: Obj, problem: str) -> None:
+        pods = [pod for pod in self._pods.of(owner["metadata"]["uid"]) if is_active(pod)]
+        template = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
+        ready = [moment for moment in map(ready_since, pods) if moment]
+        soak = owner["spec"].get("minReadySeconds", 0)
+        available = sum(_available(moment, soak) for moment in ready)
+        if available < len(ready):
+            self.work.note_after(min(soak, 1.0), (owner["metadata"]["namespace"], owner["metadata"]["name"]))
+        status: Obj = {
+            "replicas": len(pods),
+            "fullyLabeledReplicas": sum(template.items() <= labels_of(pod).items() for pod in pods),
+            "readyReplicas": len(ready),
+            "availableReplicas": available,
+            "observedGeneration": owner["metadata"]["generation"],
+            "conditions": None,
+        }
+        if problem:
+            status["conditions"] = [
+                {
+                    "type": "ReplicaFailure",
+                    "status": "True",
+                    "reason": "FailedCreate",
+                    "message": problem,
+                    "lastTransitionTime": timestamp(),
+                }
+            ]
+        meta, before = owner["metadata"], owner.get("status") or {}
+        if all(before.get(name) == value for name, value in status.items()):
+            return
+        await self._client.patch(RESOURCE, meta["name"], {"status": status}, meta["namespace"], subresource="status")
+
+
+def _available(since: str, soak: int) -> bool:
+    return not soak or time.time() - seconds_of(since) >= soak
+
+
+def new_pod(owner: Obj) -> Obj:
+    """A pod from the template of a controller, with a name made from the controller's."""
+    template = owner["spec"]["template"]
+    meta = template.get("metadata") or {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": f"{owner['metadata']['name']}-",
+            "namespace": owner["metadata"]["namespace"],
+            "labels": dict(meta.get("labels") or {}),
+            "annotations": dict(meta.get("annotations") or {}),
+            "ownerReferences": [owner_reference(owner)],
+        },
+        "spec": template["spec"],
+    }
+
+
+def _expendable(pod: Obj) -> tuple[bool, bool, bool, int, float]:
+    """Order in which pods are given up: unassigned, pending, not ready, often restarted, young ones first."""
+    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    return (
+        bool(pod["spec"].get("nodeName")),
+        pod.get("status", {}).get("phase") == "Running",
+        ready_since(pod) is not None,
+        -sum(entry["restartCount"] for entry in statuses),
+        -seconds_of(pod["metadata"]["creationTimestamp"]),
+    )
