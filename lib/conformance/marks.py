@@ -107,14 +107,15 @@ def each_os(parameter: str) -> pytest.MarkDecorator:
 
 
 def either_policy_api(name: str) -> pytest.MarkDecorator:
-    """Parameter ``api``: the same policy as Kubernetes and as Calico write it, each with its manifest.
+    """The ``policy`` fixture is in turn the same policy as Kubernetes and as Calico write it, each with its manifest.
 
-    The twins are ``policy/kubernetes/NAME.yaml`` and ``policy/calico/NAME.yaml``.
+    The twins are ``policy/kubernetes/NAME.yaml`` and ``policy/calico/NAME.yaml``; parts may name it: ``{policy}``.
     """
     return pytest.mark.parametrize(
-        "api",
+        "policy",
         [
             pytest.param("kubernetes", marks=[manifest(f"policy/kubernetes/{name}.yaml")]),
             pytest.param("calico", marks=[manifest(f"policy/calico/{name}.yaml"), needs(calico_policy=True)]),
         ],
+        indirect=True,
     )

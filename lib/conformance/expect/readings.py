@@ -1,7 +1,7 @@
 """Expectations about what was read from the cluster: facts with their sources against what a claim says.
 
-A requirement that is not satisfied is Unmet, anything else that deviates a Nonconformance; nothing read here ever
-shows that a limitation is gone.  What could not be read decides nothing: EnvironmentLacks.
+A deviation is Unmet; what that means follows from the claim's kind: a requirement is UNMET, anything else VIOLATED.
+Nothing read here ever shows that a limitation is gone.  What could not be read decides nothing: EnvironmentLacks.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from conformance.catalog import catalog
-from conformance.errors import EnvironmentLacks, Nonconformance, Unmet
+from conformance.errors import EnvironmentLacks, Unmet
 from conformance.expect import message
 from conformance.expect.traffic import Context
-from conformance.model.claim import ClaimKind
 from conformance.model.facts import Fact
 
 T = TypeVar("T")
@@ -52,9 +50,7 @@ class Readings:
         if wrong:
             raise self._deviation(wrong, facts, expected, because, do)
 
-    def _deviation(
-        self, wrong: list[str], facts: Mapping[str, Fact[T]], expected: str, because: str, do: str
-    ) -> Nonconformance:
+    def _deviation(self, wrong: list[str], facts: Mapping[str, Fact[T]], expected: str, because: str, do: str) -> Unmet:
         name = wrong[0]
         lines = [
             f"{', '.join(self.context.claims) or 'no claim'}  {name}  expected {expected}, "
@@ -65,12 +61,13 @@ class Readings:
         lines += [f"  also     {other}: {_shown(facts[other].value)}" for other in wrong[1:5]]
         lines += [f"  also     {len(wrong) - 5} more, see the attachment"] if len(wrong) > 5 else []
         lines.append(f"  do       {do}")
-        kinds = {catalog()[claim].kind for claim in self.context.claims}
-        return (Unmet if kinds == {ClaimKind.REQUIREMENT} else Nonconformance)("\n".join(lines))
+        return Unmet("\n".join(lines))
 
 
 def _shown(value: object) -> str:
-    """As people read it: ``true`` as Kubernetes writes it, sets and lists by their members, ``nothing`` for empty."""
+    """As people read it: ``true`` as Kubernetes writes it, lists by their members, builds with a dot."""
+    if isinstance(value, tuple) and all(isinstance(one, int) for one in value):
+        return ".".join(map(str, value))
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple | set | frozenset):

@@ -22,6 +22,8 @@ from conformance.timing import SYSTEM_CLOCK, Clock, hold, until
 
 Route = tuple[Workload, Target]
 """Who goes where."""
+Routes = tuple[Workload | Sequence[Workload], Target | Sequence[Target]]
+"""Each of some sources to each of some targets."""
 
 
 class Prober(Protocol):
@@ -38,7 +40,7 @@ class Context:
     claims: tuple[str, ...] = ()
     policies: Callable[[], Sequence[str]] = tuple
     """Names of the policies in force now, with their age."""
-    attach: Callable[[str, str], None] = lambda name, text: None
+    attach: Callable[[str, str], object] = lambda name, text: None
     """Puts a text into the report."""
     record: Callable[[str, float], None] = lambda name, value: None
     """Keeps a figure with the claim's result."""
@@ -58,10 +60,15 @@ class Expect:
     # --- what tests say --------------------------------------------------------------------------------------------
 
     def reachable(
-        self, sources: Workload | Sequence[Workload], target: Target, *, because: str, kind: Kind | None = None
+        self,
+        sources: Workload | Sequence[Workload],
+        targets: Target | Sequence[Target],
+        *,
+        because: str,
+        kind: Kind | None = None,
     ) -> list[Observation]:
-        """Every source connects to the target; returns the last round's observations."""
-        return self.matrix(open=[(source, target) for source in _several(sources)], because=because, kind=kind)
+        """Every source connects to every target; returns the last round's observations."""
+        return self.matrix(open=[(sources, targets)], because=because, kind=kind)
 
     def blocked(
         self,
@@ -77,22 +84,21 @@ class Expect:
         ``beside`` is a route, or another source to the same target; when it fails, ControlBroken is raised.
         """
         control = (beside, target) if isinstance(beside, Workload) else beside
-        closed = [(source, target) for source in _several(sources)]
-        return self._decide([control], closed, because, kind, open_is_control=True)
+        return self._decide([control], _each([(sources, target)]), because, kind, open_is_control=True)
 
     def matrix(
         self,
         *,
         because: str,
-        open: Sequence[Route] = (),
-        closed: Sequence[Route] = (),
+        open: Sequence[Routes] = (),
+        closed: Sequence[Routes] = (),
         kind: Kind | None = None,
     ) -> list[Observation]:
         """All ``open`` routes connect and all ``closed`` ones time out, in the same rounds, until N agree; then held.
 
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
-        return self._decide(open, closed, because, kind, open_is_control=False)
+        return self._decide(_each(open), _each(closed), because, kind, open_is_control=False)
 
     def source_is(self, source: Workload, target: Target, address: str | Sequence[str], *, because: str) -> Observation:
         """The server sees ``address`` (or one of them) as its client; ProbeBroken when it does not tell."""
@@ -287,8 +293,14 @@ def _as_wanted(observation: Observation, want: bool) -> bool:
     return observation.verdict is Verdict.CONNECTED if want else observation.verdict in DENIED_VERDICTS
 
 
-def _several(sources: Workload | Sequence[Workload]) -> Sequence[Workload]:
-    return [sources] if isinstance(sources, Workload) else sources
+def _each(routes: Sequence[Routes]) -> list[Route]:
+    """Every single route."""
+    return [
+        (source, target)
+        for sources, targets in routes
+        for source in ([sources] if isinstance(sources, Workload) else sources)
+        for target in ([targets] if isinstance(targets, Target) else targets)
+    ]
 
 
 def _telling(target: Target) -> Kind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.kube import manifest
@@ -70,6 +71,10 @@ class Services:
     def node_port(self, backend: Workload) -> Service:
         """A NodePort Service whose only backend is that pod."""
         return self._over(backend, "node-port")
+
+    def node_ports(self, backends: Sequence[Workload]) -> list[Target]:
+        """For each of these pods a NodePort Service of its own, at the node that it runs on."""
+        return [self.node_port(backend).on(backend) for backend in backends]
 
     def _over(self, backend: Workload, kind: str) -> Service:
         app = self._cast.name_of(backend)

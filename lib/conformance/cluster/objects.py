@@ -1,0 +1,269 @@
+"""What Calico's and Kubernetes' objects say, as facts by name, for claims that only need reading.
+
+Through whichever API serves an object; each fact names the object, the field and that API.  It judges nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable
+
+from conformance.errors import EnvironmentLacks
+from conformance.kube.client import Kube, Obj
+from conformance.kube.refused import ApiRefused
+from conformance.kube.waits import is_ready
+from conformance.model.facts import Fact, Facts
+
+V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
+CLUSTER_WIDE = (
+    "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "coredns", "tigera-operator",
+    "calico-kube-controllers", "calico-typha", "calico-apiserver", "calico-webhooks",
+)  # fmt: skip
+"""Beginnings of names of pods that belong to Kubernetes' control plane or to Calico as a whole."""
+SYSTEM_NAMESPACES = ("kube-system", "calico-system", "calico-apiserver", "tigera-operator")
+RESERVED = "windows-reserved-ipam-handle"
+"""Handle under which Calico IPAM keeps addresses of a Windows node's block (libcalico-go/lib/ipam)."""
+
+
+class CalicoObjects:
+    """Reads of one worker; lists are read anew each time, since pods and blocks come and go."""
+
+    def __init__(self, kube: Kube, facts: Facts) -> None:
+        self._kube, self._facts = kube, facts
+
+    # --- nodes and pods -------------------------------------------------------------------------------------------
+
+    def ready_nodes(self) -> dict[str, Fact[int]]:
+        """How many nodes of each OS are ready."""
+        return {
+            f"ready {os} nodes": Fact(
+                sum(node.ready for node in self._facts.by_os(os)), "nodes' Ready condition and OS"
+            )
+            for os in ("linux", "windows")
+        }
+
+    def cluster_wide_pods(self) -> dict[str, Fact[str]]:
+        """Operating system of the node of every pod of the control plane and of Calico's cluster-wide parts.
+
+        A pod that waits for a node is ``no node``.
+        """
+        systems = {node.name: str(node.os) for node in self._facts.nodes}
+        found = {}
+        for pod in self._pods():
+            name = pod["metadata"]["name"]
+            if name.startswith(CLUSTER_WIDE):
+                node = pod["spec"].get("nodeName") or ""
+                found[_label(pod)] = Fact(systems.get(node, "no node"), f"its .spec.nodeName {node or '(none)'}")
+        return found
+
+    def calico_nodes(self) -> dict[str, Fact[int]]:
+        """How many Linux workers have a ready calico-node."""
+        linux = {node.name for node in self._facts.by_os("linux")}
+        ready = [
+            pod["spec"]["nodeName"]
+            for pod in self._pods()
+            if pod["metadata"]["name"].startswith("calico-node-") and pod["spec"].get("nodeName") in linux
+            if is_ready(pod)
+        ]
+        return {
+            "Linux nodes with a ready calico-node": Fact(len(ready), f"pods calico-node: {', '.join(ready) or '-'}")
+        }
+
+    def calico_version(self) -> dict[str, Fact[str]]:
+        """Calico's version."""
+        return {"Calico's version": self._facts.calico_version}
+
+    def windows_builds(self) -> dict[str, Fact[tuple[int, int]]]:
+        """Build and revision of every Windows node."""
+        return {
+            f"build of node {node.name}": Fact(
+                node.windows_build, f"its .status.nodeInfo.kernelVersion {node.kernel_version}"
+            )
+            for node in self._facts.by_os("windows")
+        }
+
+    def windows_runtimes(self) -> dict[str, Fact[str]]:
+        """Container runtime of every Windows node: ``containerd://1.7.24``."""
+        return {
+            f"container runtime of node {node.name}": Fact(
+                node.container_runtime or None, "its .status.nodeInfo.containerRuntimeVersion"
+            )
+            for node in self._facts.by_os("windows")
+        }
+
+    # --- networking -----------------------------------------------------------------------------------------------
+
+    def pools(self, field: str) -> dict[str, Fact[str]]:
+        """A field of every enabled IPv4 pool, such as ``ipipMode``."""
+        return self._of_pools(field, lambda spec: str(spec.get(field) or "Never"))
+
+    def shapes(self) -> dict[str, Fact[str]]:
+        """What every enabled IPv4 pool is together with BGP: ``VXLAN with BGP disabled`` and the like."""
+        bgp = self.bgp()["BGP"]
+        if bgp.value is None:
+            return {"BGP": bgp}
+
+        def shape(spec: Obj) -> str:
+            vxlan, ipip = spec.get("vxlanMode") or "Never", spec.get("ipipMode") or "Never"
+            words = [
+                *([] if vxlan == "Never" else ["VXLAN" if vxlan == "Always" else f"VXLAN {vxlan}"]),
+                *([] if ipip == "Never" else [f"IPIP {ipip}"]),
+            ]
+            return f"{' and '.join(words) or 'no encapsulation'} with BGP {str(bgp.value).lower()}"
+
+        found = self._of_pools("vxlanMode, .spec.ipipMode", shape)
+        return {name: Fact(fact.value, f"{fact.source}; BGP: {bgp.source}") for name, fact in found.items()}
+
+    def bgp(self) -> dict[str, Fact[str]]:
+        """Whether BGP is ``Enabled`` or ``Disabled``: the Installation, else calico-config, else the mesh."""
+        installation = self._find("operator.tigera.io/v1", "Installation", "default")
+        if installation is not None:
+            value = ((installation.get("spec") or {}).get("calicoNetwork") or {}).get("bgp")
+            where = "Installation default .spec.calicoNetwork.bgp"
+            return {
+                "BGP": Fact(str(value), where) if value else Fact("Enabled", f"{where} is not set, which enables it")
+            }
+        config = self._find("v1", "ConfigMap", "calico-config", "kube-system")
+        backend = ((config or {}).get("data") or {}).get("calico_backend")
+        if backend:
+            where = f"ConfigMap kube-system/calico-config calico_backend={backend}"
+            return {"BGP": Fact("Enabled" if backend == "bird" else "Disabled", where)}
+        for api in (V3, CRD):
+            found = self._find(api, "BGPConfiguration", "default")
+            if found is not None:
+                mesh = (found.get("spec") or {}).get("nodeToNodeMeshEnabled", True)
+                where = f"BGPConfiguration default .spec.nodeToNodeMeshEnabled ({api})"
+                return {"BGP": Fact("Enabled" if mesh else "Disabled", where)}
+        return {"BGP": Fact(None, "there is no Installation, no calico-config and no BGPConfiguration to read")}
+
+    def datastore(self) -> dict[str, Fact[str]]:
+        """Mode, datastore and way of installation, as one phrase: ``vxlan on kubernetes by operator``."""
+        mode, datastore, install = self._facts.mode, self._facts.datastore, self._facts.install
+        unknown = next((one for one in (mode, datastore) if one.value is None), None)
+        if unknown is not None:
+            return {"mode and datastore": Fact(None, unknown.source)}
+        source = f"mode: {mode.source}; datastore: {datastore.source}; installation: {install.source}"
+        return {
+            "mode and datastore": Fact(f"{mode.value} on {datastore.value} by {install.value or 'unknown'}", source)
+        }
+
+    # --- IPAM -----------------------------------------------------------------------------------------------------
+
+    def strict_affinity(self) -> dict[str, Fact[bool]]:
+        """IPAM's strictAffinity; false where there is no such object, which is Calico's default."""
+        for api, kind in ((V3, "IPAMConfiguration"), (CRD, "IPAMConfig")):
+            if self._kube.discovery.serves(api, kind):
+                found = self._find(api, kind, "default")
+                where = f"{kind} default .spec.strictAffinity ({api})"
+                if found is None:
+                    return {
+                        f"{kind} default": Fact(False, f"there is no {kind} default ({api}), and false is the default")
+                    }
+                value = (found.get("spec") or {}).get("strictAffinity", False)
+                return {f"{kind} default .spec.strictAffinity": Fact(bool(value), where)}
+        return {"IPAM's strictAffinity": Fact(None, f"neither {V3} nor {CRD} is served")}
+
+    def reserved(self) -> dict[str, Fact[list[str]]]:
+        """What is reserved in the blocks of Windows nodes: ``first``, ``second``, ``third``, ``last``, or a number."""
+        names = self._windows_names()
+        blocks, api = self._all("IPAMBlock")
+        found = {}
+        for block in blocks:
+            node = _affine(block)
+            if node in names:
+                spec = block["spec"]
+                source = f"IPAMBlock {spec['cidr']} .spec.allocations ({api})"
+                found[f"reserved in block {spec['cidr']} of node {node}"] = Fact(_reservations(spec), source)
+        return found
+
+    def blocks(self) -> dict[str, Fact[list[str]]]:
+        """The confirmed blocks of every Windows node."""
+        affinities, api = self._all("BlockAffinity")
+        confirmed: dict[str, list[str]] = {name: [] for name in self._windows_names()}
+        for one in affinities:
+            spec = one["spec"]
+            gone = str(spec.get("deleted", "false")).lower() == "true"
+            if spec.get("node") in confirmed and spec.get("state") == "confirmed" and not gone:
+                confirmed[spec["node"]].append(spec["cidr"])
+        return {
+            f"blocks of node {name}": Fact(sorted(cidrs), f"BlockAffinities ({api})")
+            for name, cidrs in confirmed.items()
+        }
+
+    def borrowed(self) -> dict[str, Fact[str]]:
+        """For every pod on a Windows node whether its address lies in a block of that node: ``own block`` or where."""
+        own: dict[str, list[ipaddress.IPv4Network]] = {}
+        for name, fact in self.blocks().items():
+            cidrs = [ipaddress.IPv4Network(cidr) for cidr in fact.value or []]
+            own[name.removeprefix("blocks of node ")] = cidrs
+        found = {}
+        for pod in self._pods(every=True):
+            spec, status = pod["spec"], pod.get("status") or {}
+            if spec.get("nodeName") in own and status.get("podIP") and not spec.get("hostNetwork"):
+                address = ipaddress.IPv4Address(status["podIP"])
+                inside = any(address in cidr for cidr in own[spec["nodeName"]])
+                where = (
+                    "own block" if inside else f"{address}, outside {', '.join(map(str, own[spec['nodeName']])) or '-'}"
+                )
+                found[f"address of {_label(pod)}"] = Fact(
+                    where, f"its .status.podIP {address} on node {spec['nodeName']}"
+                )
+        return found
+
+    # --- how ------------------------------------------------------------------------------------------------------
+
+    def _of_pools(self, field: str, value: Callable[[Obj], str]) -> dict[str, Fact[str]]:
+        pools, api = self._all("IPPool")
+        return {
+            f"IPPool {pool['metadata']['name']}": Fact(value(pool["spec"]), f"its .spec.{field} ({api})")
+            for pool in pools
+            if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]
+        }
+
+    def _windows_names(self) -> list[str]:
+        return [node.name for node in self._facts.by_os("windows")]
+
+    def _pods(self, *, every: bool = False) -> Iterable[Obj]:
+        spaces = [None] if every else list(SYSTEM_NAMESPACES)
+        for space in spaces:
+            yield from self._kube.objects("v1", "Pod", space)
+
+    def _find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
+        try:
+            return self._kube.find(api, kind, name, namespace)
+        except ApiRefused as refusal:
+            raise EnvironmentLacks(
+                f"{kind} {name} could not be read: {refusal.message}", "give the run the right to get it"
+            ) from refusal
+
+    def _all(self, kind: str) -> tuple[list[Obj], str]:
+        """All objects of a kind, and the API that served them.  Raises EnvironmentLacks."""
+        for api in (V3, CRD):
+            if self._kube.discovery.serves(api, kind):
+                try:
+                    return self._kube.objects(api, kind), api
+                except ApiRefused as refusal:
+                    raise EnvironmentLacks(
+                        f"{kind} ({api}) could not be read: {refusal.message}", "give the run the right to list it"
+                    ) from refusal
+        raise EnvironmentLacks(
+            f"the cluster serves {kind} neither by {V3} nor by {CRD}", "Calico's objects are in another datastore"
+        )
+
+
+def _label(pod: Obj) -> str:
+    return f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _affine(block: Obj) -> str:
+    """The node that a block belongs to: ``host:NAME`` in its affinity."""
+    return str(block["spec"].get("affinity") or "").removeprefix("host:")
+
+
+def _reservations(spec: Obj) -> list[str]:
+    """Ordinals that the block's allocations give to Windows' reservation, the outermost by their names."""
+    attributes = spec.get("attributes") or []
+    ours = {index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED}
+    allocations = spec.get("allocations") or []
+    names = {0: "first", 1: "second", 2: "third", len(allocations) - 1: "last"}
+    return [names.get(ordinal, f"number {ordinal}") for ordinal, index in enumerate(allocations) if index in ours]

@@ -1,0 +1,42 @@
+"""Which source addresses a server may see without anything being wrong: the client's own, or those of its node.
+
+Pure: from facts and workloads.  Which of them a claim allows is the test's to say.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from conformance.model.endpoint import Workload
+from conformance.model.facts import Facts
+
+TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
+"""Annotation of a node with the address of its end of the overlay."""
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Addresses of one cluster's nodes and pods."""
+
+    facts: Facts
+
+    def of_node(self, there: Workload) -> list[str]:
+        """A node's addresses as servers may see them: its own, and its overlay device's when it talks to pods."""
+        tunnel = self._tunnel(there.node)
+        return [there.node_address, *([tunnel] if tunnel else [])]
+
+    def behind(self, client: Workload) -> list[str]:
+        """A pod's own address, and what its node may put in its place on the way through a Service.
+
+        On Windows that is also the address after the overlay's, kube-proxy's ``--source-vip``.
+        """
+        tunnel = self._tunnel(client.node)
+        found = [client.address, *self.of_node(client)]
+        if client.os == "windows" and tunnel:
+            found.append(str(ipaddress.IPv4Address(tunnel) + 1))
+        return found
+
+    def _tunnel(self, name: str) -> str:
+        node = next((node for node in self.facts.nodes if node.name == name), None)
+        return node.annotations.get(TUNNEL, "") if node else ""

@@ -1,0 +1,77 @@
+"""Which Windows builds and container runtimes a Calico version lists, as its requirements page of that version says.
+
+A pure table.  Calico for Windows, Requirements: v3.16-v3.32; the page changed with v3.20, v3.22 and v3.26.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conformance.catalog import NEWEST, Range, Version
+from conformance.model.facts import Facts
+
+LISTED: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (">=3.16 <3.20", (">=17763 <17764", ">=18317 <18364")),
+    (">=3.20 <3.22", (">=17763 <17764", ">=18317 <18364", ">=19041 <19042")),
+    (">=3.22 <3.26", (">=17763.1432 <17764", ">=19042 <19043")),
+    (">=3.26", (">=17763.1432 <17764", ">=20348.169 <20349")),
+)
+"""Range of Calico versions to the ranges of ``build.revision`` that they list."""
+CONTAINERD_FLOOR = "1.6"
+"""What HostProcess containers, and so operator installations, need."""
+FLOORS = {"operator": "3.27"}
+"""Way of installation to the first Calico version that has it for Windows."""
+FLOOR = "3.12"
+"""First Calico version for the other ways."""
+
+
+@dataclass(frozen=True)
+class Builds:
+    """The table's row for one cluster; an unknown Calico version is judged as the newest."""
+
+    facts: Facts
+
+    @property
+    def calico(self) -> str:
+        """Calico's version, for messages."""
+        return self.facts.calico_version.value or "of an unknown version"
+
+    @property
+    def install(self) -> str:
+        """How Calico was installed, for messages."""
+        return self.facts.install.value or "not known how"
+
+    @property
+    def calico_floor(self) -> str:
+        """The first Calico version for this way of installation."""
+        return FLOORS.get(self.install, FLOOR)
+
+    def recent(self, version: str) -> bool:
+        """Whether a Calico version is at or above the floor."""
+        return Version.parse(version) >= Version.parse(self.calico_floor)
+
+    def listed(self, build: tuple[int, int]) -> bool:
+        """Whether this Calico version lists a Windows build."""
+        return any(Version.of(*build) in Range(one) for one in self._row())
+
+    @property
+    def row(self) -> str:
+        """``build.revision >=17763.1432 <17764 or >=20348.169 <20349``."""
+        return f"build.revision {' or '.join(self._row())}"
+
+    @property
+    def runtimes(self) -> str:
+        """What :meth:`runtime_fits` accepts, in words."""
+        return f"containerd {CONTAINERD_FLOOR} or later" if self.install == "operator" else "containerd or Docker"
+
+    def runtime_fits(self, runtime: str) -> bool:
+        """Whether a node's ``containerRuntimeVersion`` is one that Calico for Windows names."""
+        name, _, version = runtime.partition("://")
+        if self.install != "operator":
+            return name in ("containerd", "docker")
+        return name == "containerd" and Version.parse(version) >= Version.parse(CONTAINERD_FLOOR)
+
+    def _row(self) -> tuple[str, ...]:
+        text = self.facts.calico_version.value
+        version = Version.parse(text) if text else NEWEST
+        return next((builds for versions, builds in LISTED if version in Range(versions)), LISTED[0][1])

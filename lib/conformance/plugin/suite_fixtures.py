@@ -1,0 +1,254 @@
+"""Fixtures of the suites: pods, services, probes, expectations, policies, and what the cluster's objects say.
+
+Puts the judge's parts together; decides nothing.  Pods are the worker's and shared by its tests, expectations and
+policies are each test's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster.bundle import collect
+from conformance.cluster.calico_api import CalicoApi
+from conformance.cluster.objects import CalicoObjects
+from conformance.cluster.remedies import Remedies
+from conformance.expect.addresses import Addresses
+from conformance.expect.builds import Builds
+from conformance.expect.commands import Commands, Ended
+from conformance.expect.known_issue import KnownIssue
+from conformance.expect.overlay import Overlay
+from conformance.expect.pages import Pages
+from conformance.expect.readings import Readings
+from conformance.expect.traffic import Context, Expect
+from conformance.kube import execute
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube
+from conformance.kube.ownership import Ownership
+from conformance.model.endpoint import Workload
+from conformance.model.facts import Facts
+from conformance.plugin import state
+from conformance.plugin.policies import Policy
+from conformance.plugin.recorder import Recorder
+from conformance.plugin.rundir import RunDirectory
+from conformance.pods.cast import Cast
+from conformance.pods.deploy import Pods
+from conformance.pods.farewell import Farewell
+from conformance.pods.placement import Placement
+from conformance.pods.roles import ROLES
+from conformance.pods.services import Services
+from conformance.pods.webserver import WebServer
+from conformance.probe.prober import Prober
+from conformance.report.attach import Attachments
+from conformance.report.diagnostics import Diagnostics, Failure
+from conformance.settings import Settings
+
+# --- the worker's -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def changes(cluster: Kube, settings: Settings) -> Changes:
+    """How the worker changes the cluster."""
+    return Changes(cluster, Ownership(settings.run_id, settings.worker))
+
+
+@pytest.fixture(scope="session")
+def calico_api(cluster: Kube, changes: Changes, settings: Settings, pytestconfig: pytest.Config) -> CalicoApi:
+    """How the worker writes Calico's objects."""
+    connection = state.of(pytestconfig).connection
+    kubeconfig = Path(connection.kubeconfig) if connection and connection.kubeconfig else None
+    return CalicoApi(
+        cluster,
+        changes,
+        calicoctl=settings.calicoctl,
+        kubeconfig=kubeconfig,
+        context=connection.context if connection else None,
+    )
+
+
+@pytest.fixture(scope="session")
+def placement(facts: Facts, settings: Settings) -> Placement:
+    """Where the worker's pods go; workers take turns."""
+    number = re.search(r"\d+$", settings.worker)
+    return Placement(facts, settings.tolerations, int(number[0]) if number else 0)
+
+
+@pytest.fixture(scope="session")
+def deployer(cluster: Kube, changes: Changes, facts: Facts, settings: Settings) -> Iterator[Pods]:
+    """Makes pods, and removes the worker's namespaces at its end."""
+    pods = Pods(cluster, changes, facts, settings)
+    yield pods
+    if not settings.keep:
+        pods.remove()
+
+
+@pytest.fixture(scope="session")
+def prober(cluster: Kube, run_directory: RunDirectory, settings: Settings) -> Iterator[Prober]:
+    """Asks pods."""
+    one = Prober(cluster, run_directory.shared, settings)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="session")
+def cast(deployer: Pods, placement: Placement, prober: Prober, diagnostics: Diagnostics) -> Iterator[Cast]:
+    """The worker's pods; agents end before the pods do."""
+    one = Cast(deployer, placement)
+    diagnostics.register(_bundle(deployer.kube, one))
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="session")
+def services(cluster: Kube, changes: Changes, cast: Cast) -> Services:
+    """Services over the worker's pods."""
+    return Services(cluster, changes, cast)
+
+
+# --- each test's ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pods(cast: Cast, record: Recorder) -> Iterator[Cast]:
+    """The worker's pods, for one test; what it used is told to the report."""
+    cast.used = {}
+    yield cast
+    record.touched(sorted({one.os for one in cast.used.values()}))
+
+
+@pytest.fixture
+def policy(
+    request: pytest.FixtureRequest, cast: Cast, changes: Changes, settings: Settings, attach: Attachments
+) -> Iterator[Policy]:
+    """The policies of the manifest that the test names; removed after it, and that is verified."""
+    mark = request.node.get_closest_marker("manifest")
+    if mark is None:
+        raise pytest.UsageError(f"{request.node.nodeid} asks for a policy and names no manifest(...)")
+    one = Policy(
+        mark.args[0],
+        cast.namespace,
+        changes,
+        functools.partial(request.getfixturevalue, "calico_api"),
+        removed_within=settings.timings.linux.delete,
+        attach=attach.yaml,
+    )
+    yield one
+    one.remove()
+
+
+@pytest.fixture
+def context(request: pytest.FixtureRequest, attach: Attachments, record: Recorder) -> Context:
+    """What messages and reports need to know about the test."""
+    claims = dict.fromkeys(mark.args[0] for mark in request.node.iter_markers("verifies"))
+
+    def in_force() -> Sequence[str]:
+        return request.getfixturevalue("policy").in_force() if "policy" in request.fixturenames else ()
+
+    return Context(
+        claims=tuple(claims),
+        policies=in_force,
+        attach=attach.text,
+        record=lambda name, value: record(**{name: value}),
+    )
+
+
+@pytest.fixture
+def expect(prober: Prober, settings: Settings, context: Context) -> Expect:
+    """Expectations about traffic."""
+    return Expect(prober, settings.timings, context)
+
+
+@pytest.fixture
+def overlay(expect: Expect) -> Overlay:
+    """Expectations about what carries traffic between nodes."""
+    return Overlay(expect)
+
+
+@pytest.fixture
+def command(cluster: Kube, settings: Settings, context: Context) -> Commands:
+    """The demo's literal commands."""
+    return Commands(_run_in(cluster), settings.timings, context)
+
+
+@pytest.fixture
+def requires(context: Context) -> Readings:
+    """Expectations about what was read."""
+    return Readings(context)
+
+
+@pytest.fixture
+def webserver(deployer: Pods, placement: Placement) -> Iterator[WebServer]:
+    """The demo's Windows web server, not yet started."""
+    one = WebServer(deployer, placement)
+    yield one
+    one.remove()
+
+
+@pytest.fixture
+def farewell(deployer: Pods, placement: Placement) -> Farewell:
+    """A namespace to fill and to delete; whatever a test leaves of it goes with the worker's others."""
+    return Farewell(deployer, placement)
+
+
+@pytest.fixture
+def known_issue(expect: Expect, record: Recorder) -> KnownIssue:
+    """Expectations about what can happen."""
+    return KnownIssue(expect, record.not_observed)
+
+
+@pytest.fixture
+def page(expect: Expect) -> Pages:
+    """Expectations about what web servers say."""
+    return Pages(expect)
+
+
+@pytest.fixture
+def builds(facts: Facts) -> Builds:
+    """What this version of Calico lists."""
+    return Builds(facts)
+
+
+@pytest.fixture
+def addresses(facts: Facts) -> Addresses:
+    """Source addresses that servers may see."""
+    return Addresses(facts)
+
+
+@pytest.fixture
+def calico(cluster: Kube, facts: Facts) -> CalicoObjects:
+    """What Calico's and Kubernetes' objects say."""
+    return CalicoObjects(cluster, facts)
+
+
+@pytest.fixture
+def remedy(cluster: Kube, facts: Facts) -> Remedies:
+    """The commands that mend a cluster, as they work on this one."""
+    return Remedies(cluster, facts)
+
+
+# --- how --------------------------------------------------------------------------------------------------------------
+
+
+def _run_in(kube: Kube) -> Callable[[Workload, Sequence[str], float], Ended]:
+    def run(workload: Workload, argv: Sequence[str], within: float) -> Ended:
+        container = ROLES[workload.role].main
+        return execute.run(kube, workload.namespace, workload.pod, container, argv, within=within)
+
+    return run
+
+
+def _bundle(kube: Kube, cast: Cast) -> Callable[[Failure], dict[str, str]]:
+    def bundle(failure: Failure) -> dict[str, str]:
+        used = cast.used.values()
+        return collect(
+            kube,
+            namespaces=sorted({one.namespace for one in used}),
+            nodes=sorted({one.node for one in used}),
+            node_pods=[one for one in used if one.host_network and one.os == "linux"],
+        )
+
+    return bundle

@@ -1,0 +1,19 @@
+"""The demo's client and server pods start on the operating system that they are made for."""
+
+import pytest
+
+from conformance.marks import manifest, smoke, verifies
+
+pytestmark = [verifies("DEMO-1"), smoke()]
+
+
+@pytest.mark.parametrize(
+    "os",
+    [
+        pytest.param("linux", marks=manifest("calico-demo/linux.yaml")),
+        pytest.param("windows", marks=manifest("calico-demo/windows.yaml")),
+    ],
+)
+def test_client_and_server_become_ready_on_their_own_system(pods, os):
+    because = "image and node are there, so that nothing but the pod's network is left to fail"
+    pods.start(f"{os}-client", f"{os}-server", because=because)

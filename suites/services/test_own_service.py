@@ -1,0 +1,12 @@
+"""A Windows pod reaches itself through its own Service."""
+
+from conformance.marks import manifest, verifies
+
+pytestmark = [verifies("XSVC-1"), manifest("services/cluster-ip.yaml")]
+
+
+def test_the_only_backend_reaches_its_own_cluster_ip(pods, services, expect):
+    server = pods.server("windows")
+    service = services.cluster_ip(server)
+    because = "under direct server return Calico lets a Windows pod's traffic come back to itself"
+    expect.reachable(server, service.by_address, because=because)
