@@ -55,7 +55,6 @@ def pytest_configure(config: pytest.Config) -> None:
     run_state = state.of(config)
     config.pluginmanager.register(fixtures, "conformance-fixtures")
     config.pluginmanager.register(suite_fixtures, "conformance-suite-fixtures")
-    config.pluginmanager.register(suite_fixtures, "conformance-suite-fixtures")
     config.pluginmanager.register(Judge(run_state), "conformance-judge")
     if not hasattr(config, "workerinput"):
         if run_state.run:
