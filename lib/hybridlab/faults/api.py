@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hybridlab.faults.bench import Bench, Interference
+from hybridlab.api.interference import Interference
+from hybridlab.faults.bench import Bench
 from hybridlab.faults.model import BadFault, Fault, seconds
 
 
@@ -13,18 +14,21 @@ class ExecFault(Fault):
 
     def __init__(self, interference: Interference, kind: str) -> None:
         self._interference, self._kind = interference, kind
+        self._injected = False
 
     async def inject(self) -> None:
-        """Begin.  Raises BadFault while another exec fault is in place."""
+        """Begin.  Raises BadFault while an exec fault is in place."""
         active = self._interference.exec_fault()
-        if active not in {None, self._kind}:
+        if active is not None:
             raise BadFault(f"exec is already made to fail: {active}; heal that first")
         self._interference.set_exec_fault(self._kind)
+        self._injected = True
 
     async def heal(self) -> None:
-        """End; another exec fault stays."""
-        if self._interference.exec_fault() == self._kind:
+        """End, if this one began it."""
+        if self._injected:
             self._interference.set_exec_fault(None)
+            self._injected = False
 
     async def evidence(self) -> list[str]:
         """How execs end now."""

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from typing import Protocol
 
 from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.api.interference import Interference
 from hybridlab.calico.cluster import Calico
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.faults.model import BadFault
 from hybridlab.faults.zone import ZoneGate
-
-
-class Interference(Protocol):
-    """What can be made to go wrong between a client and the API server."""
-
-    def set_exec_fault(self, kind: str | None) -> None:
-        """``empty-output`` or ``lost-status``: how every exec ends from now on; None: as it should."""
-
-    def exec_fault(self) -> str | None:
-        """How every exec ends now."""
-
-    def reject_for(self, seconds: float) -> None:
-        """Answer every request with 429 for so long; 0: no longer."""
-
-    def rejecting(self) -> float:
-        """Seconds for which requests are still answered with 429; 0: they are not."""
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,11 @@ class ReservedNotReserved(Fault):
     def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
         self._bench = bench
         self._node = bench.windows_node(parameters["node"])
-        if not bench.blocks(self._node):
+        blocks = bench.calico.ipam.blocks_of(self._node)
+        if not blocks:
             raise BadFault(f"node {self._node} has no IPAM block")
+        if not all(block.reserves for block in blocks):
+            raise BadFault(f"the addresses of node {self._node} are not reserved already")
 
     async def inject(self) -> None:
         """Give the reservation up, in IPAM and in the IPAMBlock object."""

@@ -38,14 +38,17 @@ class ZoneGate:
             self._wrong[fault] = name
         await self._serve()
 
-    def wrong(self, name: str) -> list[str]:
-        """Names among those that a fault is about (empty: every name) that resolvers answer wrongly now."""
+    def wrong(self, fault: str) -> list[str]:
+        """Names that resolvers were told wrongly because of a fault; once it is healed, those that nothing explains."""
         if self._true is None or self._served is None:
             return []
         served = self._served.a
-        return [
-            host for host, addresses in self._true.a.items() if name in {"", host} and served.get(host) != addresses
-        ]
+        wrong = [host for host, addresses in self._true.a.items() if served.get(host) != addresses]
+        name = self._wrong.get(fault)
+        if name is None:
+            others = set(self._wrong.values())
+            return [host for host in wrong if not others & {"", host}]
+        return [host for host in wrong if name in {"", host}]
 
     async def _serve(self) -> None:
         if self._true is None:
@@ -79,4 +82,4 @@ class DnsWrong(Fault):
 
     async def evidence(self) -> list[str]:
         """Names that resolvers were told wrongly."""
-        return [f"{host} is answered with {WRONG_ADDRESS}" for host in self._gate.wrong(self._name)]
+        return [f"{host} is answered with {WRONG_ADDRESS}" for host in self._gate.wrong(self._identity)]

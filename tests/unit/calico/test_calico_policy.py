@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
-from tests.unit.calico.verdicts import World
 
 from hybridlab.calico.policy import from_calico
+from tests.unit.calico.verdicts import World
 
 OUTSIDE = "10.9.9.9"
 
@@ -256,9 +258,8 @@ def test_a_tier_without_a_policy_for_the_endpoint_is_skipped():
     ],
 )
 def test_what_cannot_be_used_is_refused(rule, message):
-    with pytest.raises(ValueError, match=".") as refused:
+    with pytest.raises(ValueError, match=re.escape(message)):
         from_calico(yaml.safe_load(policy(f"{{ingress: [{rule}]}}")))
-    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybridlab.calico.ipam import BLOCK_LIMIT, EXHAUSTED, NO_POOL, STRICT_AFFINITY, IPAM, IPAMError, Pool
+from hybridlab.calico.ipam import BLOCK_LIMIT, EXHAUSTED, IPAM, NO_POOL, STRICT_AFFINITY, IPAMError, Pool
 from hybridlab.calico.ipam_objects import affinity_object, block_object, handle_object
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.profiles.load import load

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+
 from tests.unit.calico.verdicts import World
 
 OTHER = "10.9.9.9"
