@@ -429,6 +429,8 @@ class Agent:
                 self.over = "idle"
                 break
             next_time = min([self.beaten + self.beat] + [one.deadline for one in self.running])
+            if not self.batches:
+                next_time = min(next_time, self.heard + self.idle)
             for key, _ in self.selector.select(max(0.0, next_time - now)):
                 if key.data is None:
                     self.listen()

@@ -21,6 +21,8 @@ CLOSE = 255
 """v5 only: ``255, n`` closes channel n."""
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 FRAME = 32768
+COULD_NOT_START = "the command did not start"
+"""How a reason begins that trying again does not cure: no such program, no such container."""
 
 
 class ExecBroken(ProbeBroken):
@@ -132,4 +134,4 @@ def exit_status(error_channel: bytes) -> tuple[int | None, str]:
                 return int(cause.get("message")), ""
             except (TypeError, ValueError):
                 return None, f"the exit code is no number: {cause.get('message')!r}"
-    return None, f"the command did not start: {status.get('message') or status}"
+    return None, f"{COULD_NOT_START}: {status.get('message') or status}"

@@ -13,8 +13,6 @@ from conformance.kube.client import Kube
 from conformance.kube.refused import describe
 from conformance.kube.transcript import ExecRecord, Transcript, forget
 
-COULD_NOT_START = "the command did not start"
-
 
 @dataclass(frozen=True)
 class ExecResult:
@@ -63,7 +61,7 @@ def run(
         code, problem = channels.exit_status(bytes(heard[channels.ERROR]))
         if code is None:
             trouble = trouble or problem
-            retryable = COULD_NOT_START not in problem
+            retryable = channels.COULD_NOT_START not in problem
         else:
             trouble = ""  # the status arrived; how the connection ended afterwards does not matter
     except ExecBroken as broken:

@@ -14,6 +14,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
 
 from conformance.errors import ProbeBroken
+from conformance.kube import channels
 from conformance.kube.client import Kube
 from conformance.kube.streaming import ExecStream, StreamEnd
 from conformance.kube.transcript import Transcript
@@ -26,7 +27,7 @@ KEEP_ALIVE = 60.0
 
 
 class AgentRefused(ProbeBroken):
-    """The agent answered that it cannot carry out the line: asking again would not help."""
+    """The agent cannot start, is not ours, or cannot carry out the line: asking again would not help."""
 
 
 class Agent:
@@ -149,7 +150,7 @@ class Agent:
     def _end(self, end: StreamEnd) -> None:
         parts = [end.trouble or f"it exited with status {end.exit_code}"]
         parts += [f"stderr {end.stderr.strip()[-300:]!r}"] if end.stderr.strip() else []
-        self._fail("; ".join(parts))
+        self._fail("; ".join(parts), AgentRefused if channels.COULD_NOT_START in end.trouble else ProbeBroken)
 
     def _say(self, line: bytes) -> None:
         self._sent = time.monotonic()
@@ -160,13 +161,13 @@ class Agent:
         self._fail(why)
         threading.Thread(target=self._stream.close, args=(0.0,), daemon=True).start()
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, why: str, kind: type[ProbeBroken] = ProbeBroken) -> None:
         with self._lock:
             self._over = self._over or why
             pending, self._pending = list(self._pending.values()), {}
         for future in [*pending, self._hello]:
             if not future.done():
-                future.set_exception(ProbeBroken(self._broken(), transport=self._over))
+                future.set_exception(kind(self._broken(), transport=self._over))
 
     def _broken(self) -> str:
         noise = f"; it also wrote {' / '.join(self._noise)!r}" if self._noise else ""

@@ -1,0 +1,105 @@
+"""Literal commands run in the pod's main container; warming up waits for answers and decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Path as Route
+from conformance.model.endpoint import Target
+from conformance.model.observation import Observation, Verdict
+from conformance.probe.literal import Literal
+from conformance.probe.slots import Slots
+from conformance.probe.warmup import warm_up
+from conformance.settings import load_timings
+
+TARGET = Target(host="10.0.0.5", port=80, protocol="tcp", path=Route.POD_IP)
+
+
+def test_a_literal_command_runs_word_for_word_in_the_main_container(
+    kube: Any, api: Any, make: Any, tmp_path: Path
+) -> None:
+    asked: list[dict[str, list[str]]] = []
+
+    def serve(channel: Any, query: dict[str, list[str]]) -> None:
+        asked.append(query)
+        channel.send(2, b"10.0.0.5 (10.0.0.5:80) open\n")
+        channel.status(0)
+        channel.close()
+
+    api.exec = serve
+    literal = Literal(kube, Slots(tmp_path))
+    ended = literal.run(make.workload(role="linux-client"), ["nc", "-vz", "10.0.0.5", "80"], 5.0)
+    assert (ended.exit_code, ended.output) == (0, "10.0.0.5 (10.0.0.5:80) open\n")
+    assert asked[0]["container"] == ["client"]
+    assert asked[0]["command"] == ["nc", "-vz", "10.0.0.5", "80"]
+
+
+def test_a_literal_command_on_windows_takes_a_powershell_slot(kube: Any, api: Any, make: Any, tmp_path: Path) -> None:
+    slots = Slots(tmp_path)
+    free: list[int] = []
+
+    def serve(channel: Any, _: Any) -> None:
+        held = [slots.take("powershell-win-1", 2) for _ in range(2)]
+        free.append(sum(one is not None for one in held))
+        for one in held:
+            if one:
+                one.release()
+        channel.status(0)
+        channel.close()
+
+    api.exec = serve
+    Literal(kube, slots).run(make.workload("w", "windows", "win-1", role="windows-client"), ["powershell", "x"], 5.0)
+    assert free == [1]
+
+
+class Scripted:
+    """A prober that answers by round and keeps what it was asked."""
+
+    def __init__(self, *rounds: Verdict) -> None:
+        self.rounds, self.asked = list(rounds), list[int]()
+
+    def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
+        self.asked.append(len(batch))
+        verdict = self.rounds.pop(0) if len(self.rounds) > 1 else self.rounds[0]
+        return [
+            Observation(attempt=one, verdict=verdict if one.kind is Kind.DNS else Verdict.CONNECTED, at=0, seconds=0)
+            for one in batch
+        ]
+
+
+class Instant:
+    """A clock on which waiting takes no time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_only_what_is_still_cold_is_asked_again(make: Any) -> None:
+    prober = Scripted(Verdict.DNS_FAILED, Verdict.DNS_FAILED, Verdict.RESOLVED)
+    clients = [make.workload("a"), make.workload("b")]
+    warmth = warm_up(prober, clients, TARGET, "kubernetes", timings=load_timings(), clock=Instant())
+    assert warmth.cold == ()
+    assert prober.asked == [4, 2, 2]
+
+
+def test_a_name_that_does_not_exist_is_an_answer_too(make: Any) -> None:
+    prober = Scripted(Verdict.NO_SUCH_NAME)
+    assert warm_up(prober, [make.workload()], None, "x", timings=load_timings(), clock=Instant()).cold == ()
+
+
+def test_a_pod_that_stays_cold_is_told_and_left_to_the_claims(make: Any) -> None:
+    timings = load_timings()
+    timings = replace(timings, linux=replace(timings.linux, warm_up=3.0))
+    warmth = warm_up(Scripted(Verdict.DNS_FAILED), [make.workload()], None, "x", timings=timings, clock=Instant())
+    assert [one.verdict for one in warmth.cold] == [Verdict.DNS_FAILED]
+    assert "still without a network after 3 s: n/client (linux, node w1) -> A x: DNS_FAILED" in warmth.line
