@@ -1,127 +1,98 @@
-"""The cluster's DNS zone from live Services and EndpointSlices, as the Kubernetes DNS specification names things.
+"""What the cluster's DNS knows: names of Services and of the pods behind headless ones, from live objects.
 
-Answers are given by the data plane; names of pods by address (``1-2-3-4.NS.pod``) and ExternalName are not emulated.
+Written as CoreDNS' kubernetes plugin answers: A, SRV and PTR.  ExternalName Services and pod names by address
+(``1-2-3-4.ns.pod``) are not emulated: NXDOMAIN.
 """
 
 from __future__ import annotations
 
-import time
+from collections import defaultdict
+from collections.abc import Iterator
 
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.cache import Caches
-from hybridlab.controllers.events import Recorder
-from hybridlab.controllers.service_view import ServiceView, endpoints
+from hybridlab.controllers.endpoints import SERVICE_LABEL, SLICES
+from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.work import Work
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Zone
 
-DELAY = 0.008
-"""Seconds to gather changes before the zone is set."""
+SETTLE = 0.004
+"""Seconds that changes are gathered before the zone is replaced."""
 
 
-class DNS:
-    """Keeps the zone."""
+class Dns:
+    """Keeps the zone as Services and endpoints change."""
 
-    def __init__(self, caches: Caches, dataplane: Dataplane, recorder: Recorder, domain: str) -> None:
-        self._view = ServiceView(caches)
-        self._dataplane = dataplane
-        self._recorder = recorder
-        self._domain = domain
-        self._set: Zone | None = None
-        self._warned: set[str] = set()
-        self.programmings = 0
-        """How many zones were sent to the data plane."""
-        self.seconds = 0.0
-        """Time spent making zones."""
-        self.work: Work[str] = Work("dns", self._program, workers=1, delay=DELAY)
-        self._view.services.subscribe(self._on_service)
-        self._view.slices.subscribe(lambda new, old: self.work.note("zone"))
+    def __init__(self, caches: Caches, dataplane: Dataplane, domain: str) -> None:
+        self._dataplane, self._domain = dataplane, domain
+        self._services, self._slices = caches.of("services"), caches.of(SLICES)
+        self._written: Zone | None = None
+        self._work: Work[str] = Work("dns", self._look, workers=1, delay=SETTLE)
+        self._services.subscribe(lambda new, old: self._work.note("zone"))
+        self._slices.subscribe(lambda new, old: self._work.note("zone"))
 
-    def _on_service(self, service: Obj | None, _: Obj | None) -> None:
-        if service and service["spec"].get("type") == "ExternalName":
-            uid = service["metadata"]["uid"]
-            if uid not in self._warned:
-                self._warned.add(uid)
-                self._recorder.record(
-                    service, "NotEmulated", "not emulated: ExternalName", component="coredns", type="Warning"
-                )
-        self.work.note("zone")
+    def start(self) -> None:
+        """Begin to write the zone."""
+        self._work.start()
+        self._work.note("zone")
 
-    async def _program(self, _: str) -> None:
-        began = time.perf_counter()
+    async def stop(self) -> None:
+        """End; DNS keeps answering what it was told last."""
+        await self._work.stop()
+
+    async def _look(self, _: str) -> None:
         zone = self.zone()
-        self.seconds += time.perf_counter() - began
-        if zone == self._set:
-            return
-        await self._dataplane.set_zone(zone)
-        self._set = zone
-        self.programmings += 1
+        if zone != self._written:
+            await self._dataplane.set_zone(zone)
+            self._written = zone
 
     def zone(self) -> Zone:
-        """Everything the DNS answers now."""
-        made = _Zone(self._domain)
-        slices = self._view.by_service()
-        for service in self._view.all():
+        """The whole zone as the API has it now."""
+        a: dict[str, list[str]] = defaultdict(list)
+        srv: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        ptr: dict[str, str] = {}
+        slices: dict[tuple[str, str], list[Obj]] = defaultdict(list)
+        for one in self._slices:
+            slices[one["metadata"]["namespace"], labels_of(one).get(SERVICE_LABEL, "")].append(one)
+        for service in self._services:
             meta, spec = service["metadata"], service["spec"]
-            if spec.get("type") == "ExternalName":
+            name = f"{meta['name']}.{meta['namespace']}.svc.{self._domain}"
+            address = spec.get("clusterIP")
+            if spec.get("type") == "ExternalName" or not address:
                 continue
-            behind = slices.get((meta["namespace"], meta["name"]), [])
-            if spec.get("clusterIP") == "None":
-                made.add_headless(service, behind)
-            elif spec.get("clusterIP"):
-                made.add_cluster_ip(service)
+            if address != "None":
+                a[name].append(address)
+                ptr[address] = name
+                for port in spec.get("ports") or []:
+                    if port.get("name"):
+                        service_name = f"_{port['name']}._{port.get('protocol', 'TCP').lower()}.{name}"
+                        srv[service_name].append((port["port"], name))
+                continue
+            for ip, host, ports in _headless(slices[meta["namespace"], meta["name"]]):
+                own = f"{host}.{name}"
+                a[name].append(ip)
+                a[own].append(ip)
+                ptr[ip] = own
+                for port_name, protocol, number in ports:
+                    srv[f"_{port_name}._{protocol}.{name}"].append((number, own))
         return Zone(
             domain=self._domain,
-            a={name: tuple(found) for name, found in made.a.items()},
-            srv={name: tuple(found) for name, found in made.srv.items()},
-            ptr=made.ptr,
+            a={name: tuple(sorted(set(addresses))) for name, addresses in a.items()},
+            srv={name: tuple(sorted(set(targets))) for name, targets in srv.items()},
+            ptr=ptr,
         )
 
 
-class _Zone:
-    """A zone in the making."""
-
-    def __init__(self, domain: str) -> None:
-        self._domain = domain
-        self.a: dict[str, list[str]] = {}
-        self.srv: dict[str, list[tuple[int, str]]] = {}
-        self.ptr: dict[str, str] = {}
-
-    def _name(self, service: Obj) -> str:
-        meta = service["metadata"]
-        return f"{meta['name']}.{meta['namespace']}.svc.{self._domain}"
-
-    def add_cluster_ip(self, service: Obj) -> None:
-        """One address, one name, an SRV record per named port."""
-        name, address = self._name(service), service["spec"]["clusterIP"]
-        self.a[name] = [address]
-        self.ptr[address] = name
-        for port in service["spec"].get("ports") or ():
-            if port.get("name"):
-                protocol = (port.get("protocol") or "TCP").lower()
-                self.srv.setdefault(f"_{port['name']}._{protocol}.{name}", []).append((port["port"], name))
-
-    def add_headless(self, service: Obj, slices: list[Obj]) -> None:
-        """All ready endpoints under the Service's name, and each under a name of its own."""
-        name = self._name(service)
-        self.a.setdefault(name, [])
-        for each in slices:
-            for entry in each.get("endpoints") or ():
-                if (entry.get("conditions") or {}).get("ready", True) is False:
-                    continue
-                for address in entry["addresses"]:
-                    own = f"{entry.get('hostname') or address.replace('.', '-')}.{name}"
-                    self.a[name].append(address)
-                    self.a.setdefault(own, []).append(address)
-                    self.ptr.setdefault(address, own)
-        if not self.a[name]:
-            del self.a[name]
-        for port in service["spec"].get("ports") or ():
-            if not port.get("name"):
-                continue
-            protocol = (port.get("protocol") or "TCP").lower()
-            key = f"_{port['name']}._{protocol}.{name}"
-            for found in endpoints(slices, port["name"]):
-                if found.ready:
-                    own = f"{found.hostname or found.address.replace('.', '-')}.{name}"
-                    self.srv.setdefault(key, []).append((found.port, own))
+def _headless(slices: list[Obj]) -> Iterator[tuple[str, str, list[tuple[str, str, int]]]]:
+    """(address, host label, [(port name, protocol, number)]) of each ready endpoint."""
+    for one in slices:
+        ports = [
+            (port["name"], port.get("protocol", "TCP").lower(), port["port"])
+            for port in one.get("ports") or []
+            if port.get("name")
+        ]
+        for endpoint in one.get("endpoints") or []:
+            if (endpoint.get("conditions") or {}).get("ready", True):
+                for ip in endpoint["addresses"]:
+                    yield ip, endpoint.get("hostname") or ip.replace(".", "-"), ports

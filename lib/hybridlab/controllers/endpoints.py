@@ -1,258 +1,193 @@
-"""Endpoints and EndpointSlices follow the pods that a Service selects; Endpoints made by hand are mirrored.
+"""EndpointSlices and Endpoints of Services with a selector: who is behind a Service, and who of them is ready.
 
-One slice per Service and set of resolved ports, however many endpoints: the lab's Services are small.
+Services without a selector are left to whoever writes their EndpointSlices.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import json
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Client, Obj
-from hybridlab.controllers.cache import Cache, Caches
-from hybridlab.controllers.owned import Owned, owner_reference, ready_since
+from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.work import Work
 
 SLICES = "endpointslices.discovery.k8s.io"
 SERVICE_LABEL = "kubernetes.io/service-name"
-MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
-MANAGER = "endpointslice-controller.k8s.io"
-MIRROR = "endpointslicemirroring-controller.k8s.io"
-SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
-HEADLESS = "service.kubernetes.io/headless"
-DELAY = 0.003
-"""Seconds to gather changes of pods before one look at their Service."""
+MANAGED_BY = ("endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io")
 
-Ports = tuple[tuple[str, str, int], ...]
-"""(name, protocol, number) as one set of pods resolves them."""
+Key = tuple[str, str]
+Ports = tuple[tuple[str, int, str], ...]
+"""(name, number on the pod, protocol) of each port of a Service, as one group of pods serves it."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """One pod behind a Service."""
-
-    pod: Obj
-    address: str
-    ports: Ports
-    ready: bool
-    serving: bool
-    terminating: bool
-    hostname: str
-
-
-class ServiceEndpoints:
-    """The Endpoints, EndpointSlice and mirroring controllers in one."""
+class EndpointsController:
+    """Keeps EndpointSlices and Endpoints as pods become ready and go."""
 
     def __init__(self, client: Client, caches: Caches) -> None:
         self._client = client
-        self._services = caches.of("services")
-        self._pods = caches.of("pods")
-        self._endpoints = caches.of("endpoints")
-        self._slices = caches.of(SLICES)
-        self.work: Work[tuple[str, str]] = Work("endpoints", self._sync, delay=DELAY)
-        self._own = Owned(self._slices, "Service", self._note)
-        self._mirrored = Owned(self._slices, "Endpoints", self._note)
+        self._services, self._pods = caches.of("services"), caches.of("pods")
+        self._slices, self._endpoints = caches.of(SLICES), caches.of("endpoints")
+        self._work: Work[Key] = Work("endpoints", self._look, delay=0.002)
         self._services.subscribe(self._on_service)
         self._pods.subscribe(self._on_pod)
-        self._endpoints.subscribe(self._on_service)
 
-    def _note(self, namespace: str, name: str) -> None:
-        self.work.note((namespace, name))
+    def start(self) -> None:
+        """Begin to work off changes."""
+        self._work.start()
 
-    def _on_service(self, obj: Obj | None, before: Obj | None) -> None:
-        found = obj or before
-        if found:
-            self._note(found["metadata"]["namespace"], found["metadata"]["name"])
+    async def stop(self) -> None:
+        """End."""
+        await self._work.stop()
 
-    def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
-        if pod and before and _same_for_services(pod, before):
-            return
-        for found in (pod, before):
-            for service in self._services.within(found["metadata"]["namespace"]) if found else ():
-                selector = service["spec"].get("selector")
-                if found and selector and selector.items() <= labels_of(found).items():
-                    self._on_service(service, None)
+    def _on_service(self, new: Obj | None, old: Obj | None) -> None:
+        service = new or old
+        if service is not None:
+            self._work.note((service["metadata"]["namespace"], service["metadata"]["name"]))
 
-    async def _sync(self, key: tuple[str, str]) -> None:
-        service = self._services.get(*key)
-        if service is None or "deletionTimestamp" in service["metadata"]:
-            await self._mirror(key)
-            return
-        if not service["spec"].get("selector") or service["spec"].get("type") == "ExternalName":
-            await self._mirror(key)
-            return
-        targets = sorted(self._targets(service), key=lambda target: ipaddress.IPv4Address(target.address))
-        await self._write_slices(service, targets)
-        await self._write_endpoints(service, targets)
+    def _on_pod(self, new: Obj | None, old: Obj | None) -> None:
+        if new is not None and old is not None and _facts(new) == _facts(old):
+            return  # nothing that a Service could see
+        namespace = (new or old or {"metadata": {"namespace": ""}})["metadata"]["namespace"]
+        for service in self._services.within(namespace):
+            selector = service["spec"].get("selector")
+            if selector and any(pod is not None and _selects(selector, pod) for pod in (new, old)):
+                self._work.note((namespace, service["metadata"]["name"]))
 
-    def _targets(self, service: Obj) -> list[Target]:
-        selector = service["spec"]["selector"]
-        publish = bool(service["spec"].get("publishNotReadyAddresses"))
-        found = []
-        for pod in self._pods.within(service["metadata"]["namespace"]):
-            status = pod.get("status") or {}
-            if not selector.items() <= labels_of(pod).items() or not status.get("podIP"):
-                continue
-            if status.get("phase") in {"Succeeded", "Failed"}:
-                continue
-            ready, terminating = ready_since(pod) is not None, "deletionTimestamp" in pod["metadata"]
-            spec = pod["spec"]
-            named = spec.get("subdomain") == service["metadata"]["name"]
-            found.append(
-                Target(
-                    pod=pod,
-                    address=status["podIP"],
-                    ports=_resolve(service, pod),
-                    ready=publish or (ready and not terminating),
-                    serving=publish or ready,
-                    terminating=terminating,
-                    hostname=(spec.get("hostname") or "") if named else "",
-                )
-            )
-        return found
-
-    # ---- slices
-    async def _write_slices(self, service: Obj, targets: list[Target]) -> None:
-        wanted: dict[Ports, list[Obj]] = {}
-        for target in targets:
-            wanted.setdefault(target.ports, []).append(_slice_endpoint(target))
-        if not wanted:
-            wanted[()] = []
-        labels = {**labels_of(service), SERVICE_LABEL: service["metadata"]["name"], MANAGED_BY: MANAGER}
-        if service["spec"].get("clusterIP") == "None":
-            labels[HEADLESS] = ""
-        bodies = [_slice_body(service, labels, ports, endpoints) for ports, endpoints in wanted.items()]
-        await self._replace(self._own, service, bodies)
-
-    async def _replace(self, owned: Owned, owner: Obj, bodies: list[Obj]) -> None:
-        """Make the slices of ``owner`` those, changing as few as possible."""
-        present = [
-            found for found in owned.of(owner["metadata"]["uid"]) if "deletionTimestamp" not in found["metadata"]
-        ]
-        for body in bodies:
-            same = next((each for each in present if _ports_key(each) == _ports_key(body)), None) or (
-                present[0] if present and len(bodies) == 1 else None
-            )
-            if same is None:
-                owned.remember(await self._client.create(SLICES, body, owner["metadata"]["namespace"]))
-                continue
-            present.remove(same)
-            if all(same.get(part) == body.get(part) for part in ("endpoints", "ports")) and labels_of(
-                same
-            ) == labels_of(body):
-                continue
-            meta = {**same["metadata"], "labels": body["metadata"]["labels"]}
-            changed = {**body, "metadata": meta}
-            owned.remember(await self._client.replace(SLICES, changed, meta["namespace"]))
-        for rest in present:
-            owned.doom(rest)
-            meta = rest["metadata"]
-            try:
-                await self._client.delete(SLICES, meta["name"], meta["namespace"])
-            except ApiError as error:
-                if error.code != 404:
-                    raise
-
-    # ---- endpoints
-    async def _write_endpoints(self, service: Obj, targets: list[Target]) -> None:
-        subsets: dict[Ports, dict[str, list[Obj]]] = {}
-        for target in targets:
-            if target.terminating and not service["spec"].get("publishNotReadyAddresses"):
-                continue
-            group = subsets.setdefault(target.ports, {})
-            group.setdefault("addresses" if target.ready else "notReadyAddresses", []).append(_address(target))
-        body: Obj = {
-            "apiVersion": "v1",
-            "kind": "Endpoints",
-            "metadata": {
-                "name": service["metadata"]["name"],
-                "namespace": service["metadata"]["namespace"],
-                "labels": {**labels_of(service), "endpoints.kubernetes.io/managed-by": "endpoint-controller"},
-            },
-        }
-        if service["spec"].get("clusterIP") == "None":
-            body["metadata"]["labels"][HEADLESS] = ""
-        if subsets:
-            body["subsets"] = [
-                {**group, **({"ports": _port_list(ports)} if ports else {})} for ports, group in subsets.items()
-            ]
-        await self._write(self._endpoints, "endpoints", body)
-
-    async def _write(self, cache: Cache, resource: str, body: Obj) -> None:
-        meta = body["metadata"]
-        before = cache.get(meta["namespace"], meta["name"])
-        if before is None:
-            await self._client.create(resource, body, meta["namespace"])
-        elif before.get("subsets") != body.get("subsets") or labels_of(before) != labels_of(body):
-            await self._client.replace(resource, body, meta["namespace"])
-
-    # ---- mirroring
-    async def _mirror(self, key: tuple[str, str]) -> None:
-        """Endpoints of a Service without selector as a slice of their own; without Service: nothing is left."""
-        endpoints, service = self._endpoints.get(*key), self._services.get(*key)
-        if endpoints is None:
-            return
+    async def _look(self, key: Key) -> None:
+        namespace, name = key
+        service = self._services.get(namespace, name)
         if service is None:
-            if labels_of(endpoints).get("endpoints.kubernetes.io/managed-by") == "endpoint-controller":
-                await self._client.delete("endpoints", key[1], key[0], uid=endpoints["metadata"]["uid"])
+            await self._delete("endpoints", namespace, name)  # slices follow their owner
             return
-        if labels_of(endpoints).get(SKIP_MIRROR) == "true":
+        selector = service["spec"].get("selector")
+        if not selector or service["spec"].get("type") == "ExternalName":
             return
-        labels = {SERVICE_LABEL: key[1], MANAGED_BY: MIRROR}
-        bodies = []
-        for subset in endpoints.get("subsets") or ():
-            ports = tuple(
-                (port.get("name") or "", port.get("protocol") or "TCP", port["port"])
-                for port in subset.get("ports") or ()
-            )
-            found = [
-                {
-                    "addresses": [entry["ip"]],
-                    "conditions": {"ready": ready},
-                    **{name: entry[name] for name in ("hostname", "nodeName", "targetRef") if name in entry},
-                }
-                for name, ready in (("addresses", True), ("notReadyAddresses", False))
-                for entry in subset.get(name) or ()
-            ]
-            bodies.append(_slice_body(endpoints, labels, ports, found))
-        await self._replace(self._mirrored, endpoints, bodies)
+        pods = [pod for pod in self._pods.within(namespace) if _selects(selector, pod) and _counts(pod)]
+        groups = _groups(service, sorted(pods, key=lambda pod: str(pod["metadata"]["name"])))
+        await self._write_slices(service, groups)
+        await self._write_endpoints(service, groups)
+
+    async def _write_slices(self, service: Obj, groups: dict[Ports, list[Obj]]) -> None:
+        namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
+        existing = [
+            one
+            for one in self._slices.within(namespace)
+            if labels_of(one).get(SERVICE_LABEL) == name and labels_of(one).get(MANAGED_BY[0]) == MANAGED_BY[1]
+        ]
+        for number, (ports, pods) in enumerate(groups.items()):
+            content = {
+                "endpoints": [_endpoint(pod, service) for pod in pods],
+                "ports": [{"name": port, "port": at, "protocol": protocol} for port, at, protocol in ports],
+            }
+            if number < len(existing):
+                found = existing[number]
+                if any(found.get(field) != value for field, value in content.items()):
+                    await self._client.patch(SLICES, found["metadata"]["name"], content, namespace)
+                continue
+            await self._client.create(SLICES, _slice(service, content), namespace)
+        for extra in existing[max(1, len(groups)) :]:
+            await self._delete(SLICES, namespace, extra["metadata"]["name"])
+
+    async def _write_endpoints(self, service: Obj, groups: dict[Ports, list[Obj]]) -> None:
+        namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
+        subsets = []
+        for ports, pods in groups.items():
+            usable = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+            ready = [_address(pod) for pod in usable if _ready(pod) or _publishes(service)]
+            waiting = [_address(pod) for pod in usable if not (_ready(pod) or _publishes(service))]
+            if ready or waiting:
+                subset: Obj = {"ports": [{"name": p, "port": at, "protocol": proto} for p, at, proto in ports]}
+                subset |= {"addresses": ready} if ready else {}
+                subset |= {"notReadyAddresses": waiting} if waiting else {}
+                subsets.append(subset)
+        found = self._endpoints.get(namespace, name)
+        if found is None:
+            meta = {"name": name, "namespace": namespace, "labels": labels_of(service) or None}
+            body = {"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": subsets}
+            await self._client.create("endpoints", body, namespace)
+        elif (found.get("subsets") or []) != subsets:
+            await self._client.patch("endpoints", name, {"subsets": subsets or None}, namespace)
+
+    async def _delete(self, resource: str, namespace: str, name: str) -> None:
+        try:
+            await self._client.delete(resource, name, namespace)
+        except ApiError as error:
+            if error.code != 404:
+                raise
 
 
-def _same_for_services(pod: Obj, before: Obj) -> bool:
-    """Whether nothing changed that a Service could see."""
-    now, then = pod.get("status") or {}, before.get("status") or {}
-    return (
-        labels_of(pod) == labels_of(before)
-        and now.get("podIP") == then.get("podIP")
-        and now.get("phase") == then.get("phase")
-        and ready_since(pod) == ready_since(before)
-        and pod["metadata"].get("deletionTimestamp") == before["metadata"].get("deletionTimestamp")
-    )
+def _slice(service: Obj, content: Obj) -> Obj:
+    meta = service["metadata"]
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "addressType": "IPv4",
+        "metadata": {
+            "generateName": f"{meta['name']}-",
+            "namespace": meta["namespace"],
+            "labels": {**labels_of(service), SERVICE_LABEL: meta["name"], MANAGED_BY[0]: MANAGED_BY[1]},
+            "ownerReferences": [_owner(meta)],
+        },
+        **content,
+    }
 
 
-def _resolve(service: Obj, pod: Obj) -> Ports:
-    """The Service's ports with target ports looked up in the pod; names that the pod lacks are left out."""
-    found = []
-    for port in service["spec"].get("ports") or ():
-        target: Any = port.get("targetPort") or port["port"]
-        protocol = port.get("protocol") or "TCP"
-        if isinstance(target, str):
-            target = _named_port(pod, target, protocol)
-        if target is not None:
-            found.append((port.get("name") or "", protocol, int(target)))
-    return tuple(found)
+def _owner(meta: Obj) -> Obj:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
-def _named_port(pod: Obj, name: str, protocol: str) -> int | None:
-    side_cars = [each for each in pod["spec"].get("initContainers") or () if each.get("restartPolicy") == "Always"]
-    for container in (*pod["spec"]["containers"], *side_cars):
-        for port in container.get("ports") or ():
-            if port.get("name") == name and (port.get("protocol") or "TCP") == protocol:
-                return int(port["containerPort"])
+def _groups(service: Obj, pods: Iterable[Obj]) -> dict[Ports, list[Obj]]:
+    """Pods by the ports they serve: one group, unless pods give a named target port different numbers."""
+    groups: dict[Ports, list[Obj]] = defaultdict(list)
+    for pod in pods:
+        ports = [
+            (port.get("name", ""), number, port.get("protocol", "TCP"))
+            for port in service["spec"].get("ports") or []
+            if (number := _target_port(port, pod)) is not None
+        ]
+        if ports or not service["spec"].get("ports"):
+            groups[tuple(ports)].append(pod)
+    return groups or {(): []}
+
+
+def _target_port(port: Obj, pod: Obj) -> int | None:
+    target = port.get("targetPort", port["port"])
+    if isinstance(target, int):
+        return target
+    for container in pod["spec"]["containers"]:
+        for one in container.get("ports") or []:
+            if one.get("name") == target and one.get("protocol", "TCP") == port.get("protocol", "TCP"):
+                return int(one["containerPort"])
     return None
+
+
+def _endpoint(pod: Obj, service: Obj) -> Obj:
+    terminating = bool(pod["metadata"].get("deletionTimestamp"))
+    serving = _ready(pod)
+    ready = (serving and not terminating) or _publishes(service)
+    endpoint: Obj = {
+        "addresses": [pod["status"]["podIP"]],
+        "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
+        "nodeName": pod["spec"]["nodeName"],
+        "targetRef": _reference(pod),
+    }
+    if _named_in(pod, service):
+        endpoint["hostname"] = pod["spec"]["hostname"]
+    return endpoint
+
+
+def _address(pod: Obj) -> Obj:
+    return {"ip": pod["status"]["podIP"], "nodeName": pod["spec"]["nodeName"], "targetRef": _reference(pod)}
 
 
 def _reference(pod: Obj) -> Obj:
@@ -260,51 +195,33 @@ def _reference(pod: Obj) -> Obj:
     return {"kind": "Pod", "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]}
 
 
-def _slice_endpoint(target: Target) -> Obj:
-    found: Obj = {
-        "addresses": [target.address],
-        "conditions": {"ready": target.ready, "serving": target.serving, "terminating": target.terminating},
-        "nodeName": target.pod["spec"]["nodeName"],
-        "targetRef": _reference(target.pod),
-    }
-    if target.hostname:
-        found["hostname"] = target.hostname
-    return found
+def _named_in(pod: Obj, service: Obj) -> bool:
+    return bool(pod["spec"].get("hostname")) and pod["spec"].get("subdomain") == service["metadata"]["name"]
 
 
-def _address(target: Target) -> Obj:
-    found: Obj = {
-        "ip": target.address,
-        "nodeName": target.pod["spec"]["nodeName"],
-        "targetRef": _reference(target.pod),
-    }
-    if target.hostname:
-        found["hostname"] = target.hostname
-    return found
+def _publishes(service: Obj) -> bool:
+    return bool(service["spec"].get("publishNotReadyAddresses"))
 
 
-def _slice_body(owner: Obj, labels: dict[str, str], ports: Ports, endpoints: list[Obj]) -> Obj:
-    return {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {
-            "generateName": f"{owner['metadata']['name']}-",
-            "namespace": owner["metadata"]["namespace"],
-            "labels": labels,
-            "ownerReferences": [owner_reference(owner)],
-        },
-        "addressType": "IPv4",
-        "ports": _port_list(ports, name_always=True),
-        "endpoints": endpoints,
-    }
+def _selects(selector: dict[str, str], pod: Obj) -> bool:
+    labels = labels_of(pod)
+    return all(labels.get(key) == value for key, value in selector.items())
 
 
-def _port_list(ports: Ports, *, name_always: bool = False) -> list[Obj]:
-    return [
-        {**({"name": name} if name or name_always else {}), "port": number, "protocol": protocol}
-        for name, protocol, number in ports
-    ]
+def _counts(pod: Obj) -> bool:
+    status = pod.get("status") or {}
+    return bool(status.get("podIP")) and status.get("phase") not in {"Succeeded", "Failed"}
 
 
-def _ports_key(found: Obj) -> str:
-    return json.dumps(found.get("ports") or [], sort_keys=True)
+def _ready(pod: Obj) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _facts(pod: Obj) -> tuple[Any, ...]:
+    """Everything about a pod that a Service's endpoints depend on."""
+    meta, status = pod["metadata"], pod.get("status") or {}
+    return (
+        meta["uid"], meta.get("labels"), bool(meta.get("deletionTimestamp")), status.get("podIP"),
+        status.get("phase"), _ready(pod), pod["spec"].get("nodeName"),
+    )  # fmt: skip

@@ -1,134 +1,124 @@
-"""kube-proxy on every node: Services and their ready endpoints become the node's service table.
+"""kube-proxy: from Services and EndpointSlices to each node's service table.
 
-ClusterIP and NodePort over TCP and UDP, externalTrafficPolicy and internalTrafficPolicy Local.  Session affinity,
-external addresses and load balancers are not emulated; a Service that asks for them gets an event that says so.
+One reader of the API programs all nodes; a table that would not change is not sent.  Session affinity is not
+emulated: the Service gets an event that says so, and its connections spread over all backends.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
 
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.endpoints import SERVICE_LABEL, SLICES
 from hybridlab.controllers.events import Recorder
-from hybridlab.controllers.service_view import Endpoint, ServiceView, endpoints
+from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.work import Work
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 
 logger = logging.getLogger(__name__)
 
-DELAY = 0.008
-"""Seconds to gather changes before all nodes are programmed: pods become ready in bursts."""
-
-SnatAddress = Callable[[str], str | None]
-"""By node: the source that its pods get on their way to a ClusterIP (Windows without DSR), or None."""
-
-PROTOCOLS: dict[str, Literal["tcp", "udp"]] = {"TCP": "tcp", "UDP": "udp"}
+SETTLE = 0.004
+"""Seconds that changes are gathered before nodes are programmed: many pods become ready together."""
 
 
 class KubeProxies:
     """The kube-proxies of all nodes."""
 
     def __init__(
-        self, caches: Caches, dataplane: Dataplane, recorder: Recorder, nodes: Sequence[str], snat: SnatAddress
+        self,
+        caches: Caches,
+        dataplane: Dataplane,
+        nodes: Sequence[str],
+        snat_local_pods_to: Callable[[str], str | None],
+        recorder: Recorder,
     ) -> None:
-        self._view = ServiceView(caches)
-        self._dataplane = dataplane
-        self._recorder = recorder
-        self._nodes = nodes
-        self._snat = snat
+        """``snat_local_pods_to``: source that a node's pods get on their way to a ClusterIP (Windows without DSR)."""
+        self._dataplane, self._nodes, self._snat, self._recorder = dataplane, nodes, snat_local_pods_to, recorder
+        self._services, self._slices = caches.of("services"), caches.of(SLICES)
         self._programmed: dict[str, ServiceTable] = {}
-        self._warned: set[str] = set()
-        self.programmings = 0
-        """How many node tables were sent to the data plane."""
-        self.work: Work[str] = Work("kube-proxy", self._program, workers=len(nodes) or 1, delay=DELAY)
-        self._view.services.subscribe(self._on_service)
-        self._view.slices.subscribe(lambda new, old: self.refresh())
+        self._work: Work[str] = Work("kube-proxy", self._look, delay=SETTLE)
+        self._services.subscribe(self._on_service)
+        self._slices.subscribe(lambda new, old: self._work.note("all"))
+
+    def start(self) -> None:
+        """Begin to program nodes."""
+        self._work.start()
+        self._work.note("all")
+
+    async def stop(self) -> None:
+        """End; the nodes keep what they have."""
+        await self._work.stop()
 
     def refresh(self) -> None:
-        """Look at all nodes again (also for whoever changes what ``snat`` answers)."""
-        for node in self._nodes:
-            self.work.note(node)
+        """Look again: what ``snat_local_pods_to`` answers may have changed."""
+        self._work.note("all")
 
-    def _on_service(self, service: Obj | None, _: Obj | None) -> None:
-        if service:
-            self._warn(service)
-        self.refresh()
+    def _on_service(self, new: Obj | None, old: Obj | None) -> None:
+        if new is not None and old is None and new["spec"].get("sessionAffinity") == "ClientIP":
+            self._recorder.record(
+                new, "NotEmulated", "not emulated: session affinity ClientIP; connections spread over all backends",
+                component="kube-proxy", type="Warning",
+            )  # fmt: skip
+        self._work.note("all")
 
-    def _warn(self, service: Obj) -> None:
-        spec, uid = service["spec"], service["metadata"]["uid"]
-        missing = []
-        if spec.get("sessionAffinity", "None") != "None":
-            missing.append("sessionAffinity")
-        if spec.get("externalIPs"):
-            missing.append("externalIPs")
-        if spec.get("type") == "LoadBalancer":
-            missing.append("LoadBalancer addresses")
-        if any(port.get("protocol") == "SCTP" for port in spec.get("ports") or ()):
-            missing.append("SCTP")
-        if missing and uid not in self._warned:
-            self._warned.add(uid)
-            message = f"not emulated: {', '.join(missing)}"
-            self._recorder.record(service, "NotEmulated", message, component="kube-proxy", type="Warning")
+    async def _look(self, _: str) -> None:
+        backends = self._backends()
+        tables = {node: self._table(node, backends) for node in self._nodes}
+        changed = {node: table for node, table in tables.items() if self._programmed.get(node) != table}
+        await asyncio.gather(*(self._dataplane.set_services(node, table) for node, table in changed.items()))
+        self._programmed.update(changed)
 
-    async def _program(self, node: str) -> None:
-        table = self.table(node)
-        if self._programmed.get(node) == table:
-            return
-        await self._dataplane.set_services(node, table)
-        self._programmed[node] = table
-        self.programmings += 1
-
-    def table(self, node: str) -> ServiceTable:
-        """What the node is to be programmed with now."""
-        slices = self._view.by_service()
-        ports: list[ServicePort] = []
-        for service in self._view.all():
-            meta, spec = service["metadata"], service["spec"]
-            if spec.get("type") == "ExternalName" or spec.get("clusterIP") in {None, "", "None"}:
+    def _backends(self) -> dict[tuple[str, str, str], list[tuple[Backend, str]]]:
+        """(namespace, service, port name) to ready backends with their node."""
+        found: dict[tuple[str, str, str], list[tuple[Backend, str]]] = defaultdict(list)
+        for one in self._slices:
+            service = labels_of(one).get(SERVICE_LABEL)
+            if not service or one.get("addressType") != "IPv4":
                 continue
-            behind = slices.get((meta["namespace"], meta["name"]), [])
-            for port in spec.get("ports") or ():
-                ports += _service_ports(service, port, list(endpoints(behind, port.get("name") or "")), node)
+            for port in one.get("ports") or []:
+                key = (one["metadata"]["namespace"], service, port.get("name") or "")
+                for endpoint in one.get("endpoints") or []:
+                    if (endpoint.get("conditions") or {}).get("ready", True) and port.get("port"):
+                        where = endpoint.get("nodeName") or ""
+                        found[key] += [(Backend(address=ip, port=port["port"]), where) for ip in endpoint["addresses"]]
+        return found
+
+    def _table(self, node: str, backends: dict[tuple[str, str, str], list[tuple[Backend, str]]]) -> ServiceTable:
+        ports = [port for service in self._services for port in _ports(service, node, backends)]
+        ports.sort(key=lambda port: (port.name, port.cluster_ip is None))
         return ServiceTable(ports=tuple(ports), snat_local_pods_to=self._snat(node))
 
 
-def _service_ports(service: Obj, port: Obj, found: list[Endpoint], node: str) -> Iterator[ServicePort]:
-    meta, spec = service["metadata"], service["spec"]
-    protocol = PROTOCOLS.get(port.get("protocol") or "TCP")
-    if protocol is None:
+def _ports(
+    service: Obj, node: str, backends: dict[tuple[str, str, str], list[tuple[Backend, str]]]
+) -> Iterator[ServicePort]:
+    spec, meta = service["spec"], service["metadata"]
+    address = spec.get("clusterIP")
+    if spec.get("type") == "ExternalName" or address in {None, "", "None"}:
         return
-    name = f"{meta['namespace']}/{meta['name']}" + (f":{port['name']}" if port.get("name") else "")
-    ready = [each for each in found if each.ready] or [each for each in found if each.serving]
-    inside = _local(ready, node) if spec.get("internalTrafficPolicy") == "Local" else ready
-    outside = _local(ready, node) if spec.get("externalTrafficPolicy") == "Local" else ready
-    node_port = port.get("nodePort")
-    together = node_port is not None and inside == outside
-    yield ServicePort(
-        name=name,
-        protocol=protocol,
-        cluster_ip=spec["clusterIP"],
-        port=port["port"],
-        node_port=node_port if together else None,
-        backends=_backends(inside),
-    )
-    if node_port is not None and not together:
+    for port in spec.get("ports") or []:
+        protocol = port.get("protocol", "TCP").lower()
+        if protocol not in {"tcp", "udp"}:
+            continue
+        behind = backends.get((meta["namespace"], meta["name"], port.get("name") or ""), [])
+        everywhere = tuple(backend for backend, _ in behind)
+        here = tuple(backend for backend, where in behind if where == node)
+        name = f"{meta['namespace']}/{meta['name']}:{port.get('name') or port['port']}"
+        inside = here if spec.get("internalTrafficPolicy") == "Local" else everywhere
+        outside = here if spec.get("externalTrafficPolicy") == "Local" else everywhere
+        node_port = port.get("nodePort") or None
+        split = node_port is not None and inside != outside
         yield ServicePort(
-            name=name,
-            protocol=protocol,
-            cluster_ip=None,
-            port=port["port"],
-            node_port=node_port,
-            backends=_backends(outside),
-        )
-
-
-def _local(found: list[Endpoint], node: str) -> list[Endpoint]:
-    return [each for each in found if each.node == node]
-
-
-def _backends(found: list[Endpoint]) -> tuple[Backend, ...]:
-    return tuple(Backend(address=each.address, port=each.port) for each in found)
+            name=name, protocol=protocol, cluster_ip=address, port=port["port"],
+            node_port=None if split else node_port, backends=inside,
+        )  # fmt: skip
+        if split:
+            yield ServicePort(
+                name=f"{name} (external)", protocol=protocol, cluster_ip=None, port=port["port"],
+                node_port=node_port, backends=outside,
+            )  # fmt: skip
