@@ -299,7 +299,7 @@ _PLAIN: Final = (
 def calico_strategies(store: Store, selector_problem: SelectorProblem, *, names_with_tier: bool) -> dict[str, Strategy]:
     """Return what is particular to each of Calico's stored kinds."""
     plain = CalicoStrategy()
-    found: dict[str, Strategy] = dict.fromkeys(("bgppeers", "bgpfilters", "blockaffinities", "caliconodestatuses", "ipamblocks", "ipamhandles", "ipreservations", "profiles", "stagedkubernetesnetworkpolicies"), plain)  # fmt: skip
+    found: dict[str, Strategy] = dict.fromkeys(_PLAIN, plain)
     for plural in ("networkpolicies", "stagednetworkpolicies", "globalnetworkpolicies", "stagedglobalnetworkpolicies"):
         found[plural] = PolicyStrategy(selector_problem, store, names_with_tier=names_with_tier)
     found["ippools"] = PoolStrategy(selector_problem, store)

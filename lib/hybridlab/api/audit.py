@@ -1,0 +1,48 @@
+"""Counts requests by verb, resource and user agent, and remembers the last ones."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass
+
+REMEMBERED = 1000
+_AGENTS = 256
+"""Different user agents that are told apart; all others count as ``other``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request that came over HTTPS."""
+
+    verb: str
+    resource: str
+    """``pods``, ``pods/exec``, ``deployments.apps``, or the path of what is no resource."""
+    namespace: str
+    name: str
+    user: str
+    agent: str
+    code: int
+
+
+class Audit:
+    """Counters since the start, and the last requests."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        """(verb, resource, user agent) -> requests."""
+        self.last: deque[Entry] = deque(maxlen=REMEMBERED)
+        self._agents: set[str] = set()
+
+    def note(self, entry: Entry) -> None:
+        """Count a request that has been answered, or a watch or exec that has begun."""
+        agent = entry.agent.partition(" ")[0]
+        if agent not in self._agents:
+            if len(self._agents) >= _AGENTS:
+                agent = "other"
+            self._agents.add(agent)
+        self.counts[entry.verb, entry.resource, agent] += 1
+        self.last.append(entry)
+
+    def total(self) -> int:
+        """All requests since the start."""
+        return sum(self.counts.values())

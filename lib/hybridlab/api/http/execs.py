@@ -1,0 +1,241 @@
+"""``kubectl exec``: a command in a container over WebSocket, subprotocols v5 and v4 of channel.k8s.io.
+
+Channels: 0 stdin, 1 stdout, 2 stderr, 3 how it ended (a Status), 4 terminal size (ignored); in v5 a message on
+channel 255 closes one channel, which is how stdin ends.  SPDY is not spoken; clients that know nothing else are told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+from aiohttp import WSMsgType, web
+
+from hybridlab.api.contract import ApiError, ExecOutcome, NodeAgent, Obj
+from hybridlab.api.errors import bad_request, internal, not_found, status_of
+from hybridlab.api.interference import Interference
+
+PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+STDIN, STDOUT, STDERR, STATUS, CLOSE = 0, 1, 2, 3, 255
+_STDIN_LIMIT = 1 << 20
+_TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
+
+
+@dataclass(frozen=True)
+class ExecRequest:
+    """What is to be run where."""
+
+    pod: Obj
+    container: str
+    argv: tuple[str, ...]
+    stdin: bool
+    stdout: bool
+    stderr: bool
+    tty: bool
+
+
+def flag(query: Mapping[str, str], name: str) -> bool:
+    """Read a boolean query parameter as Go does."""
+    return query.get(name, "") in _TRUE
+
+
+def choose_container(pod: Obj, asked: str) -> str:
+    """Return the container that is meant; ApiError 400 in the real words when that is unclear or wrong."""
+    name = pod["metadata"]["name"]
+    groups = ("containers", "initContainers", "ephemeralContainers")
+    names = [item["name"] for group in groups for item in pod["spec"].get(group) or ()]
+    if asked:
+        if asked not in names:
+            raise bad_request(f"container {asked} is not valid for pod {name}")
+        return asked
+    containers = [item["name"] for item in pod["spec"]["containers"]]
+    default = (pod["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
+    if default in containers:
+        return str(default)
+    if len(containers) == 1:
+        return str(containers[0])
+    inits = [item["name"] for item in pod["spec"].get("initContainers") or ()]
+    choices = f"choose one of: [{' '.join(containers)}]"
+    if inits:
+        choices += f" or one of the init containers: [{' '.join(inits)}]"
+    raise bad_request(f"a container name must be specified for pod {name}, {choices}")
+
+
+def check_upgrade(headers: Mapping[str, str]) -> None:
+    """Refuse what is not a WebSocket request with a subprotocol that is spoken here."""
+    upgrade = headers.get("Upgrade", "").lower()
+    if upgrade.startswith("spdy"):
+        raise bad_request(
+            "not emulated: exec over SPDY; use a client that speaks WebSocket with v5.channel.k8s.io or "
+            "v4.channel.k8s.io (kubectl 1.31 or newer, the Kubernetes clients for Python, Java and JavaScript)"
+        )
+    if upgrade != "websocket":
+        raise bad_request("Upgrade request required")
+    offered = [item.strip() for item in headers.get("Sec-WebSocket-Protocol", "").split(",")]
+    if not any(item in PROTOCOLS for item in offered):
+        raise bad_request(
+            f"not emulated: WebSocket subprotocols {', '.join(item for item in offered if item) or '(none)'}; "
+            f"offer one of {', '.join(PROTOCOLS)}"
+        )
+
+
+def problem_before_start(pod: Obj, container: str) -> str | None:
+    """Return why nothing can be run in a container now, as the kubelet words it, or None."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    state = next((item.get("state") or {} for item in statuses if item["name"] == container), None)
+    if state is None or "running" not in state:
+        return f'unable to upgrade connection: container not found ("{container}")'
+    return None
+
+
+class _Channel:
+    """One output channel (a ChannelWriter); ``limit`` is where half of the output ends."""
+
+    def __init__(self, socket: web.WebSocketResponse, number: int, *, open_: bool, fault: str | None) -> None:
+        self._socket, self._prefix = socket, bytes([number])
+        self._open = open_
+        self._fault = fault
+        self._held = bytearray()
+
+    async def send(self, data: bytes) -> None:
+        """Send some output; nothing when the client did not ask for this channel."""
+        if not self._open or not data or self._fault == "empty-output":
+            return
+        if self._fault == "half-output":
+            self._held += data
+            return
+        if self._fault == "cut":
+            raise _CutError
+        if not self._socket.closed:
+            await self._socket.send_bytes(self._prefix + data)
+
+    async def finish(self) -> None:
+        """Send what was held back."""
+        if self._held and not self._socket.closed:
+            await self._socket.send_bytes(self._prefix + bytes(self._held[: len(self._held) // 2]))
+
+
+class _CutError(Exception):
+    """The connection is to be cut here."""
+
+
+def ended(outcome: ExecOutcome) -> Obj:
+    """Return the Status that tells how a command ended."""
+    if outcome.start_error is not None:
+        text = outcome.start_error
+        if not text.startswith("error executing command"):
+            text = f"error executing command in container: {text}"
+        return _failure(f"Internal error occurred: {text}")
+    if outcome.exit_code == 0:
+        return {"metadata": {}, "status": "Success"}
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: command terminated with exit code {outcome.exit_code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(outcome.exit_code)}]},
+    }
+
+
+def _failure(message: str) -> Obj:
+    """Return a Status 500 as the real server makes it from an error."""
+    status = status_of(internal(message))
+    status["details"] = {"causes": [{"message": message}]}
+    return {key: value for key, value in status.items() if key not in {"kind", "apiVersion"}}
+
+
+async def run(
+    request: web.BaseRequest, asked: ExecRequest, agent: NodeAgent | None, interference: Interference
+) -> web.WebSocketResponse:
+    """Serve one exec from the upgrade to the end."""
+    socket = web.WebSocketResponse(protocols=PROTOCOLS, max_msg_size=0, compress=False)
+    await socket.prepare(request)
+    reader = asyncio.StreamReader(limit=_STDIN_LIMIT) if asked.stdin else None
+    receiving = asyncio.create_task(_receive(socket, reader))
+    try:
+        running = asyncio.create_task(_execute(socket, asked, agent, reader, interference))
+        try:
+            await asyncio.wait({receiving, running}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                await running
+        finally:
+            if not running.done():
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+    except _CutError:
+        if request.transport is not None:
+            request.transport.abort()
+    finally:
+        receiving.cancel()
+        await asyncio.gather(receiving, return_exceptions=True)
+    if not socket.closed:
+        await socket.close()
+    return socket
+
+
+async def _receive(socket: web.WebSocketResponse, stdin: asyncio.StreamReader | None) -> None:
+    """Take in what the client sends until it goes away."""
+    half_close = socket.ws_protocol == PROTOCOLS[0]
+    async for message in socket:
+        if message.type is WSMsgType.TEXT:
+            data = message.data.encode()
+        elif message.type is WSMsgType.BINARY:
+            data = message.data
+        else:
+            continue
+        if not data or stdin is None:
+            continue
+        if data[0] == STDIN:
+            if not stdin.at_eof():
+                stdin.feed_data(data[1:])
+        elif data[0] == CLOSE and half_close and data[1:2] == bytes([STDIN]):
+            stdin.feed_eof()
+    if stdin is not None:
+        stdin.feed_eof()
+
+
+async def _execute(
+    socket: web.WebSocketResponse,
+    asked: ExecRequest,
+    agent: NodeAgent | None,
+    stdin: asyncio.StreamReader | None,
+    interference: Interference,
+) -> None:
+    """Run the command and send its output and its end."""
+    fault = interference.exec_fault()
+    if fault == "hang":
+        await asyncio.Event().wait()
+    problem = problem_before_start(asked.pod, asked.container)
+    if problem is not None:
+        status = _failure(problem)
+    elif agent is None:
+        node = asked.pod["spec"].get("nodeName", "")
+        status = _failure(f'error dialing backend: the kubelet of node "{node}" does not answer')
+    else:
+        stdout = _Channel(socket, STDOUT, open_=asked.stdout, fault=fault)
+        stderr = _Channel(socket, STDERR, open_=asked.stderr and not asked.tty, fault=fault)
+        try:
+            outcome = await agent.exec(
+                asked.pod, asked.container, asked.argv, stdin=stdin, stdout=stdout, stderr=stderr, tty=asked.tty
+            )
+            status = ended(outcome)
+        except ApiError as error:
+            status = status_of(error)
+        await stdout.finish()
+        await stderr.finish()
+    if fault == "cut":
+        raise _CutError
+    if fault != "lost-status" and not socket.closed:
+        await socket.send_bytes(bytes([STATUS]) + orjson.dumps(status))
+
+
+def pod_for_exec(pod: Obj | None, name: str) -> Obj:
+    """Check that a pod can be reached at all."""
+    if pod is None:
+        raise not_found("pods", "", name)
+    if not pod["spec"].get("nodeName"):
+        raise bad_request(f"pod {name} does not have a host assigned")
+    return pod

@@ -1,0 +1,475 @@
+"""One HTTPS request from its headers to its answer: who asks, may they, which verb, in which form to answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from hybridlab.api.audit import Audit, Entry
+from hybridlab.api.contract import ApiError, NodeAgent, Obj
+from hybridlab.api.core import Core
+from hybridlab.api.errors import (
+    bad_request,
+    internal,
+    method_not_allowed,
+    no_such_resource,
+    not_emulated,
+    unauthorized,
+    unsupported_media_type,
+)
+from hybridlab.api.http import execs, logs
+from hybridlab.api.http.discovery import AGGREGATED, Discovery
+from hybridlab.api.http.openapi import OpenApi
+from hybridlab.api.http.paths import Request, parse
+from hybridlab.api.http.replies import accepts_json, deleted_status, error_reply, json_reply, text_reply, wants
+from hybridlab.api.http.tables import partial, table
+from hybridlab.api.http.watching import Watching
+from hybridlab.api.interference import Interference
+from hybridlab.api.operations import PatchKind, is_built_in
+from hybridlab.api.requests import DeleteOptions, Target, User, WriteOptions
+from hybridlab.api.resources import V3
+from hybridlab.api.views import TIERED
+
+HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
+_PUBLIC: Final = HEALTH | {"/version", "/version/"}
+_PATCHES: Final[Mapping[str, PatchKind]] = {
+    "application/json-patch+json": "json",
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+}
+_APPLY: Final = frozenset({"application/apply-patch+yaml", "application/apply-patch+json"})
+_JSON: Final = frozenset({"", "application/json"})
+_NOT_EMULATED: Final = {
+    "attach": "attach: containers of the lab have no terminal to attach to; use exec",
+    "portforward": "port-forward: pods of the lab are reached from other pods",
+    "proxy": "the API server's proxy: pods, services and nodes of the lab are reached from pods",
+    "ephemeralcontainers": "ephemeral containers (kubectl debug)",
+}
+AgentOf = Callable[[str], NodeAgent | None]
+
+
+class Handler:
+    """Answers requests."""
+
+    def __init__(self, core: Core, agent_of: AgentOf, interference: Interference, address: str) -> None:
+        self._core = core
+        self._operations = core.operations
+        self._agent_of = agent_of
+        self._interference = interference
+        self._discovery = Discovery(core.catalogue, address)
+        self._openapi = OpenApi(core.catalogue, core.settings.kubernetes_version)
+        self._watching = Watching(core.operations)
+        self.audit = Audit()
+        major, minor = core.settings.kubernetes_version.lstrip("v").split(".")[:2]
+        self._exec_needs_create = (int(major), int(minor)) >= (1, 35)
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; whatever goes wrong becomes a Status."""
+        path = request.path
+        note = _Note(request)
+        try:
+            reply = await self._answer(request, path, note)
+        except ApiError as error:
+            reply = error_reply(error)
+        except (ConnectionResetError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            loop = asyncio.get_running_loop()
+            loop.call_exception_handler({"message": f"API server: {request.method} {path}", "exception": error})
+            reply = error_reply(internal(f"{type(error).__name__}: {error}"))
+        self._note(note, reply.status)
+        return reply
+
+    def _note(self, note: _Note, code: int) -> None:
+        if not note.noted:
+            note.noted = True
+            self.audit.note(Entry(note.verb, note.resource, note.namespace, note.name, note.user, note.agent, code))
+
+    async def _answer(self, request: web.BaseRequest, path: str, note: _Note) -> web.StreamResponse:
+        if path not in HEALTH:
+            refused = await self._interference.before_request()
+            if refused is not None:
+                raise refused
+        header = request.headers.get("Authorization", "")
+        if not header and path in _PUBLIC:
+            user = None
+        elif not header:
+            raise unauthorized()
+        else:
+            user = self._core.authenticator.authenticate(header)
+            note.user = user.name
+        query = request.query
+        about = parse(request.method, path, self._core.catalogue, watch=query.get("watch") in {"true", "1"})
+        if about is None:
+            if user is not None:
+                self._core.authorizer.check_path(user, "get", path)
+            return self._not_a_resource(request, path)
+        if user is None:
+            raise unauthorized()
+        note.about(about)
+        self._core.authorizer.check(user, about.verb, about.target)
+        return await self._resource(request, about, user, note)
+
+    # ---- what is no resource
+    def _not_a_resource(self, request: web.BaseRequest, path: str) -> web.Response:
+        if request.method not in {"GET", "HEAD"}:
+            raise no_such_resource()
+        if path in HEALTH:
+            return text_reply("[+]ping ok\n[+]store ok\nhealthz check passed\n" if "verbose" in request.query else "ok")
+        stripped = path.rstrip("/")
+        accept = request.headers.get("Accept", "")
+        if stripped == "/version":
+            return json_reply(self._version())
+        if stripped == "":
+            return json_reply({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3",
+                                         "/readyz", "/version"]})  # fmt: skip
+        if stripped.startswith("/openapi/"):
+            if not accepts_json(accept):
+                raise ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json")
+            return json_reply(self._openapi_document(stripped))
+        found = self._discovery.answer(stripped, aggregated="as=APIGroupDiscoveryList" in accept and "v=v2;" in accept)
+        if found is None:
+            raise no_such_resource()
+        document, aggregated = found
+        return json_reply(document, content_type=AGGREGATED if aggregated else "")
+
+    def _openapi_document(self, path: str) -> Obj:
+        parts = path.strip("/").split("/")[1:]
+        match parts:
+            case ["v2"]:
+                return self._openapi.swagger()
+            case ["v3"]:
+                return self._openapi.index()
+            case ["v3", "api", version]:
+                return self._openapi.group_document("", version)
+            case ["v3", "apis", group, version]:
+                return self._openapi.group_document(group, version)
+        raise no_such_resource()
+
+    def _version(self) -> Obj:
+        version = self._core.settings.kubernetes_version
+        major, minor = version.lstrip("v").split(".")[:2]
+        return {
+            "major": major,
+            "minor": minor,
+            "gitVersion": version,
+            "gitCommit": "0" * 40,
+            "gitTreeState": "clean",
+            "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": "none (hybridlab)",
+            "compiler": "none",
+            "platform": "linux/amd64",
+        }
+
+    # ---- resources
+    async def _resource(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
+        target, verb = about.target, about.verb
+        if target.subresource and target.subresource != "status":
+            return await self._subresource(request, about, user, note)
+        if "create" in target.resource.verbs and target.resource.verbs == ("create",):
+            return await self._create_only(request, target, user)
+        if verb in {"get", "list", "watch"}:
+            return await self._read(request, about, user, note)
+        if verb in {"delete", "deletecollection"}:
+            return await self._delete(request, about, user)
+        return await self._write(request, about, user)
+
+    async def _read(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
+        target, query = about.target, request.query
+        resource, namespace = target.resource, target.namespace or None
+        accept = request.headers.get("Accept", "")
+        if not accepts_json(accept):
+            raise ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json")
+        include = query.get("includeObject", "Metadata")
+        as_table, as_partial = wants(accept, "Table"), wants(accept, "PartialObjectMetadata")
+        if about.verb == "get":
+            obj = self._operations.get(target)
+            self._check_tier(user, "get", target, obj)
+            if as_table:
+                meta = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+                return json_reply(table(resource, [obj], meta, include=include))
+            return json_reply(partial(obj) if as_partial else obj)
+        if about.verb == "watch":
+            self._note(note, 200)
+            return await self._watching.serve(request, resource, namespace, _shown_as(resource, accept, include))
+        labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+        page = self._operations.page(
+            resource, namespace, labels, fields, limit=_limit(query), token=query.get("continue", "")
+        )
+        meta = {"resourceVersion": page.revision}
+        if page.next:
+            meta.update({"continue": page.next, "remainingItemCount": page.remaining})
+        if as_table:
+            return json_reply(table(resource, page.items, meta, include=include))
+        if wants(accept, "PartialObjectMetadataList"):
+            listed = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            return json_reply({**listed, "metadata": meta, "items": [partial(item) for item in page.items]})
+        items: Iterable[Obj] = page.items
+        if is_built_in(resource.group):
+            # the real server leaves these two out of the items of its own lists
+            items = [{k: v for k, v in item.items() if k not in {"apiVersion", "kind"}} for item in items]
+        body = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta, "items": items}
+        return json_reply(body)
+
+    async def _write(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
+        target, verb = about.target, about.verb
+        options = _write_options(request)
+        if verb == "create":
+            body = await _body(request, _JSON)
+            self._check_tier(user, verb, target, body)
+            return self._reply(request, target, self._operations.create(target, body, options), 201, options)
+        if verb == "update":
+            body = await _body(request, _JSON)
+            self._check_tier(user, verb, target, body)
+            return self._reply(request, target, self._operations.replace(target, body, options), 200, options)
+        kind = request.content_type
+        if kind in _APPLY:
+            body = await _body(request, _APPLY)
+            self._check_tier(user, verb, target, body)
+            obj, created = self._operations.apply(target, body, options)
+            return self._reply(request, target, obj, 201 if created else 200, options)
+        if kind not in _PATCHES:
+            raise unsupported_media_type(kind, (*_PATCHES, "application/apply-patch+yaml"))
+        patch = await _body(request, frozenset(_PATCHES))
+        self._check_tier(user, verb, target, self._operations.get(target))
+        changed = self._operations.patch(target, patch, _PATCHES[kind], options)
+        return self._reply(request, target, changed, 200, options)
+
+    @staticmethod
+    def _reply(request: web.BaseRequest, target: Target, obj: Obj, code: int, options: WriteOptions) -> web.Response:
+        accept = request.headers.get("Accept", "")
+        if wants(accept, "Table"):
+            meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+            obj = table(target.resource, [obj], meta, include=request.query.get("includeObject", "Metadata"))
+        return json_reply(obj, code, warnings=options.warnings)
+
+    async def _delete(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
+        target = about.target
+        options = await _delete_options(request)
+        resource = target.resource
+        if about.verb == "deletecollection":
+            query = request.query
+            labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+            deleted = self._operations.delete_collection(resource, target.namespace or None, labels, fields, options)
+            meta = {"resourceVersion": str(self._operations.store.revision)}
+            listed = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta}
+            return json_reply({**listed, "items": deleted})
+        self._check_tier(user, "delete", target, self._operations.get(target))
+        obj, gone = self._operations.delete(target, options)
+        if gone and not self._operations.strategy(resource.storage).returns_deleted:
+            return json_reply(deleted_status(resource.plural, resource.group, obj["metadata"]))
+        return json_reply(obj)
+
+    async def _create_only(self, request: web.BaseRequest, target: Target, user: User) -> web.Response:
+        """Answer what is created and never stored: reviews and bindings."""
+        body = await _body(request, _JSON)
+        if not isinstance(body, dict):
+            raise bad_request("the request body is not an object")
+        resource = target.resource
+        if resource.plural == "bindings":
+            name = (body.get("metadata") or {}).get("name", "")
+            options = _write_options(request)
+            return json_reply(self._core.subresources.bind(target.namespace, name, body, options), 201)
+        body.setdefault("apiVersion", resource.api_version)
+        body.setdefault("kind", resource.kind)
+        body.setdefault("metadata", {})
+        return json_reply(self._core.reviews.answer(resource.kind, body, user, target.namespace), 201)
+
+    # ---- subresources
+    async def _subresource(
+        self, request: web.BaseRequest, about: Request, user: User, note: _Note
+    ) -> web.StreamResponse:
+        target, name = about.target, about.target.subresource
+        if name in _NOT_EMULATED:
+            raise not_emulated(_NOT_EMULATED[name])
+        if name == "exec":
+            return await self._exec(request, about, user, note)
+        if name == "log":
+            if about.verb != "get":
+                raise method_not_allowed()
+            pod = self._operations.get(target)
+            self._note(note, 200)
+            return await logs.serve(request, pod, self._agent_of(pod["spec"].get("nodeName", "")))
+        if name == "scale":
+            return await self._scale(request, about)
+        options = _write_options(request)
+        if name == "finalize":
+            if about.verb != "update":
+                raise method_not_allowed()
+            return json_reply(self._operations.replace(target, await _body(request, _JSON), options))
+        if about.verb != "create":
+            raise method_not_allowed()
+        body = await _body(request, _JSON)
+        if not isinstance(body, dict):
+            raise bad_request("the request body is not an object")
+        subresources = self._core.subresources
+        if name == "binding":
+            return json_reply(subresources.bind(target.namespace, target.name, body, options), 201)
+        if name == "eviction":
+            return json_reply(subresources.evict(target.namespace, target.name, body, options), 201)
+        account = self._operations.get(target)
+        return json_reply(self._core.authenticator.issue(account, body), 201)
+
+    async def _scale(self, request: web.BaseRequest, about: Request) -> web.Response:
+        target, subresources = about.target, self._core.subresources
+        if about.verb == "get":
+            return json_reply(subresources.scale(target))
+        options = _write_options(request)
+        if about.verb == "update":
+            body = await _body(request, _JSON)
+        elif about.verb == "patch" and request.content_type in {"application/merge-patch+json", *_STRATEGIC}:
+            given = await _body(request, frozenset(_PATCHES))
+            body = {**subresources.scale(target), **given}
+            body["metadata"] = given.get("metadata") or {}
+        elif about.verb == "patch" and request.content_type == "application/json-patch+json":
+            from hybridlab.api.patches import json_patch  # rare
+
+            body = json_patch(
+                subresources.scale(target), await _body(request, frozenset(_PATCHES)), "Scale", target.name
+            )
+        else:
+            raise method_not_allowed()
+        return json_reply(subresources.rescale(target, body, options))
+
+    async def _exec(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
+        target, query = about.target, request.query
+        if self._exec_needs_create and about.verb == "get":
+            self._core.authorizer.check(user, "create", target)
+        bucket = self._operations.store.bucket("pods")
+        pod = execs.pod_for_exec(bucket.get((target.namespace, target.name)), target.name)
+        argv = tuple(query.getall("command", []))
+        if not argv:
+            raise bad_request('PodExecOptions "" is invalid: command: Required value')
+        container = execs.choose_container(pod, query.get("container", ""))
+        streams = {name: execs.flag(query, name) for name in ("stdin", "stdout", "stderr", "tty")}
+        if not (streams["stdin"] or streams["stdout"] or streams["stderr"]):
+            raise bad_request("you must specify at least 1 of stdin, stdout, stderr")
+        execs.check_upgrade(request.headers)
+        self._note(note, 101)
+        asked = execs.ExecRequest(pod=pod, container=container, argv=argv, **streams)
+        return await execs.run(request, asked, self._agent_of(pod["spec"]["nodeName"]), self._interference)
+
+    def _check_tier(self, user: User, verb: str, target: Target, obj: Any) -> None:
+        """Check the rights on a policy's tier, which calico-apiserver asks for on top of those on the policy."""
+        resource = target.resource
+        if resource.group == V3 and resource.storage_kind in TIERED and isinstance(obj, dict):
+            tier = (obj.get("spec") or {}).get("tier") or "default"
+            name = target.name or (obj.get("metadata") or {}).get("name", "")
+            self._core.authorizer.check_tier(user, verb, target._replace(name=name), tier)
+
+
+_STRATEGIC: Final = frozenset({"application/strategic-merge-patch+json"})
+
+
+class _Note:
+    """What the audit will say about a request."""
+
+    def __init__(self, request: web.BaseRequest) -> None:
+        self.verb = request.method.lower()
+        self.resource = request.path
+        self.namespace = self.name = self.user = ""
+        self.agent = request.headers.get("User-Agent", "")
+        self.noted = False
+
+    def about(self, about: Request) -> None:
+        """Take over what the path means."""
+        target = about.target
+        self.verb, self.resource = about.verb, target.resource.name
+        if target.subresource:
+            self.resource += f"/{target.subresource}"
+        self.namespace, self.name = target.namespace, target.name
+
+
+def _shown_as(resource: Any, accept: str, include: str) -> Callable[[Obj], Obj]:
+    """Return the form that the events of a watch take."""
+    if wants(accept, "Table"):
+        first = True
+
+        def row(obj: Obj) -> Obj:
+            nonlocal first
+            with_columns, first = first, False
+            meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+            return table(resource, [obj], meta, include=include, with_columns=with_columns)
+
+        return row
+    if wants(accept, "PartialObjectMetadata"):
+        return partial
+    return lambda obj: obj
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    text = query.get("limit", "")
+    if not text:
+        return 0
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f'limit: Invalid value: "{text}": must be a number') from None
+
+
+def _write_options(request: web.BaseRequest) -> WriteOptions:
+    query = request.query
+    validation = query.get("fieldValidation", "") or "Warn"
+    if validation not in {"Ignore", "Warn", "Strict"}:
+        raise bad_request(
+            f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", "Warn", "Strict"'
+        )
+    dry_run = query.get("dryRun", "")
+    if dry_run not in {"", "All"}:
+        raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')
+    manager = query.get("fieldManager", "")
+    if not manager and request.content_type not in _APPLY:
+        manager = request.headers.get("User-Agent", "").partition("/")[0][:128]
+    return WriteOptions(
+        dry_run=dry_run == "All",
+        field_manager=manager,
+        field_validation=validation,  # type: ignore[arg-type]  # one of the three, checked above
+        force=query.get("force") == "true",
+    )
+
+
+async def _delete_options(request: web.BaseRequest) -> DeleteOptions:
+    query = request.query
+    raw = await request.read()
+    body: Any = _parse(raw) if raw.strip() else {}
+    if not isinstance(body, dict):
+        raise bad_request("DeleteOptions must be an object")
+    grace = body.get("gracePeriodSeconds")
+    if grace is None and query.get("gracePeriodSeconds"):
+        try:
+            grace = int(query["gracePeriodSeconds"])
+        except ValueError:
+            raise bad_request("gracePeriodSeconds: must be a number") from None
+    policy = body.get("propagationPolicy") or query.get("propagationPolicy") or "Background"
+    if body.get("orphanDependents") is True or query.get("orphanDependents") == "true":
+        policy = "Orphan"
+    if policy not in {"Background", "Foreground", "Orphan"}:
+        raise bad_request(
+            f'propagationPolicy: Unsupported value: "{policy}": supported values: "Background", "Foreground", "Orphan"'
+        )
+    preconditions = body.get("preconditions") or {}
+    return DeleteOptions(
+        grace_period_seconds=grace,
+        propagation=policy,  # type: ignore[arg-type]  # one of the three, checked above
+        uid=preconditions.get("uid"),
+        resource_version=preconditions.get("resourceVersion"),
+        dry_run="All" in (body.get("dryRun") or ()) or query.get("dryRun") == "All",
+    )
+
+
+async def _body(request: web.BaseRequest, accepted: frozenset[str]) -> Any:
+    kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
+    if kind not in accepted and kind != "*/*":
+        raise unsupported_media_type(kind, sorted(item for item in accepted if item))
+    return _parse(await request.read())
+
+
+def _parse(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise bad_request(f"the request body is not JSON ({error}); YAML bodies are not emulated") from error

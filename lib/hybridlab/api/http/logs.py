@@ -1,0 +1,94 @@
+"""``kubectl logs``: which container is meant, whether it has a log, and the bytes as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from hybridlab.api.contract import NodeAgent, Obj
+from hybridlab.api.errors import bad_request, internal
+from hybridlab.api.http.execs import choose_container, flag
+
+
+def _number(query: Mapping[str, str], name: str, *, least: int) -> int | None:
+    text = query.get(name)
+    if text is None or text == "":
+        return None
+    try:
+        value = int(text)
+    except ValueError:
+        raise bad_request(f'{name}: Invalid value: "{text}": must be a number') from None
+    if value < least:
+        raise bad_request(f'PodLogOptions "" is invalid: {name}: Invalid value: {value}: must be at least {least}')
+    return value
+
+
+def _since(query: Mapping[str, str]) -> int | None:
+    seconds = _number(query, "sinceSeconds", least=1)
+    text = query.get("sinceTime")
+    if text:
+        if seconds is not None:
+            raise bad_request('PodLogOptions "" is invalid: : Forbidden: at most one of sinceTime or sinceSeconds')
+        try:
+            then = datetime.fromisoformat(text)
+        except ValueError:
+            raise bad_request(f'sinceTime: Invalid value: "{text}": must be a time in RFC 3339 form') from None
+        return max(1, int((datetime.now(UTC) - then).total_seconds()))
+    return seconds
+
+
+def _check_started(pod: Obj, container: str, *, previous: bool) -> None:
+    """Refuse logs of a container that has not run (or not run before)."""
+    name = pod["metadata"]["name"]
+    status = pod.get("status") or {}
+    listed = [item for group in ("containerStatuses", "initContainerStatuses") for item in status.get(group) or ()]
+    found = next((item for item in listed if item["name"] == container), None)
+    state = (found or {}).get("state") or {}
+    before = ((found or {}).get("lastState") or {}).get("terminated")
+    if previous:
+        if before is None:
+            raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
+        return
+    if found is None or ("waiting" in state and before is None):
+        reason = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
+        if reason in {"ErrImagePull", "ImagePullBackOff", "InvalidImageName"}:
+            raise bad_request(
+                f'container "{container}" in pod "{name}" is waiting to start: trying and failing to pull image'
+            )
+        raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {reason}')
+
+
+async def serve(request: web.BaseRequest, pod: Obj, agent: NodeAgent | None) -> web.StreamResponse:
+    """Answer a request for a container's log."""
+    query = request.query
+    container = choose_container(pod, query.get("container", ""))
+    follow, previous = flag(query, "follow"), flag(query, "previous")
+    tail, since = _number(query, "tailLines", least=0), _since(query)
+    limit = _number(query, "limitBytes", least=1)
+    node = pod["spec"].get("nodeName", "")
+    response = web.StreamResponse(headers={"Content-Type": "text/plain", "Cache-Control": "no-cache, private"})
+    if not node:
+        await response.prepare(request)
+        await response.write_eof()
+        return response
+    _check_started(pod, container, previous=previous)
+    if agent is None:
+        raise internal(f'error dialing backend: the kubelet of node "{node}" does not answer')
+    lines = agent.logs(
+        pod,
+        container,
+        follow=follow,
+        previous=previous,
+        tail_lines=tail,
+        since_seconds=since,
+        timestamps=flag(query, "timestamps"),
+        limit_bytes=limit,
+    )
+    await response.prepare(request)
+    async for data in lines:
+        if data:
+            await response.write(data)
+    await response.write_eof()
+    return response

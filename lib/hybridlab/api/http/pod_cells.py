@@ -1,0 +1,81 @@
+"""A pod's readiness, status and restarts in one word each, as ``kubectl get pods`` shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.http.ages import age
+
+
+def _statuses(pod: Obj, group: str) -> list[Obj]:
+    return list((pod.get("status") or {}).get(group) or ())
+
+
+def pod_ready(pod: Obj) -> str:
+    """Return READY/ALL containers."""
+    ready = sum(bool(item.get("ready")) for item in _statuses(pod, "containerStatuses"))
+    return f"{ready}/{len(pod['spec']['containers'])}"
+
+
+def pod_restarts(pod: Obj) -> str:
+    """Return how often containers restarted, and how long ago the last time was."""
+    count, last = 0, ""
+    for item in _statuses(pod, "containerStatuses"):
+        count += item.get("restartCount", 0)
+        finished = ((item.get("lastState") or {}).get("terminated") or {}).get("finishedAt") or ""
+        last = max(last, finished)
+    return f"{count} ({age(last)} ago)" if count and last else str(count)
+
+
+def _ended(terminated: Obj) -> str:
+    if terminated.get("reason"):
+        return str(terminated["reason"])
+    if terminated.get("signal"):
+        return f"Signal:{terminated['signal']}"
+    return f"ExitCode:{terminated.get('exitCode', 0)}"
+
+
+def _init_status(pod: Obj) -> str | None:
+    """Return what the first unfinished init container is doing, or None when all are done."""
+    total = len(pod["spec"].get("initContainers") or ())
+    for index, item in enumerate(_statuses(pod, "initContainerStatuses")):
+        state: dict[str, Any] = item.get("state") or {}
+        terminated, waiting = state.get("terminated"), state.get("waiting")
+        if terminated is not None and terminated.get("exitCode", 0) == 0:
+            continue
+        if terminated is not None:
+            return f"Init:{_ended(terminated)}"
+        if waiting is not None and waiting.get("reason") not in {None, "", "PodInitializing"}:
+            return f"Init:{waiting['reason']}"
+        return f"Init:{index}/{total}"
+    return None
+
+
+def pod_status(pod: Obj) -> str:
+    """Return the word in the STATUS column."""
+    status = pod.get("status") or {}
+    reason = status.get("reason") or status.get("phase") or "Unknown"
+    scheduled = next((item for item in status.get("conditions") or () if item["type"] == "PodScheduled"), None)
+    if scheduled is not None and scheduled.get("reason") == "SchedulingGated":
+        reason = "SchedulingGated"
+    starting = _init_status(pod)
+    if starting is not None:
+        reason = starting
+    else:
+        running = False
+        for item in reversed(_statuses(pod, "containerStatuses")):
+            state = item.get("state") or {}
+            waiting, terminated = state.get("waiting"), state.get("terminated")
+            if waiting is not None and waiting.get("reason"):
+                reason = waiting["reason"]
+            elif terminated is not None:
+                reason = _ended(terminated)
+            elif item.get("ready") and "running" in state:
+                running = True
+        if reason == "Completed" and running:
+            ready = any(item["type"] == "Ready" and item["status"] == "True" for item in status.get("conditions") or ())
+            reason = "Running" if ready else "NotReady"
+    if "deletionTimestamp" in pod["metadata"]:
+        return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
+    return str(reason)

@@ -1,0 +1,65 @@
+"""Answers: JSON bodies, Status objects, and which form of a body a client accepts."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+from aiohttp import web
+from multidict import CIMultiDict
+
+from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.errors import status_of
+
+
+def json_reply(body: Any, code: int = 200, *, warnings: Iterable[str] = (), content_type: str = "") -> web.Response:
+    """Answer with a JSON body."""
+    headers: CIMultiDict[str] = CIMultiDict()
+    headers["Audit-Id"] = str(uuid.uuid4())
+    headers["Cache-Control"] = "no-cache, private"
+    headers["Content-Type"] = content_type or "application/json"
+    for warning in warnings:
+        text = warning.replace("\\", "\\\\").replace('"', '\\"')
+        headers.add("Warning", f'299 - "{text}"')
+    return web.Response(body=orjson.dumps(body), status=code, headers=headers)
+
+
+def error_reply(error: ApiError) -> web.Response:
+    """Answer with the Status of an error."""
+    reply = json_reply(status_of(error), error.code)
+    seconds = error.details.get("retryAfterSeconds") if error.code in {429, 503} else None
+    if seconds:
+        reply.headers["Retry-After"] = str(seconds)
+    if error.code == 401:
+        reply.headers["WWW-Authenticate"] = 'Bearer realm="hybridlab"'
+    return reply
+
+
+def text_reply(text: str, code: int = 200) -> web.Response:
+    """Answer with plain text."""
+    return web.Response(text=text, status=code, content_type="text/plain")
+
+
+def wants(accept: str, form: str) -> bool:
+    """Say whether the first JSON type accepted asks for ``as=FORM`` of meta.k8s.io (Table, PartialObjectMetadata)."""
+    for part in accept.split(","):
+        parameters = {item.strip() for item in part.split(";")}
+        if "application/json" not in parameters:
+            continue
+        return f"as={form}" in parameters and ("v=v1" in parameters or not any(p.startswith("v=") for p in parameters))
+    return False
+
+
+def accepts_json(accept: str) -> bool:
+    """Say whether a client takes JSON at all."""
+    return not accept or any(kind in accept for kind in ("application/json", "*/*", "application/*"))
+
+
+def deleted_status(resource_plural: str, group: str, meta: Obj) -> Obj:
+    """Return the Status that answers a completed delete."""
+    details: Obj = {"name": meta["name"], "kind": resource_plural, "uid": meta["uid"]}
+    if group:
+        details["group"] = group
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

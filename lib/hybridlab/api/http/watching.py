@@ -1,0 +1,121 @@
+"""Watches over HTTP: one JSON object per line for as long as the client wants."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from hybridlab.api.contract import ApiError, Event, Obj
+from hybridlab.api.errors import bad_request, status_of
+from hybridlab.api.operations import Operations
+from hybridlab.api.resources import Resource
+
+BOOKMARK_SECONDS = 60.0
+"""How often a watch that allows bookmarks gets one."""
+_DEFAULT_SECONDS = (1800, 3600)
+"""A watch without timeoutSeconds ends after a random time in this range, as on the real server."""
+INITIAL_END = "k8s.io/initial-events-end"
+
+Shown = Callable[[Obj], Obj]
+
+
+def _line(kind: str, obj: Any) -> bytes:
+    return orjson.dumps({"type": kind, "object": obj}) + b"\n"
+
+
+class Watching:
+    """Serves watches."""
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+
+    async def serve(
+        self, request: web.BaseRequest, resource: Resource, namespace: str | None, show: Shown
+    ) -> web.StreamResponse:
+        """Answer a watch request; ``show`` gives events the form that the client asked for."""
+        query = request.query
+        labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+        test = self._operations.test(resource, labels, fields)
+        seconds = _seconds(query)
+        response = web.StreamResponse(
+            headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+        )
+        response.enable_chunked_encoding()
+        since = query.get("resourceVersion", "")
+        initial = query.get("sendInitialEvents") == "true"
+        if initial and query.get("resourceVersionMatch") != "NotOlderThan":
+            raise bad_request("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+        try:
+            listed: list[Obj] = []
+            if since in {"", "0"} or initial:
+                listed, since = self._operations.select(resource, namespace, labels, fields)
+            position = self._operations.position(resource, since)
+        except ApiError as error:
+            if error.code != 410:
+                raise
+            await response.prepare(request)
+            await response.write(_line("ERROR", status_of(error)))
+            await response.write_eof()
+            return response
+        await response.prepare(request)
+        bookmarks = query.get("allowWatchBookmarks") == "true"
+        first = b"".join(_line("ADDED", show(obj)) for obj in listed)
+        if initial and bookmarks:
+            first += self._bookmark(resource, since, {INITIAL_END: "true"})
+        if first:
+            await response.write(first)
+        try:
+            async with asyncio.timeout(seconds):
+                events = self._operations.watch(resource, namespace, position, test)
+                async with aclosing(events) as batches:  # type: ignore[type-var]
+                    await self._send(response, resource, batches, show, bookmarks=bookmarks)
+        except TimeoutError:
+            pass
+        except ApiError as error:
+            await response.write(_line("ERROR", status_of(error)))
+        await response.write_eof()
+        return response
+
+    async def _send(
+        self, response: web.StreamResponse, resource: Resource, batches: Any, show: Shown, *, bookmarks: bool
+    ) -> None:
+        pending: asyncio.Task[list[Event]] | None = None
+        try:
+            while True:
+                pending = pending or asyncio.ensure_future(anext(batches))
+                caught_up = str(self._operations.store.revision)
+                done, _ = await asyncio.wait({pending}, timeout=BOOKMARK_SECONDS)
+                if not done:
+                    if bookmarks:
+                        await response.write(self._bookmark(resource, caught_up, {}))
+                    continue
+                events = pending.result()
+                pending = None
+                await response.write(b"".join(_line(event.type, show(event.object)) for event in events))
+        finally:
+            if pending is not None:
+                pending.cancel()
+                await asyncio.gather(pending, return_exceptions=True)
+
+    @staticmethod
+    def _bookmark(resource: Resource, revision: str, annotations: Mapping[str, str]) -> bytes:
+        metadata: Obj = {"resourceVersion": revision, "creationTimestamp": None}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        return _line("BOOKMARK", {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata})
+
+
+def _seconds(query: Mapping[str, str]) -> float:
+    text = query.get("timeoutSeconds", "")
+    if not text:
+        return random.uniform(*_DEFAULT_SECONDS)
+    try:
+        return float(int(text))
+    except ValueError:
+        raise bad_request(f'timeoutSeconds: Invalid value: "{text}": must be a number') from None

@@ -1,0 +1,79 @@
+"""The API server: the API of one cluster over HTTPS on a socket that the caller has opened."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+
+from aiohttp import web
+
+from hybridlab.api.audit import Audit
+from hybridlab.api.client import LocalClient
+from hybridlab.api.contract import NodeAgent
+from hybridlab.api.core import Core, Settings
+from hybridlab.api.http.handler import AgentOf, Handler
+from hybridlab.api.interference import Interference
+from hybridlab.api.requests import MASTERS
+
+_IDLE_SECONDS = 300.0
+"""An idle connection is kept so long."""
+_SHUTDOWN_SECONDS = 0.2
+"""Requests that are under way when the server stops get so long to end."""
+
+
+def _no_agent(node: str) -> NodeAgent | None:
+    return None
+
+
+class ApiServer:
+    """Serves one cluster; ``listener`` is bound and listening (or bound only), ``tls`` is its certificate.
+
+    ``agent_of`` finds the kubelet of a node by name; None from it answers exec and logs with an error.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        listener: socket.socket,
+        tls: ssl.SSLContext | None,
+        agent_of: AgentOf = _no_agent,
+        interference: Interference | None = None,
+    ) -> None:
+        self.core = Core(settings)
+        self.interference = interference or Interference()
+        host, port = listener.getsockname()[:2]
+        self.url = f"{'https' if tls else 'http'}://{host}:{port}"
+        self._handler = Handler(self.core, agent_of, self.interference, f"{host}:{port}")
+        self._listener, self._tls = listener, tls
+        self._runner: web.ServerRunner | None = None
+
+    @property
+    def audit(self) -> Audit:
+        """Requests over HTTPS since the start."""
+        return self._handler.audit
+
+    def client(self, name: str, groups: tuple[str, ...] = (MASTERS,)) -> LocalClient:
+        """Return an in-process client for a component."""
+        return self.core.client(name, groups)
+
+    async def start(self) -> None:
+        """Begin to answer."""
+        server = web.Server(
+            self._handler,
+            access_log=None,
+            keepalive_timeout=_IDLE_SECONDS,
+            handler_cancellation=True,
+            max_line_size=65536,
+            max_field_size=65536,
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await self._runner.setup()
+        site = web.SockSite(self._runner, self._listener, ssl_context=self._tls, backlog=1024)
+        await site.start()
+
+    async def stop(self) -> None:
+        """End watches and execs, close connections and the socket."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
