@@ -172,10 +172,10 @@ class Container:
         main = self._main
         if main is not None and not main.done():
             if self._main_program is not None:
-                self._main_program.kill(signal.SIGTERM)
+                self._main_program.terminate()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(asyncio.shield(main), grace)
-                self._main_program.kill(signal.SIGKILL)
+                self._main_program.kill()
             else:
                 main.cancel()
             await asyncio.gather(main, return_exceptions=True)
@@ -232,7 +232,7 @@ class Container:
         try:
             return await running.wait()
         finally:
-            running.kill(signal.SIGKILL)
+            running.kill()
 
     async def run_applet(
         self,

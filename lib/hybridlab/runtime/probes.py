@@ -34,7 +34,7 @@ async def network(net: Net, spec: ProbeSpec) -> ProbeResult:
     except http.BadAnswer:
         return ProbeResult(ok=False, message=f'Get "http://{where}{spec.path}": EOF')
     except OSError as error:
-        words = f"dial tcp {where}: connect: {(error.strerror or '').lower()}"
+        words = f"dial tcp {where}: connect: {os.strerror(error.errno or 0).lower()}"
         return ProbeResult(
             ok=False, message=words if spec.kind == "tcp" else f'Get "http://{where}{spec.path}": {words}'
         )

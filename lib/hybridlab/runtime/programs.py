@@ -60,12 +60,15 @@ class Running:
             pump.finish()
         return 128 - status if status < 0 else status
 
-    def kill(self, number: int) -> None:
-        """Signal it and the process group it leads; nothing when it has ended."""
+    def terminate(self) -> None:
+        """SIGTERM, to this process alone as the real runtime sends it; pid 1 without a handler ignores it."""
+        self._child.kill(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL, to it and the process group it leads; nothing when it has ended."""
         if self._child.running:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._child.pid, number)
-            self._child.kill(number)
+                os.killpg(self._child.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from hybridlab.kernel.namespaces import (
     MS_NOEXEC,
     MS_NOSUID,
     MS_PRIVATE,
+    MS_RDONLY,
     MS_REC,
 )
 from hybridlab.runtime.shim import HOME, SOCKET_PATH, program
@@ -213,9 +214,7 @@ class Builder:
         _bind(f"/proc/thread-self/fd/{sources[self.python.stdlib]}", str(library))
         for name in ("site-packages", "dist-packages"):
             if (library / name).is_dir():  # whatever the user has installed is the user's
-                namespaces.mount(
-                    "tmpfs", str(library / name), "tmpfs", namespaces.MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k"
-                )
+                namespaces.mount("tmpfs", str(library / name), "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k")
         if self.python.library:
             target = home / "lib" / Path(self.python.library).name
             target.touch()
@@ -316,9 +315,13 @@ class Builder:
 
 
 def seal() -> None:
-    """In a container's first process: mount its own ``/proc`` and let go of everything outside; raises KernelError."""
-    with contextlib.suppress(KernelError):  # where the machine's own /proc is masked nobody may mount one: none, then
-        namespaces.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    """In a container's first process: mount its own ``/proc`` and let go of everything outside; raises KernelError.
+
+    ``/proc`` is read-only: in a lab started by root, root's processes could otherwise set the machine's ``/proc/sys``.
+    Where the machine's own ``/proc`` is masked nobody may mount one: such containers have none.
+    """
+    with contextlib.suppress(KernelError):
+        namespaces.mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
     namespaces.umount(_OLD)
     Path(_OLD).rmdir()
 

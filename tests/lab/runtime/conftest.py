@@ -27,7 +27,7 @@ from hybridlab.dataplane.model import (
 from hybridlab.dataplane.remote import RemoteDataplane
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
-from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult, ExecSpec
+from hybridlab.runtime.model import OS, ContainerExit, ContainerSpec, ExecResult, ExecSpec
 from hybridlab.runtime.remote import RemoteRuntime
 from hybridlab.runtime.streams import LazyReader
 
@@ -86,7 +86,7 @@ class Lab:
             routes = NodeRoutes(own_blocks=(own.cidr,), remote_blocks=remote, pools=("192.168.0.0/16",))
             await self.plane.set_routes(name, routes)
 
-    async def pod(self, name: str, node: str) -> PodSpec:
+    async def pod(self, name: str, node: str, nameserver: str = "10.96.0.10") -> PodSpec:
         number = next(self._numbers)
         spec = PodSpec(
             id=f"uid-{number}",
@@ -95,7 +95,7 @@ class Lab:
             namespace="demo",
             address=f"192.168.{1 if node == 'l1' else 2}.{10 + number}",
             hostname=name,
-            nameservers=("10.96.0.10",),
+            nameservers=(nameserver,),
             searches=("demo.svc.cluster.local", "svc.cluster.local", "cluster.local"),
         )
         await self.plane.add_pod(spec)
@@ -103,12 +103,23 @@ class Lab:
         self.pods[name] = spec
         return spec
 
+    async def start_as(self, name: str, image: str, system: OS) -> str:
+        """Start an image that is there for both systems."""
+        return await self._start(name, image, system=system)
+
     async def _start(self, name: str, image: str, **more: Any) -> str:
         windows = "windows" in image or "porter" in image
-        pod = self.pods.get(more.pop("pod", name)) or await self.pod(name, more.pop("node", "w1" if windows else "l1"))
+        pod = self.pods.get(more.pop("pod", name)) or await self.pod(
+            name, more.pop("node", "w1" if windows else "l1"), more.pop("nameserver", "10.96.0.10")
+        )
         identity = f"{name}-{next(self._numbers)}"
         spec = ContainerSpec(
-            id=identity, pod=pod.id, name=name, os="windows" if windows else "linux", image=image, **more
+            id=identity,
+            pod=pod.id,
+            name=name,
+            os=more.pop("system", "windows" if windows else "linux"),
+            image=image,
+            **more,
         )
         await self.runtime.start(spec)
         return identity

@@ -4,17 +4,151 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hybridlab.dataplane.model import Zone
+from hybridlab.runtime.model import ProbeSpec
+
 if TYPE_CHECKING:
     from conftest import Lab
 
+SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
+
 
 def test_nc_says_open_for_a_listening_pod_and_nothing_for_a_refusal(lab: Lab) -> None:
-    lab.start("server", "nginx:1.27")
-    client = lab.start("client", "busybox:1.36", command=("sleep", "3600"))
-    address = lab.address("server")
+    lab.start("nc-server", "nginx:1.27")
+    client = lab.start("nc-client", "busybox:1.36", command=("sleep", "3600"))
+    address = lab.address("nc-server")
 
     ran = lab.exec(client, "nc", "-vz", "-w", "3", address, "80")
     assert (ran.code, ran.out, ran.err) == (0, "", f"{address} ({address}:80) open\n")
 
     ran = lab.exec(client, "nc", "-vz", "-w", "3", address, "81")
     assert (ran.code, ran.out, ran.err) == (1, "", "")
+
+    ran = lab.exec(client, "nc", "-vvz", "-w", "3", address, "81")
+    assert ran.err == f"nc: {address} ({address}:81): Connection refused\nsent 0, rcvd 0\n"
+
+
+def test_nothing_behind_an_address_is_a_timeout_and_never_open(lab: Lab) -> None:
+    client = lab.start("timeout-client", "busybox:1.36", command=("sleep", "3600"))
+    ran = lab.exec(client, "nc", "-vz", "-w", "1", "192.168.1.60", "80")
+    assert (ran.code, ran.err) == (1, "nc: 192.168.1.60 (192.168.1.60:80): Connection timed out\n")
+    ran = lab.exec(client, "wget", "-q", "-O", "-", "-T", "1", "http://192.168.1.60")
+    assert (ran.code, ran.err) == (1, "wget: download timed out\n")
+
+
+def test_a_shell_pipeline_runs_applets_and_real_programs_together(lab: Lab) -> None:
+    lab.start("shell-server", "nginx:1.27")
+    client = lab.start("shell-client", "busybox:1.36", command=("sleep", "3600"))
+    address = lab.address("shell-server")
+    assert lab.exec(client, "sh", "-c", f"wget -q -O - http://{address} | grep -c Welcome").out == "2\n"
+    assert lab.exec(client, "sh", "-c", f"nc -vz -w 3 {address} 80 2>&1 && echo yes").out.endswith("open\nyes\n")
+    script = f"printf '80\\n81\\n' | while read p; do nc -z -w 1 {address} $p && echo $p; done; true"
+    assert lab.exec(client, "sh", "-c", script).out == "80\n", "nc -z must not eat the loop's input"
+
+
+def test_windows_containers_answer_the_demo_commands(lab: Lab) -> None:
+    lab.start("demo-nginx", "nginx:1.27")
+    lab.start("demo-porter", "calico/porter:ltsc2022", env=(("SERVE_PORT_80", "This is a Calico for Windows demo."),))
+    client = lab.start("demo-pwsh", SERVERCORE, command=("powershell.exe",), args=("-Command", "Start-Sleep 360000"))
+    for server, text in (("demo-nginx", "Welcome to nginx!"), ("demo-porter", "This is a Calico for Windows demo.")):
+        ran = lab.exec(
+            client,
+            *("powershell", "Invoke-WebRequest", "-Uri", f"http://{lab.address(server)}"),
+            *("-UseBasicParsing", "-TimeoutSec", "5"),
+        )
+        assert ran.code == 0
+        assert "StatusCode        : 200\r\n" in ran.out
+        assert text in ran.out
+    ran = lab.exec(
+        client, "powershell", "Invoke-WebRequest", "-Uri", "http://192.168.1.61", "-UseBasicParsing", "-TimeoutSec", "1"
+    )
+    assert ran.code == 1
+    assert ran.err.startswith("Invoke-WebRequest : The operation has timed out.\r\nAt line:1 char:1\r\n")
+
+
+def test_the_cluster_resolver_answers_every_tool(lab: Lab) -> None:
+    lab.run(lab.plane.set_zone(Zone(domain="cluster.local", a={"web.demo.svc.cluster.local": ("192.168.1.9",)})))
+    lab.start("dns", "registry.k8s.io/coredns/coredns:v1.12.1")
+    server = lab.address("dns")
+    old = lab.start("dns-old", "busybox:1.28", command=("sleep", "3600"), nameserver=server)
+    new = lab.start("dns-new", "busybox:1.36", command=("sleep", "3600"), nameserver=server)
+    windows = lab.start("dns-windows", SERVERCORE, command=("cmd", "/c", "ping -t 127.0.0.1 >NUL"), nameserver=server)
+
+    ran = lab.exec(old, "nslookup", "web")
+    assert (ran.code, "Address 1: 192.168.1.9" in ran.out) == (0, True)
+    ran = lab.exec(old, "nslookup", "nosuch")
+    assert (ran.code, "can't resolve 'nosuch'" in ran.err) == (1, True)
+    ran = lab.exec(new, "nslookup", "web")
+    assert ran.code == 1, "the newer applet asks every suffix and fails with any of them"
+    assert "Address: 192.168.1.9" in ran.out
+    assert "** server can't find web.svc.cluster.local: NXDOMAIN" in ran.out
+    ran = lab.exec(new, "nc", "-vz", "nosuch", "80")
+    assert (ran.code, ran.err) == (1, "nc: bad address 'nosuch'\n")
+    ran = lab.exec(windows, "powershell", "(Resolve-DnsName web -Type A).IPAddress")
+    assert (ran.code, ran.out) == (0, "192.168.1.9\r\n")
+    ran = lab.exec(windows, "powershell", "[Net.Dns]::GetHostAddresses('nosuch')")
+    assert (ran.code, ran.err.startswith('Exception calling "GetHostAddresses"')) == (1, True)
+    for image in (new, windows):
+        ran = lab.exec(image, "nslookup", "web.demo.svc.cluster.local")
+        assert "192.168.1.9" in ran.out
+
+
+def test_agnhost_speaks_its_exact_words(lab: Lab) -> None:
+    lab.start("agn-server", "registry.k8s.io/e2e-test-images/agnhost:2.53", args=("netexec", "--http-port=8080"))
+    linux = lab.start("agn-client", "registry.k8s.io/e2e-test-images/agnhost:2.53")
+    address = lab.address("agn-server")
+
+    def connect(*words: str) -> tuple[int | None, str, str]:
+        ran = lab.exec(linux, "/agnhost", "connect", *words, "--timeout=1s")
+        return ran.code, ran.out, ran.err
+
+    assert connect(f"{address}:8080") == (0, "", "")
+    assert connect(f"{address}:8082") == (1, "", "REFUSED\n")
+    assert connect("192.168.1.62:80") == (1, "", "TIMEOUT\n")
+    assert connect(f"{address}:8081", "--protocol=udp") == (0, "", "")
+    assert connect(f"{address}:8082", "--protocol=udp") == (1, "", "REFUSED\n")
+    dialled = f"/dial?host={address}&port=8080&request=hostname&protocol=http&tries=2"
+    node = ProbeSpec(kind="http", node="l1", address=address, port=8080, path="/healthz", timeout=2)
+    assert lab.run(lab.runtime.probe(node)).ok
+    shell = lab.start("agn-shell", "busybox:1.36", command=("sleep", "3600"))
+    ran = lab.exec(shell, "wget", "-q", "-O", "-", f"http://{address}:8080{dialled}")
+    assert ran.out == '{"responses":["agn-server","agn-server"]}'
+    ran = lab.exec(shell, "wget", "-q", "-O", "-", f"http://{address}:8080/clientip")
+    assert ran.out.startswith(lab.address("agn-shell") + ":")
+
+
+def test_agnhost_on_windows_calls_a_refusal_other(lab: Lab) -> None:
+    lab.start("wagn-target", "busybox:1.36", command=("sleep", "3600"))
+    image = "registry.k8s.io/e2e-test-images/agnhost:2.53"
+    lab.run(lab.pod("wagn", "w1"))
+    client = lab.run(lab.start_as("wagn", image, "windows"))
+    ran = lab.exec(client, "/agnhost", "connect", f"{lab.address('wagn-target')}:80", "--timeout=2s")
+    assert ran.code == 1
+    assert ran.err.startswith(
+        f"OTHER: dial tcp {lab.address('wagn-target')}:80: connectex: No connection could be made"
+    )
+    assert ran.err.endswith("actively refused it.\n")
+
+
+def test_probes_tell_a_ready_port_from_a_closed_one(lab: Lab) -> None:
+    container = lab.start("probed", "nginx:1.27")
+    address = lab.address("probed")
+
+    def probe(**more: object) -> tuple[bool, str]:
+        found = lab.run(lab.runtime.probe(ProbeSpec(node="l1", **more)))  # type: ignore[arg-type]
+        return found.ok, found.message
+
+    assert probe(kind="http", address=address, port=80) == (True, "")
+    assert probe(kind="http", address=address, port=80, path="/no") == (
+        False,
+        "HTTP probe failed with statuscode: 404",
+    )
+    assert probe(kind="tcp", address=address, port=80) == (True, "")
+    ok, message = probe(kind="tcp", address=address, port=81)
+    assert (ok, message) == (False, f"dial tcp {address}:81: connect: connection refused")
+    assert probe(kind="exec", container=container, argv=("true",)) == (True, "")
+    assert probe(kind="exec", container=container, argv=("sh", "-c", "echo no; exit 1")) == (False, "no\n")
+    ok, message = probe(kind="exec", container=container, argv=("sleep", "9"), timeout=0.2)
+    assert (ok, "timed out" in message) == (False, True)
+    ok, message = probe(kind="exec", container=container, argv=("nosuch",))
+    assert (ok, "executable file not found" in message) == (False, True)

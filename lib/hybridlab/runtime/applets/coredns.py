@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 
 from hybridlab.runtime.applet import Applet, Net, Process
@@ -32,7 +33,7 @@ def coredns(resolver: Resolver) -> Applet:
                 await out(process, ".:53", "CoreDNS-1.12.1", "linux/amd64, go1.24.1, 707c7c1")
                 await resolver(process.net)
         except OSError as error:
-            await err(process, f"Listen: {error.strerror}")
+            await err(process, f"Listen: {os.strerror(error.errno or 0)}")
             return 1
         return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import time
 from dataclasses import dataclass, field
 
@@ -132,7 +133,7 @@ async def _fetch(process: Process, options: _Options, url: http.Url, start: floa
         raise _Failed(28, f"Connection timed out after {spent()} milliseconds") from None
     except OSError as error:
         why = {errno.ECONNREFUSED: "Connection refused", errno.EHOSTUNREACH: "No route to host"}
-        reason = why.get(error.errno or 0, error.strerror or "Couldn't connect to server")
+        reason = why.get(error.errno or 0, os.strerror(error.errno or 0))
         raise _Failed(7, f"Failed to connect to {url.host} port {url.port} after {spent()} ms: {reason}") from None
     try:
         async with asyncio.timeout(max(total - spent() / 1000, 0.001) if total else None):

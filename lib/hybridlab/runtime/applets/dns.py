@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
+import os
 import random
 import socket
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ async def resolve(net: Net, name: str, *, limit: float = 5.0) -> list[str]:
         except ConnectionRefusedError:
             raise ResolverSilent(f"{name}: connection refused by the resolver") from None
         except OSError as error:
-            raise ResolverSilent(f"{name}: {error.strerror}") from None
+            raise ResolverSilent(f"{name}: {os.strerror(error.errno or 0)}") from None
         if answer.rcode == "NOERROR" and answer.addresses:
             return list(answer.addresses)
         if answer.rcode == "SERVFAIL":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ async def request(
     try:
         reader, writer = await connect(net, address, url.port)
     except OSError as error:
-        raise ConnectFailed(error.errno, error.strerror) from error
+        raise ConnectFailed(error.errno, os.strerror(error.errno or 0)) from error
     return await exchange((reader, writer), url, method=method, headers=headers, body=body)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import posixpath
 import time
 
@@ -53,7 +54,8 @@ async def nginx(process: Process) -> int:
     try:
         sock = http.listen(process.net, 80)
     except OSError as error:
-        await err(process, f"nginx: [emerg] bind() to 0.0.0.0:80 failed ({error.errno}: {error.strerror})")
+        why = f"({error.errno}: {os.strerror(error.errno or 0)})"
+        await err(process, f"nginx: [emerg] bind() to 0.0.0.0:80 failed {why}")
         return 1
 
     async def handle(request: http.Request) -> http.Reply:

@@ -1,7 +1,7 @@
 """Windows' console tools: ping, ipconfig, hostname, nslookup, whoami, and as much of cmd as starts them.
 
-Texts are those of the English Windows Server.  ``ping`` exits 0 when a reply came back, also for "Destination host
-unreachable", as Windows' own does.  cmd runs one command with ``/c``, sequences with ``&``, ``&&``, ``||``, its builtins
+Texts are those of the English Windows Server.  ``ping`` exits 0 when a reply came back, "Destination host unreachable"
+included, as Windows' own does.  cmd runs one command with ``/c``, sequences with ``&``, ``&&``, ``||``, its builtins
 echo, type, ver, set and exit, and redirection to NUL; anything else is not emulated.
 """
 

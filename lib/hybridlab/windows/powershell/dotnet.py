@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
+import os
 import time
 from collections.abc import Coroutine
 from typing import Any
@@ -256,7 +257,7 @@ def tcp_client(shell: Interpreter, arguments: list[object]) -> object:
 
 def _socket_fault(method: str, count: int, error: Exception, where: str) -> Fault:
     if isinstance(error, OSError):
-        words, name = _SOCKET_WORDS.get(error.errno or 0, (error.strerror or "", "SocketError"))
+        words, name = _SOCKET_WORDS.get(error.errno or 0, (os.strerror(error.errno or 0), "SocketError"))
     else:
         words, name = "No such host is known", "HostNotFound"
     fault = call_fault(method, count, f"{words} {where}".strip(), "SocketException")
