@@ -80,6 +80,11 @@ class Felix:
         return bool(self._tasks)
 
     @property
+    def routed(self) -> bool:
+        """The node's VXLAN device and routes are in place."""
+        return self._sent.routes is not None
+
+    @property
     def delay(self) -> float:
         """Seconds from computing a policy to applying it."""
         return self._own_delay + max(self.fault_delays.values(), default=0.0)

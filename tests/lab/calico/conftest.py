@@ -1,0 +1,176 @@
+"""Calico over a real data plane: an API in the process, labd's namespaces, and attempts made as the pods."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.core import Core, Settings
+from hybridlab.api.interference import Interference
+from hybridlab.calico.cluster import Calico
+from hybridlab.dataplane.model import NodeSpec
+from hybridlab.dataplane.remote import RemoteDataplane
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.injector import Injector
+from hybridlab.faults.zone import ZoneGate
+from hybridlab.labd.launch import LabdSettings, launch
+from hybridlab.profiles.load import load
+from hybridlab.profiles.machines import machines
+
+T = TypeVar("T")
+PORT = 8080
+DENIED_SECONDS = 0.3
+PATIENCE = 5.0
+POLICIES = "networkpolicies.networking.k8s.io"
+
+
+class CalicoLab:
+    """Six nodes, and pods as a test wants them."""
+
+    def __init__(self, runner: asyncio.Runner, plane: RemoteDataplane) -> None:
+        self.runner, self.plane = runner, plane
+        self.profile = load("default")
+        self.core = Core(Settings())
+        self.client = self.core.client("admin")
+        self.calico = Calico(self.core.client, plane, self.profile)
+        bench = Bench(plane, self.calico, self.client, ZoneGate(plane), Interference())
+        self.injector = Injector(bench)
+        self.pods: dict[str, Obj] = {}
+        self.addresses: dict[str, str] = {}
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
+
+    async def build(self) -> None:
+        for name in ("calico-system", "tigera-operator", "demo", "other"):
+            await self.client.create("namespaces", {"metadata": {"name": name}})
+        for machine in machines(self.profile):
+            await self.client.create("nodes", {"metadata": {"name": machine.name}})
+            spec = NodeSpec(
+                name=machine.name, os=machine.os, address=machine.address, prefix_length=machine.prefix_length
+            )
+            await self.plane.add_node(spec)
+        await self.calico.start()
+        for node in self.calico.nodes:
+            self.calico.felix_started(node)
+        await self.until(lambda: all(felix.routed for felix in self.calico.felixes.values()))
+
+    async def until(self, test: Callable[[], Any]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not test():  # noqa: ASYNC110 -- what is waited for has no event
+                await asyncio.sleep(0.001)
+
+    async def settled(self) -> None:
+        """Felix has nothing left to do."""
+        await asyncio.sleep(0.05)
+
+    def start_felix(self, node: str) -> None:
+        """Start it unless it runs; returns when it has programmed what it finds."""
+
+        async def start() -> None:
+            self.calico.felix_started(node)
+            await self.settled()
+
+        self.run(start())
+
+    def stop_felix(self, node: str) -> None:
+        self.run(self.calico.felix_stopped(node))
+
+    def pod(self, name: str, node: str, namespace: str = "demo", **labels: str) -> str:
+        self.run(self._pod(name, node, namespace, labels))
+        return self.addresses[name]
+
+    async def _pod(self, name: str, node: str, namespace: str, labels: dict[str, str]) -> None:
+        spec = {"nodeName": node, "containers": [{"name": "c", "image": "busybox"}]}
+        meta = {"name": name, "namespace": namespace, "labels": labels}
+        obj = await self.client.create("pods", {"metadata": meta, "spec": spec})
+        attachment = await self.calico.pod_network.attach(obj, node)
+        change = {"metadata": {"annotations": attachment.annotations}}
+        self.pods[name] = await self.client.patch("pods", name, change, namespace)
+        self.addresses[name] = attachment.address
+        await self.settled()
+
+    def remove(self, name: str) -> None:
+        self.run(self._remove(self.pods.pop(name)))
+
+    async def _remove(self, pod: Obj) -> None:
+        meta = pod["metadata"]
+        await self.calico.pod_network.detach(meta["uid"])
+        await self.client.delete("pods", meta["name"], meta["namespace"], grace_period_seconds=0)
+        await self.settled()
+
+    @contextlib.contextmanager
+    def policy(self, spec: Obj, resource: str = POLICIES, namespace: str | None = "demo") -> Iterator[None]:
+        """A policy for the length of the block."""
+        meta = {"name": "p", **({"namespace": namespace} if namespace else {})}
+        self.run(self.client.create(resource, {"metadata": meta, "spec": spec}))
+        self.run(self.settled())
+        try:
+            yield
+        finally:
+            self.run(self.client.delete(resource, "p", namespace))
+            self.run(self.settled())
+
+    @contextlib.contextmanager
+    def fault(self, name: str, **parameters: str) -> Iterator[str]:
+        identity = self.run(self.injector.inject(name, parameters))
+        try:
+            yield identity
+        finally:
+            self.run(self.injector.heal(identity))
+
+    def socket(self, pod: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
+        sock = self.run(self.plane.socket(self.pods[pod]["metadata"]["uid"], socket.AF_INET, kind))
+        sock.settimeout(DENIED_SECONDS)
+        return sock
+
+    def attempt(self, source: str, target: str, port: int = PORT) -> str:
+        """One TCP connection between pods: the source that the target saw, or ``timed out``, or an error's name."""
+        with self.socket(target) as listener, self.socket(source) as client:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("0.0.0.0", port))
+            listener.listen(8)
+            try:
+                client.connect((self.addresses[target], port))
+            except TimeoutError:
+                return "timed out"
+            except OSError as error:
+                return type(error).__name__
+            accepted, peer = listener.accept()
+            accepted.close()
+            return str(peer[0])
+
+    def reaches(self, source: str, target: str, port: int = PORT) -> bool:
+        """The target answers; anything but a connection or silence is an error."""
+        outcome = self.attempt(source, target, port)
+        assert outcome == "timed out" or outcome[0].isdigit(), outcome
+        return outcome != "timed out"
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[CalicoLab]:
+    labd = launch(LabdSettings(services=("dataplane",)))
+    with asyncio.Runner() as runner:
+        try:
+            made = CalicoLab(runner, RemoteDataplane(runner.run(labd.connect())))
+            runner.run(made.build())
+            yield made
+            runner.run(made.calico.stop())
+        finally:
+            runner.run(labd.close())
+
+
+@pytest.fixture(scope="module")
+def pods(lab: CalicoLab) -> CalicoLab:
+    """Two Linux pods, two Windows pods, each on a node of its own, and a second one beside each."""
+    for name, node in (("l1", "linux-1"), ("l2", "linux-2"), ("w1", "windows-2022"), ("w2", "windows-2019")):
+        lab.pod(name, node, app=name)
+    lab.pod("l1b", "linux-1", app="beside")
+    lab.pod("w1b", "windows-2022", app="beside")
+    return lab

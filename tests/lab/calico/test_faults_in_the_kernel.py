@@ -1,0 +1,81 @@
+"""Faults on real packets: what each breaks, what it leaves alone, and that healing mends it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.calico.conftest import CalicoLab
+
+DENY_ALL = {"podSelector": {}}
+
+
+def test_udp4789_dropped_everywhere_at_a_node_and_between_two(pods: CalicoLab):
+    with pods.fault("udp4789-dropped"):
+        assert not pods.reaches("l1", "l2")
+        assert not pods.reaches("w1", "w2")
+        assert pods.reaches("l1", "l1b")
+        assert pods.reaches("w1", "w1b")
+    with pods.fault("udp4789-dropped", scope="node", node="windows-2022"):
+        assert not pods.reaches("l1", "w1")
+        assert not pods.reaches("w1", "l1")
+        assert pods.reaches("l1", "w2")
+    with pods.fault("udp4789-dropped", scope="pair", node="linux-1", peer="windows-2022"):
+        assert not pods.reaches("l1", "w1")
+        assert not pods.reaches("w1", "l1")
+        assert pods.reaches("l2", "w1")
+    assert pods.reaches("l1", "w1")
+
+
+@pytest.mark.parametrize(("node", "target", "elsewhere"), [("linux-1", "l1", "l2"), ("windows-2022", "w1", "w2")])
+def test_policy_not_enforced(pods: CalicoLab, node: str, target: str, elsewhere: str):
+    with pods.policy(DENY_ALL):
+        with pods.fault("policy-not-enforced", node=node):
+            assert pods.reaches("w1b", target)
+            assert not pods.reaches("w1b", elsewhere)
+        assert not pods.reaches("w1b", target)
+
+
+def test_policy_late_until_it_is_healed(pods: CalicoLab):
+    with pods.fault("policy-late", node="linux-1", seconds="60"), pods.policy(DENY_ALL):
+        assert pods.reaches("w1", "l1")
+        assert not pods.reaches("w1", "l2")
+    pods.run(pods.settled())
+    assert pods.reaches("w1", "l1")
+    with pods.policy(DENY_ALL):
+        assert not pods.reaches("w1", "l1")
+
+
+@pytest.mark.parametrize(("node", "source", "beside"), [("linux-1", "l1", "l1b"), ("windows-2022", "w1", "w1b")])
+def test_source_nat_on_pod_to_pod(pods: CalicoLab, node: str, source: str, beside: str):
+    block = pods.calico.ipam.blocks_of(node)[0]
+    tunnel = block.address(1 if node.startswith("w") else 0)
+    with pods.fault("snat-pod-to-pod", node=node):
+        assert pods.attempt(source, "l2") == tunnel
+        assert pods.attempt(source, beside) == pods.calico.nodes[node].address
+        assert pods.attempt("l2", source) == pods.addresses["l2"]
+    assert pods.attempt(source, "l2") == pods.addresses[source]
+
+
+def test_a_windows_pod_gets_a_reserved_address_and_works_with_it(pods: CalicoLab):
+    with pods.fault("reserved-not-reserved", node="windows-2019"):
+        block = pods.calico.ipam.blocks_of("windows-2019")[0]
+        assert pods.pod("thief", "windows-2019") == block.address(2)
+        assert pods.attempt("l1", "thief") == pods.addresses["l1"]
+    pods.remove("thief")
+    assert pods.pod("honest", "windows-2019") not in {block.address(ordinal) for ordinal in (0, 1, 2, 63)}
+    pods.remove("honest")
+
+
+def test_rules_of_every_rule_fault_are_taken_by_the_kernel_and_leave_nothing(pods: CalicoLab):
+    service = {
+        "spec": {"type": "NodePort", "ports": [{"name": "a", "port": 53, "protocol": "UDP"}, {"name": "b", "port": 80}]}
+    }
+    pods.run(pods.client.create("services", {"metadata": {"name": "s", "namespace": "demo"}, **service}))
+    for name, parameters in (
+        ("dns-silent", {}),
+        ("service-backend-missing", {"service": "demo/s", "node": "windows-2022"}),
+    ):
+        with pods.fault(name, **parameters) as identity:
+            assert pods.run(pods.injector.evidence(identity))
+    scopes = [*pods.calico.nodes, "fabric"]
+    assert [pods.run(pods.plane.fault_rules(scope)) for scope in scopes] == [{}] * len(scopes)
