@@ -13,7 +13,7 @@ from hybridlab.controllers.fit import PodNeeds, matches_node, untolerated
 from hybridlab.controllers.owned import Owned, ready_since
 from hybridlab.controllers.replicasets import new_pod
 from hybridlab.controllers.selectors import labels_of
-from hybridlab.controllers.work import Work
+from hybridlab.controllers.work import Controller, Work
 
 RESOURCE = "daemonsets.apps"
 COMPONENT = "daemonset-controller"
@@ -32,7 +32,7 @@ TOLERATED = (
 HOST_NETWORK_TOLERATED = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
-class DaemonSets:
+class DaemonSets(Controller):
     """The DaemonSet controller."""
 
     def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
@@ -40,7 +40,7 @@ class DaemonSets:
         self._recorder = recorder
         self._sets = caches.of(RESOURCE)
         self._nodes = caches.of("nodes")
-        self.work: Work[tuple[str, str]] = Work("daemonsets", self._sync, delay=DELAY)
+        self.work = Work("daemonsets", self._sync, delay=DELAY)
         self._pods = Owned(caches.of("pods"), "DaemonSet", lambda namespace, name: self.work.note((namespace, name)))
         self._sets.subscribe(self._on_set)
         self._nodes.subscribe(self._on_node)

@@ -12,7 +12,7 @@ from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.owned import Owned, owner_reference
 from hybridlab.controllers.rollout import deployment_conditions
-from hybridlab.controllers.work import Work
+from hybridlab.controllers.work import Controller, Work
 
 RESOURCE = "deployments.apps"
 SETS = "replicasets.apps"
@@ -40,14 +40,14 @@ def share(value: int | str, total: int, *, up: bool) -> int:
     return math.ceil(part) if up else math.floor(part)
 
 
-class Deployments:
+class Deployments(Controller):
     """The Deployment controller."""
 
     def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
         self._client = client
         self._recorder = recorder
         self._deployments = caches.of(RESOURCE)
-        self.work: Work[tuple[str, str]] = Work("deployments", self._sync, delay=DELAY)
+        self.work = Work("deployments", self._sync, delay=DELAY)
         self._sets = Owned(caches.of(SETS), "Deployment", lambda namespace, name: self.work.note((namespace, name)))
         self._deployments.subscribe(self._on_deployment)
 

@@ -8,13 +8,13 @@ from hybridlab.controllers.deployments import share
 from hybridlab.controllers.owned import controller_of, is_active, ready_since
 from hybridlab.controllers.selectors import labels_of, matches
 from hybridlab.controllers.times import timestamp
-from hybridlab.controllers.work import Work
+from hybridlab.controllers.work import Controller, Work
 
 RESOURCE = "poddisruptionbudgets.policy"
 DELAY = 0.005
 
 
-class DisruptionBudgets:
+class DisruptionBudgets(Controller):
     """The disruption controller."""
 
     def __init__(self, client: Client, caches: Caches) -> None:
@@ -22,7 +22,7 @@ class DisruptionBudgets:
         self._budgets = caches.of(RESOURCE)
         self._pods = caches.of("pods")
         self._sets = caches.of("replicasets.apps")
-        self.work: Work[tuple[str, str]] = Work("disruption", self._sync, delay=DELAY)
+        self.work = Work("disruption", self._sync, delay=DELAY)
         self._budgets.subscribe(self._on_budget)
         self._pods.subscribe(self._on_pod)
 

@@ -14,7 +14,7 @@ from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.owned import Owned, is_active, owner_reference, ready_since
 from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.times import seconds_of, timestamp
-from hybridlab.controllers.work import Work
+from hybridlab.controllers.work import Controller, Work
 
 RESOURCE = "replicasets.apps"
 COMPONENT = "replicaset-controller"
@@ -22,14 +22,14 @@ DELAY = 0.003
 """Seconds to gather changes of pods before one look at their set."""
 
 
-class ReplicaSets:
+class ReplicaSets(Controller):
     """The ReplicaSet controller."""
 
     def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
         self._client = client
         self._recorder = recorder
         self._sets = caches.of(RESOURCE)
-        self.work: Work[tuple[str, str]] = Work("replicasets", self._sync, delay=DELAY)
+        self.work = Work("replicasets", self._sync, delay=DELAY)
         self._pods = Owned(caches.of("pods"), "ReplicaSet", lambda namespace, name: self.work.note((namespace, name)))
         self._sets.subscribe(self._on_set)
 

@@ -60,12 +60,19 @@ class Work(Generic[Key]):
             self._ready(key)
 
     def note_after(self, seconds: float, key: Key) -> None:
-        """Look at ``key`` after some time, unless that is due already."""
-        if key not in self._timers and key not in self._noted and self._running:
-            loop = asyncio.get_running_loop()
-            self._timers[key] = loop.call_later(seconds, self._ready, key)
-        elif not self._running:
+        """Look at ``key`` after some time, or when it is due anyway if that is sooner."""
+        if not self._running:
             self._noted[key] = None
+            return
+        if key in self._noted:
+            return
+        loop = asyncio.get_running_loop()
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer.when() <= loop.time() + seconds:
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_later(seconds, self._ready, key)
 
     def _ready(self, key: Key) -> None:
         timer = self._timers.pop(key, None)
@@ -100,11 +107,24 @@ class Work(Generic[Key]):
             log("%s: %s failed (try %d): %s", self.name, key, count + 1, error)
             if self._running:
                 delay = min(FIRST_RETRY * 2.0 ** min(count, 20), LAST_RETRY)
-                self._timers.pop(key, asyncio.get_running_loop().call_later(0, int)).cancel()
-                self._timers[key] = asyncio.get_running_loop().call_later(delay, self._ready, key)
+                self.note_after(delay, key)
         finally:
             self._busy.discard(key)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._pump()
+
+
+class Controller:
+    """A component that only works off its queue: begins and ends with it."""
+
+    work: Work[tuple[str, str]]
+
+    def start(self) -> None:
+        """Begin."""
+        self.work.start()
+
+    async def stop(self) -> None:
+        """End."""
+        await self.work.stop()

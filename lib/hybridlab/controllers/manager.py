@@ -1,0 +1,209 @@
+"""The control plane and all kubelets of one lab, put together and started in the right order.
+
+First ``register()`` (machines in the data plane, namespaces, nodes), then whatever needs only those (Calico), then
+``start()`` (controllers, kubelets, system workloads).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from hybridlab.api.contract import Client, NodeAgent, Obj
+from hybridlab.controllers import system
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.daemonsets import DaemonSets
+from hybridlab.controllers.deployments import Deployments
+from hybridlab.controllers.disruption import DisruptionBudgets
+from hybridlab.controllers.dns import Dns
+from hybridlab.controllers.endpoints import EndpointsController
+from hybridlab.controllers.environment import Sources
+from hybridlab.controllers.events import Recorder
+from hybridlab.controllers.kube_proxy import KubeProxies
+from hybridlab.controllers.kubelet import Kubelet
+from hybridlab.controllers.node_context import ContainerHook, NodeContext
+from hybridlab.controllers.nodes import Nodes
+from hybridlab.controllers.replicasets import ReplicaSets
+from hybridlab.controllers.scheduler import Scheduler
+from hybridlab.controllers.settings import KubeletSettings
+from hybridlab.controllers.volumes import TokenIssuer
+from hybridlab.dataplane.contract import Dataplane
+from hybridlab.dataplane.model import NodeSpec
+from hybridlab.dataplane.pod_network import PodNetwork
+from hybridlab.profiles.machines import API_PORT, Machine, control_plane, machines
+from hybridlab.profiles.model import Profile
+from hybridlab.runtime.contract import Runtime
+from hybridlab.runtime.model import ContainerExit
+
+logger = logging.getLogger(__name__)
+
+
+class ControlPlane:
+    """Everything of a cluster that follows the API, except Calico."""
+
+    def __init__(
+        self,
+        client: Callable[[str], Client],
+        dataplane: Dataplane,
+        runtime: Runtime,
+        profile: Profile,
+        pod_network: PodNetwork,
+        *,
+        snat_local_pods_to: Callable[[str], str | None] = lambda node: None,
+        issue_token: TokenIssuer | None = None,
+        settings: KubeletSettings | None = None,
+        system_workloads: bool = True,
+    ) -> None:
+        """``client`` makes a client for a component's user name; ``snat_local_pods_to`` and ``issue_token`` as
+        kube-proxy and volumes need them; ``system_workloads``: make the objects of ``controllers.system``."""
+        self.profile = profile
+        self.machines = machines(profile)
+        self._client = client("system:kube-controller-manager")
+        self._dataplane = dataplane
+        self._system = system_workloads
+        self._started: list[ContainerHook] = []
+        self._stopped: list[ContainerHook] = []
+        self.caches = Caches(self._client)
+        self.recorder = Recorder(self._client)
+        self._nodes = Nodes(self._client, self.caches, self.machines, profile)
+        names = [machine.name for machine in self.machines]
+        self.kube_proxies = KubeProxies(self.caches, dataplane, names, snat_local_pods_to, self.recorder)
+        self._components = (
+            Scheduler(client("system:kube-scheduler"), self.caches, self.recorder),
+            Deployments(self._client, self.caches, self.recorder),
+            ReplicaSets(self._client, self.caches, self.recorder),
+            DaemonSets(self._client, self.caches, self.recorder),
+            DisruptionBudgets(self._client, self.caches),
+            EndpointsController(self._client, self.caches),
+            self.kube_proxies,
+            Dns(self.caches, dataplane, profile.network.dns_domain),
+        )
+        self.kubelets: dict[str, Kubelet] = {}
+        for machine in self.machines:
+            self.kubelets[machine.name] = self._kubelet(
+                machine,
+                client(f"system:node:{machine.name}"),
+                runtime,
+                pod_network,
+                issue_token,
+                settings or KubeletSettings(),
+            )
+        runtime.on_exit(self._on_exit)
+
+    def _kubelet(  # noqa: PLR0917
+        self,
+        machine: Machine,
+        client: Client,
+        runtime: Runtime,
+        pod_network: PodNetwork,
+        issue_token: TokenIssuer | None,
+        settings: KubeletSettings,
+    ) -> Kubelet:
+        config_maps, secrets = self.caches.of("configmaps"), self.caches.of("secrets")
+        nodes, services = self.caches.of("nodes"), self.caches.of("services")
+        allocatable = {"cpu": "8", "memory": "32761500Ki"}
+        context = NodeContext(
+            machine=machine,
+            profile=self.profile,
+            client=client,
+            recorder=self.recorder,
+            runtime=runtime,
+            dataplane=self._dataplane,
+            network=pod_network,
+            sources=Sources(
+                config_map=config_maps.get, secret=secrets.get, services=services.within, allocatable=allocatable
+            ),
+            settings=settings,
+            issue_token=issue_token,
+            container_started=lambda *what: self._tell(self._started, *what),
+            container_stopped=lambda *what: self._tell(self._stopped, *what),
+        )
+        return Kubelet(context, lambda: nodes.get("", machine.name))
+
+    # ---- life
+    async def register(self) -> None:
+        """Make the machines in the data plane, the system's namespaces and the Node objects."""
+        await asyncio.gather(
+            *(self._dataplane.add_node(_node_spec(machine, self.profile)) for machine in self.machines)
+        )
+        present = {each["metadata"]["name"] for each in (await self._client.list("namespaces"))[0]}
+        for name in system.namespaces():
+            if name not in present:
+                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+                await self._client.create("namespaces", body)
+        await self._nodes.register()
+
+    async def start(self) -> None:
+        """Start all components and make the system workloads; returns without waiting for their pods."""
+        self.recorder.start()
+        await self.caches.start()
+        self.caches.of("pods").subscribe(self._on_pod)
+        self.caches.of("configmaps").subscribe(lambda new, old: self._on_source("configMap", new, old))
+        self.caches.of("secrets").subscribe(lambda new, old: self._on_source("secret", new, old))
+        self._nodes.start()
+        for component in self._components:
+            component.start()
+        if self._system:
+            await system.create(self._client, self.profile, control_plane(self.profile).address, API_PORT)
+
+    async def stop(self) -> None:
+        """Stop all components; what runs in the data plane and the runtime ends with labd."""
+        for component in self._components:
+            await component.stop()
+        await self._nodes.stop()
+        await asyncio.gather(*(kubelet.stop() for kubelet in self.kubelets.values()))
+        await self.recorder.stop()
+        await self.caches.stop()
+
+    # ---- for others
+    def node_agent(self, name: str) -> NodeAgent | None:
+        """The kubelet of a node, for exec and logs; None when there is no such node."""
+        return self.kubelets.get(name)
+
+    def on_container_started(self, callback: ContainerHook) -> None:
+        """Call ``callback(node, pod, container)`` for every container that starts from now on."""
+        self._started.append(callback)
+
+    def on_container_stopped(self, callback: ContainerHook) -> None:
+        """Call ``callback(node, pod, container)`` for every container that ended or was stopped."""
+        self._stopped.append(callback)
+
+    @staticmethod
+    def _tell(hooks: list[ContainerHook], node: str, pod: Obj, container: str) -> None:
+        for hook in hooks:
+            try:
+                hook(node, pod, container)
+            except Exception:  # a listener's mistake is not the kubelet's
+                logger.exception("a listener failed on container %s on %s", container, node)
+
+    # ---- events
+    def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
+        found = pod or before
+        kubelet = self.kubelets.get(found["spec"].get("nodeName") or "") if found else None
+        if kubelet:
+            kubelet.on_pod(pod, before)
+
+    def _on_source(self, kind: str, obj: Obj | None, before: Obj | None) -> None:
+        found = obj or before
+        if found is None or (
+            obj and before and all(obj.get(part) == before.get(part) for part in ("data", "binaryData"))
+        ):
+            return
+        for kubelet in self.kubelets.values():
+            kubelet.sources_changed(kind, found["metadata"]["namespace"], found["metadata"]["name"])
+
+    def _on_exit(self, ended: ContainerExit) -> None:
+        for kubelet in self.kubelets.values():
+            if kubelet.on_exit(ended):
+                return
+
+
+def _node_spec(machine: Machine, profile: Profile) -> NodeSpec:
+    return NodeSpec(
+        name=machine.name,
+        os=machine.os,
+        address=machine.address,
+        prefix_length=machine.prefix_length,
+        underlay_mtu=profile.network.underlay_mtu,
+    )
