@@ -120,7 +120,7 @@ class Cast:
 
     def close(self) -> None:
         """Wait for what is still being deployed, and start nothing more."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown(wait=True)
 
     # --- how ------------------------------------------------------------------------------------------------------
 

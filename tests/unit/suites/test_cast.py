@@ -1,0 +1,192 @@
+"""Pods are deployed once, when first asked for, on the nodes that their paths need; trouble stays with who asks."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+
+from conformance.errors import EnvironmentBroken, EnvironmentLacks, Nonconformance
+from conformance.model.endpoint import Path, Workload
+from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.pods.cast import DEMO, Cast
+from conformance.pods.deploy import Wish
+from conformance.pods.placement import Placement
+from conformance.pods.roles import ROLES
+from conformance.pods.services import Services
+
+
+def node(name: str, os: Literal["linux", "windows"]) -> NodeFacts:
+    return NodeFacts(
+        name=name, os=os, address=f"10.0.0.{len(name)}", ready=True, schedulable=True, control_plane=False,
+        kernel_version="", os_image="", container_runtime="",
+    )  # fmt: skip
+
+
+def cluster(*nodes: NodeFacts) -> Facts:
+    unknown: Any = Fact(None, "-")
+    return Facts(
+        nodes=nodes, kubernetes_version=unknown, calico_version=unknown, mode=unknown, datastore=unknown,
+        install=unknown, platform=unknown, calico_apis=unknown, cni=unknown, kube_proxy_mode=unknown,
+        windows_dsr=unknown, evidence="lab",
+    )  # fmt: skip
+
+
+FOUR = cluster(node("l1", "linux"), node("l2", "linux"), node("w1", "windows"), node("w2", "windows"))
+
+
+@dataclass
+class Deployer:
+    """Makes workloads of wishes, and breaks where it is told to."""
+
+    broken: dict[str, Exception] = field(default_factory=dict)
+    pods: list[dict[str, Any]] = field(default_factory=list)
+    namespace: str = "demo"
+    host_namespace: str = "demo-host"
+    wishes: list[Wish] = field(default_factory=list)
+    prepared: list[tuple[str, Any]] = field(default_factory=list)
+    lock: Any = field(default_factory=threading.Lock)
+
+    @property
+    def kube(self) -> Any:
+        return SimpleNamespace(objects=lambda *_, **__: self.pods)
+
+    def prepare(self, namespace: str, labels: Any = None, *, privileged: bool = False) -> None:
+        self.prepared.append((namespace, labels or privileged))
+
+    def deploy(self, wishes: list[Wish]) -> dict[str, Workload]:
+        (wish,) = wishes
+        with self.lock:
+            self.wishes.append(wish)
+        if wish.called in self.broken:
+            raise self.broken[wish.called]
+        role = ROLES[wish.role]
+        return {
+            wish.called: Workload(
+                namespace=wish.namespace or self.namespace, pod=f"{wish.called}-abc", container="agent",
+                uid=f"{wish.namespace}/{wish.called}", role=wish.role, os=role.os, node=wish.node.name,
+                address="192.168.0.5", node_address=wish.node.address,
+            )
+        }  # fmt: skip
+
+
+def cast(deployer: Deployer, facts: Facts = FOUR) -> Cast:
+    return Cast(deployer, Placement(facts))  # type: ignore[arg-type]
+
+
+def test_each_pod_is_deployed_once_however_often_it_is_asked_for() -> None:
+    deployer = Deployer()
+    pods = cast(deployer)
+    first, again = pods.of("linux-peer"), pods.of("linux-peer")
+    assert first == again
+    assert [wish.called for wish in deployer.wishes] == ["linux-peer"]
+
+
+def test_the_demos_pods_are_started_together_and_no_others() -> None:
+    deployer = Deployer()
+    pods = cast(deployer)
+    pods.client("linux")
+    pods.close()
+    assert sorted(wish.called for wish in deployer.wishes) == sorted(DEMO)
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "same", "nodes"),
+    [
+        ("linux", "linux", False, ("l1", "l2")),
+        ("linux", "linux", True, ("l1", "l1")),
+        ("linux", "windows", False, ("l1", "w1")),
+        ("windows", "linux", False, ("w1", "l1")),
+        ("windows", "windows", False, ("w1", "w2")),
+        ("windows", "windows", True, ("w1", "w1")),
+    ],
+)
+def test_a_pair_is_where_its_path_begins_and_ends(client: Any, server: Any, same: bool, nodes: tuple[str, str]) -> None:
+    source, target = cast(Deployer()).pair(client, server, same_node=same)
+    assert (source.os, target.os) == (client, server)
+    assert (source.node, target.node) == nodes
+
+
+def test_a_cluster_that_is_too_small_for_a_path_lacks_something() -> None:
+    small = cluster(node("l1", "linux"), node("w1", "windows"))
+    with pytest.raises(EnvironmentLacks, match="needs 2 usable Windows nodes, found 1"):
+        cast(Deployer(), small).pair("windows", "windows")
+    assert [pod.node for pod in cast(Deployer(), small).on_each_node("windows")] == ["w1"]
+
+
+def test_there_is_one_pod_on_every_node() -> None:
+    facts = cluster(*(node(f"w{number}", "windows") for number in range(1, 5)))
+    found = cast(Deployer(), facts).on_each_node("windows")
+    assert [pod.node for pod in found] == ["w1", "w2", "w3", "w4"]
+
+
+def test_pods_elsewhere_have_the_same_label_in_another_labelled_namespace() -> None:
+    deployer = Deployer()
+    pods = cast(deployer)
+    here, there = pods.of("linux-client", "elsewhere/linux-client")
+    assert (here.namespace, there.namespace) == ("demo", "demo-elsewhere")
+    assert pods.name_of(there) == "linux-client"
+    assert ("demo-elsewhere", {"conformance/team": "elsewhere"}) in deployer.prepared
+
+
+def test_a_pod_that_cannot_be_deployed_troubles_only_those_who_ask_for_it() -> None:
+    deployer = Deployer(broken={"windows-server": EnvironmentBroken("no image")})
+    pods = cast(deployer)
+    assert pods.server("linux").role == "linux-server"
+    for _ in range(2):
+        with pytest.raises(EnvironmentBroken, match="no image"):
+            pods.server("windows")
+    pods.close()
+    assert [wish.called for wish in deployer.wishes].count("windows-server") == 1
+
+
+def pod(reason: str = "", where: str = "w1") -> dict[str, Any]:
+    waiting = {"state": {"waiting": {"reason": reason}}} if reason else {"state": {"running": {}}}
+    return {
+        "metadata": {"name": "windows-server-abc"},
+        "spec": {"nodeName": where},
+        "status": {"containerStatuses": [waiting]},
+    }
+
+
+def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_about_starting() -> None:
+    broken = {"windows-server": EnvironmentBroken("pod demo/windows-server-abc (w1): not ready")}
+    with pytest.raises(Nonconformance, match="because  nothing else is missing"):
+        cast(Deployer(broken, [pod()])).start("windows-server", because="nothing else is missing")
+
+
+@pytest.mark.parametrize("there", [pod("ImagePullBackOff"), pod(where="")], ids=["no image", "no node"])
+def test_a_pod_without_image_or_node_says_nothing_about_starting(there: dict[str, Any]) -> None:
+    broken = {"windows-server": EnvironmentBroken("pod demo/windows-server-abc (w1): not ready")}
+    with pytest.raises(EnvironmentBroken):
+        cast(Deployer(broken, [there])).start("windows-server", because="x")
+
+
+def test_a_service_is_made_once_over_exactly_its_backend() -> None:
+    pods = cast(Deployer())
+    made: list[dict[str, Any]] = []
+
+    def apply(obj: dict[str, Any], why: str, *, namespace: str) -> dict[str, Any]:
+        made.append(obj)
+        obj["spec"] |= {"clusterIP": "10.96.0.7"}
+        obj["spec"]["ports"][0]["nodePort"] = 31000
+        return obj
+
+    corefile = {"data": {"Corefile": ".:53 {\n    kubernetes lab.example in-addr.arpa {\n    }\n}"}}
+    kube, changes = SimpleNamespace(find=lambda *_: corefile), SimpleNamespace(apply=apply)
+    services = Services(kube, changes, pods)  # type: ignore[arg-type]
+    backend = pods.server("windows")
+    service = services.cluster_ip(backend)
+    assert services.cluster_ip(backend) is service
+    assert [one["spec"]["selector"] for one in made] == [{"app": "windows-server"}]
+    assert service.full_name == "cluster-ip-windows-server.demo.svc.lab.example"
+    assert (service.by_address.host, service.by_address.port, service.by_address.path) == (
+        "10.96.0.7", 80, Path.CLUSTER_IP,
+    )  # fmt: skip
+    (port,) = services.node_ports([backend])
+    assert (port.host, port.port, port.path, port.backends) == (
+        backend.node_address, 31000, Path.NODE_PORT, (backend,),
+    )  # fmt: skip
