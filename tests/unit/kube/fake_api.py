@@ -129,6 +129,7 @@ class FakeApi:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # or each answer costs a delayed acknowledgement of 40 ms
 
             def handle_one(self) -> None:
                 api._handle(self)

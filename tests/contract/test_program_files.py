@@ -1,0 +1,93 @@
+"""The probe programs' files keep to the rules of the places they run in."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tree_sitter
+import tree_sitter_pwsh
+
+PROGRAMS = Path(__file__).parents[2] / "manifests" / "probes"
+POWERSHELL = sorted(PROGRAMS.glob("*.ps1"))
+PYTHON = sorted(PROGRAMS.glob("*.py"))
+CMDLETS = {"New-Object", "ConvertTo-Json", "ConvertFrom-Json", "Where-Object", "ForEach-Object"}
+"""What both Windows PowerShell 5.1 and PowerShell 7 have, on server core."""
+PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_pwsh.language()))
+
+
+def nodes(node: Any) -> Iterator[Any]:
+    yield node
+    for child in node.children:
+        yield from nodes(child)
+
+
+def wrong(source: bytes) -> list[str]:
+    """Places that are not PowerShell."""
+    return [
+        f"line {one.start_point[0] + 1}: {one.text[:60]!r}"
+        for one in nodes(PARSER.parse(source).root_node)
+        if one.type == "ERROR" or one.is_missing
+    ]
+
+
+def named(path: Path) -> str:
+    return path.name
+
+
+@pytest.mark.parametrize("path", [*POWERSHELL, *PYTHON], ids=named)
+def test_a_program_is_ascii_with_unix_lines_and_begins_with_the_protocol_line(path: Path) -> None:
+    content = path.read_bytes()
+    content.decode("ascii")
+    assert b"\r" not in content
+    assert content.startswith(b"# probe-protocol: 1\n")
+
+
+@pytest.mark.parametrize("path", POWERSHELL, ids=named)
+def test_a_powershell_program_parses(path: Path) -> None:
+    assert wrong(path.read_bytes()) == []
+
+
+@pytest.mark.parametrize("broken", [b"if ($a) {", b"function { }", b"$x = @(1, 2", b"foreach ($a in $b { }"])
+def test_what_is_not_powershell_does_not_parse(broken: bytes) -> None:
+    assert wrong(broken)
+
+
+@pytest.mark.parametrize("path", POWERSHELL, ids=named)
+def test_a_powershell_program_calls_only_its_own_functions_and_cmdlets_of_both_editions(path: Path) -> None:
+    root = PARSER.parse(path.read_bytes()).root_node
+    own = {one.text.decode() for one in nodes(root) if one.type == "function_name"}
+    called = {one.text.decode() for one in nodes(root) if one.type == "command_name"}
+    assert own
+    assert called - own - CMDLETS - {"Set-StrictMode"} == set()
+
+
+@pytest.mark.parametrize("path", POWERSHELL, ids=named)
+def test_a_powershell_program_avoids_the_traps_of_exec(path: Path) -> None:
+    text = path.read_text(encoding="ascii")
+    code = "\n".join(line.partition("#")[0] if line.lstrip().startswith("#") else line for line in text.splitlines())
+    assert not re.search(r"\$input\b", code, re.IGNORECASE), "powershell.exe then swallows standard input until its end"
+    assert "[Console]::OutputEncoding" not in code, "throws without a console"
+    assert "Write-Host" not in code
+    assert "UTF8Encoding($false)" in code, "no byte order mark in front of the first line"
+    assert "$ProgressPreference = 'SilentlyContinue'" in code
+    assert "exit 3" in code
+    for seven_only in ("??", "?.", "-Parallel", " && ", " || ", "-AsHashtable"):
+        assert seven_only not in code
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=named)
+def test_a_python_program_is_python_3_8_and_imports_the_standard_library_only(path: Path) -> None:
+    tree = ast.parse(path.read_text(), feature_version=(3, 8))
+    imported = {
+        alias.name.partition(".")[0] for one in ast.walk(tree) if isinstance(one, ast.Import) for alias in one.names
+    }
+    imported |= {str(one.module).partition(".")[0] for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)}
+    assert imported <= sys.stdlib_module_names
+    methods = {one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute)}
+    assert not methods & {"removeprefix", "removesuffix"}, "these came with Python 3.9"

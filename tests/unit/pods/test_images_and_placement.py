@@ -1,0 +1,102 @@
+"""Every pod gets an image for its node's build and a node that takes it; a cluster that is too small says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentLacks
+from conformance.pods.images import mirrored, windows_image
+from conformance.pods.placement import Placement, tolerations
+from conformance.settings import Toleration
+
+SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
+
+
+@pytest.mark.parametrize(
+    ("build", "tag"),
+    [(17763, "ltsc2019"), (20348, "ltsc2022"), (25398, "ltsc2022"), (26100, "ltsc2025"), (19042, "20H2")],
+)
+def test_the_image_fits_the_build(make: Any, build: int, tag: str) -> None:
+    assert windows_image(SERVERCORE, make.node("w", "windows", build)).endswith(f"servercore:{tag}")
+
+
+def test_the_label_decides_when_the_kernel_version_says_no_revision(make: Any) -> None:
+    assert windows_image(SERVERCORE, make.node("w", "windows", 17763, windows_build=None)).endswith(":ltsc2019")
+
+
+def test_a_build_without_an_image_is_named(make: Any) -> None:
+    with pytest.raises(EnvironmentLacks, match="node w runs Windows build 14393"):
+        windows_image(SERVERCORE, make.node("w", "windows", 14393))
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("docker.io/library/busybox:1.37", "r.test:5000/x/library/busybox:1.37"),
+        ("mcr.microsoft.com/windows/servercore:ltsc2022", "r.test:5000/x/windows/servercore:ltsc2022"),
+        ("localhost/a:1", "r.test:5000/x/a:1"),
+        ("library/busybox", "r.test:5000/x/library/busybox"),
+        ("busybox:1", "r.test:5000/x/busybox:1"),
+    ],
+)
+def test_another_registry_replaces_the_one_in_the_reference(image: str, expected: str) -> None:
+    assert mirrored(image, "r.test:5000/x/") == expected
+    assert mirrored(image, None) == image
+
+
+def test_workers_come_before_control_planes_and_each_worker_starts_at_another_node(make: Any) -> None:
+    facts = make.facts(make.node("cp", control_plane=True), make.node("a"), make.node("b"), make.node("c"))
+    assert [one.name for one in Placement(facts).usable("linux")] == ["a", "b", "c", "cp"]
+    assert [one.name for one in Placement(facts, turn=4).usable("linux")] == ["b", "c", "a", "cp"]
+
+
+def test_a_single_node_of_each_os_has_no_other_node(make: Any) -> None:
+    placement = Placement(make.facts(make.node("l"), make.node("w", "windows", 20348)))
+    assert [one.name for one in placement.pair("linux", "windows", same_node=False)] == ["l", "w"]
+    assert [one.name for one in placement.pair("windows", "windows", same_node=True)] == ["w", "w"]
+    with pytest.raises(EnvironmentLacks, match=r"needs 2 usable Windows nodes, found 1; add a Windows node"):
+        placement.pair("windows", "windows", same_node=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"ready": False}, "not ready"),
+        ({"schedulable": False}, "cordoned"),
+        (
+            {"taints": ({"key": "gpu", "value": "yes", "effect": "NoSchedule"},)},
+            "taint gpu=yes:NoSchedule is not tolerated",
+        ),
+        ({"taints": ({"key": "os", "value": "linux", "effect": "NoSchedule"},)}, "taint os=linux:NoSchedule"),
+        ({"taints": ({"key": "os", "value": "windows", "effect": "NoExecute"},)}, "taint os=windows:NoExecute"),
+    ],
+)
+def test_a_node_that_takes_no_pods_is_named_with_the_reason(make: Any, change: dict[str, Any], why: str) -> None:
+    placement = Placement(make.facts(make.node("w", "windows", 20348, **change)))
+    with pytest.raises(EnvironmentLacks) as caught:
+        placement.first("windows")
+    assert f"(w: {why}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        {"key": "os", "value": "windows", "effect": "NoSchedule"},
+        {"key": "os", "value": "Windows", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/os", "value": "windows", "effect": "NoSchedule"},
+        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
+        {"key": "anything", "effect": "PreferNoSchedule"},
+    ],
+)
+def test_the_usual_taints_are_tolerated(make: Any, taint: dict[str, str]) -> None:
+    assert Placement(make.facts(make.node("w", "windows", 20348, taints=(taint,)))).first("windows")
+
+
+def test_a_named_taint_is_tolerated_in_placement_and_in_the_pods_spec(make: Any) -> None:
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    extra = [Toleration.parse("gpu=yes:NoSchedule")]
+    assert Placement(make.facts(make.node("l", taints=(taint,))), extra).first("linux")
+    assert {"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"} in tolerations(extra)
+    assert {"key": "gpu", "operator": "Exists"} in tolerations([Toleration.parse("gpu")])

@@ -1,0 +1,141 @@
+"""The manifests hold what Windows and Linux pods need, and tailoring pins them to a node with its image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.kube import manifest
+from conformance.pods import tailor
+from conformance.pods.deploy import PROGRAMS, changed
+from conformance.pods.placement import tolerations
+from conformance.pods.prepull import present
+from conformance.pods.roles import ECHO_PORT, MANIFESTS, ROLES, Role
+from conformance.settings import Images
+
+FORBIDDEN_ON_WINDOWS = {"hostPID", "hostIPC", "hostNetwork", "shareProcessNamespace"}
+"""With spec.os windows the API server rejects a pod that has one of these."""
+
+
+def template(role: Role) -> dict[str, Any]:
+    found = [one for one in manifest.load(MANIFESTS / role.manifest) if one["metadata"]["name"] == role.name]
+    assert len(found) == 1, f"{role.manifest} has {len(found)} Deployments {role.name}"
+    return found[0]
+
+
+@pytest.mark.parametrize("role", ROLES.values(), ids=lambda one: one.name)
+def test_a_role_is_a_deployment_of_one_replica_with_its_containers(role: Role) -> None:
+    made = template(role)
+    spec = made["spec"]["template"]["spec"]
+    names = [one["name"] for one in spec["containers"]]
+    assert made["kind"] == "Deployment"
+    assert made["spec"]["replicas"] == 1
+    assert {role.agent, role.main} <= set(names)
+    assert spec["os"] == {"name": role.os}
+    assert spec["nodeSelector"] == {"kubernetes.io/os": role.os}
+    assert bool(spec.get("hostNetwork")) is role.host_network
+    assert spec["automountServiceAccountToken"] is False
+    for container in spec["containers"]:
+        assert container["resources"]["requests"], container["name"]
+        assert "cpu" not in container["resources"].get("limits", {}), "a CPU limit throttles PowerShell starts"
+        assert container["imagePullPolicy"] == "IfNotPresent"
+    if role.os == "windows":
+        assert not FORBIDDEN_ON_WINDOWS & spec.keys()
+        assert all("securityContext" not in one for one in [spec, *spec["containers"]])
+
+
+@pytest.mark.parametrize("role", ROLES.values(), ids=lambda one: one.name)
+def test_the_agents_container_has_the_programs_and_says_who_it_is(role: Role) -> None:
+    spec = template(role)["spec"]["template"]["spec"]
+    agent = next(one for one in spec["containers"] if one["name"] == role.agent)
+    where = "C:\\probe" if role.os == "windows" else "/probe"
+    assert agent["volumeMounts"] == [{"name": "probes", "mountPath": where}]
+    assert spec["volumes"] == [{"name": "probes", "configMap": {"name": "probes"}}]
+    assert {one["name"] for one in agent["env"]} == {"POD_NAME", "POD_NAMESPACE", "NODE_NAME"}
+
+
+@pytest.mark.parametrize("role", [one for one in ROLES.values() if not one.host_network], ids=lambda one: one.name)
+def test_every_pod_but_the_nodes_serves_the_echo_and_is_ready_only_then(role: Role) -> None:
+    spec = template(role)["spec"]["template"]["spec"]
+    agent = next(one for one in spec["containers"] if one["name"] == role.agent)
+    assert str(ECHO_PORT) in " ".join(agent["command"])
+    probe = agent["readinessProbe"]
+    assert (probe.get("httpGet") or probe.get("tcpSocket"))["port"] == ECHO_PORT
+
+
+def test_the_programs_of_the_config_map_exist() -> None:
+    assert {path.name for path in (MANIFESTS / "probes").iterdir()} == set(PROGRAMS)
+
+
+@pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("*.yaml")), ids=lambda one: one.name)
+def test_every_manifest_is_yaml_of_kubernetes_objects(path: Path) -> None:
+    assert manifest.load(path)
+
+
+def tailored(make: Any, role: str = "windows-client", **more: Any) -> dict[str, Any]:
+    node = more.pop("node", make.node("win-1", "windows", 17763))
+    settings = {"images": Images(), "tolerations": tolerations()} | more
+    return tailor.deployment(template(ROLES[role]), name="windows-peer-2", node=node, **settings)
+
+
+def test_tailoring_gives_name_image_node_and_tolerations(make: Any) -> None:
+    made = tailored(make, labels={"team": "x"})
+    pod = made["spec"]["template"]
+    assert made["metadata"]["name"] == "windows-peer-2"
+    assert made["spec"]["selector"] == {"matchLabels": {"app": "windows-peer-2"}}
+    assert pod["metadata"]["labels"] == {"app": "windows-peer-2", "os": "windows", "team": "x"}
+    assert pod["spec"]["containers"][0]["image"].endswith(":ltsc2019")
+    assert pod["spec"]["nodeSelector"] == {
+        "kubernetes.io/os": "windows",
+        "kubernetes.io/hostname": "win-1",
+        "node.kubernetes.io/windows-build": "10.0.17763",
+    }
+    assert pod["spec"]["tolerations"] == tolerations()
+    assert "affinity" not in pod["spec"]
+
+
+def test_a_node_without_a_hostname_label_is_pinned_by_name_through_the_scheduler(make: Any) -> None:
+    made = tailored(make, node=make.node("w", "windows", 20348, labels={}))
+    terms = made["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    assert terms["nodeSelectorTerms"] == [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w"]}]}
+    ]
+    assert "nodeName" not in made["spec"]["template"]["spec"]
+
+
+def test_tailoring_leaves_the_template_as_it_is(make: Any) -> None:
+    role = ROLES["windows-client"]
+    first = template(role)
+    tailor.deployment(first, name="x", node=make.node("w", "windows", 20348), images=Images(), tolerations=[])
+    assert first == template(role)
+
+
+def test_registry_and_pull_secrets_reach_every_container(make: Any) -> None:
+    images = Images(registry="r.test", pull_secrets=("s",))
+    spec = tailored(make, "linux-client", node=make.node("l"), images=images)["spec"]["template"]["spec"]
+    assert [one["image"] for one in spec["containers"]] == [
+        "r.test/library/busybox:1.37",
+        "r.test/library/python:3-alpine",
+    ]
+    assert spec["imagePullSecrets"] == [{"name": "s"}]
+
+
+def test_images_that_a_node_reports_are_recognised_in_both_spellings() -> None:
+    node = {"status": {"images": [{"names": ["docker.io/library/busybox:1.37", "docker.io/library/busybox@sha256:0"]}]}}
+    assert {"docker.io/library/busybox:1.37", "busybox:1.37"} <= present(node)
+
+
+def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:
+    from conformance.model.endpoint import Workload
+
+    one = Workload(
+        namespace="n", pod="p", container="c", uid="u", role="linux-client", os="linux", node="w", address="10.0.0.1",
+        node_address="192.0.2.1", restarts=1,
+    )  # fmt: skip
+    pod = {"metadata": {"uid": "u"}, "status": {"phase": "Running", "containerStatuses": [{"restartCount": 1}]}}
+    assert changed(one, pod) == ""
+    assert changed(one, None).endswith("is gone")
