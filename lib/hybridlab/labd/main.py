@@ -72,7 +72,7 @@ async def _serve(control: int, settings: LabdSettings, times: dict[str, float], 
             channel.register(method, handler)
     if "runtime" in settings.services:
         from hybridlab.runtime.service import RuntimeService
-        from hybridlab.windows.powershell.command_line import applets
+        from hybridlab.windows.powershell.applets import applets
 
         runtime = RuntimeService(
             sandboxes=sandboxes,

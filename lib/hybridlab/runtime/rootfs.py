@@ -154,25 +154,19 @@ class Builder:
         namespaces.mount("none", "/", "", MS_REC | MS_PRIVATE)
         template = os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in self._bound()}
-        programs = {name: shutil.which(name, path=_SYSTEM_PATH) for name in _ALL_PROGRAMS}
-        contents: dict[str, bytes] = {}
-        for found in programs.values():
-            if found is not None:
-                contents.setdefault(os.path.realpath(found), b"")
-        for path in contents:
-            with contextlib.suppress(OSError):
-                contents[path] = Path(path).read_bytes()
+        names: dict[str, list[str]] = {}
+        for name in sorted(_ALL_PROGRAMS):
+            if found := shutil.which(name, path=_SYSTEM_PATH):
+                names.setdefault(os.path.realpath(found), []).append(name)
+        contents = {path: Path(path).read_bytes() for path in names}
         proc = os.open("/proc", os.O_PATH | os.O_CLOEXEC)
         root = "/tmp"
         namespaces.mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=256m,mode=755")
         for name in ("proc", "pool", "images", "volumes", "dev", "lib", "python", "old", "new"):
             Path(root, name).mkdir()
         _bind(f"/proc/thread-self/fd/{proc}", f"{root}/proc", read_only=False)
-        for number, (path, content) in enumerate(contents.items()):
-            if content:
-                for name, found in programs.items():
-                    if found is not None and os.path.realpath(found) == path:
-                        _pool(root, name, number, content)
+        for path, known_as in names.items():
+            _pool(root, known_as, contents[path])
         _write(f"{root}/pool/.shim", program(self.python.library_path(HOME)).encode(), 0o755)
         for device in _DEVICES:
             Path(root, "dev", device).touch()
@@ -340,12 +334,12 @@ def offer(programs: Iterable[str]) -> None:
     _ALL_PROGRAMS.update(programs)
 
 
-def _pool(root: str, name: str, number: int, content: bytes) -> None:
+def _pool(root: str, names: list[str], content: bytes) -> None:
     """One copy per file, however many names it has (coreutils may be one program)."""
-    single = Path(root, "pool", f".{number}")
-    if not single.exists():
-        _write(str(single), content, 0o755)
-    os.link(single, Path(root, "pool", name))
+    first, *others = (Path(root, "pool", name) for name in names)
+    _write(str(first), content, 0o755)
+    for other in others:
+        os.link(first, other)
 
 
 def _write(path: str, content: bytes, mode: int) -> None:

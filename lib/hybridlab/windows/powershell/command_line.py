@@ -6,15 +6,16 @@ import asyncio
 import base64
 import binascii
 from dataclasses import dataclass
+from functools import cache
 
-from hybridlab.runtime.applet import Applet, Process
+from hybridlab.runtime.applet import Process
 from hybridlab.windows.powershell import cmdlets, dotnet, network, web
 from hybridlab.windows.powershell.faults import Fault, clixml, position
 from hybridlab.windows.powershell.interpreter import Exit, Interpreter, Library
 from hybridlab.windows.powershell.parser import parse
 from hybridlab.windows.powershell.syntax import Node, NotEmulated, SyntaxFault
 from hybridlab.windows.probe_programs import recorded
-from hybridlab.windows.probe_programs import run as probe_programs
+from hybridlab.windows.probe_programs.run import run as run_probe_program
 
 _SWITCHES = ("nologo", "noprofile", "noninteractive", "sta", "mta", "noexit")
 _VALUES = ("executionpolicy", "outputformat", "inputformat", "windowstyle", "version", "workingdirectory")
@@ -92,6 +93,7 @@ def _parse(words: list[str], *, seven: bool) -> _Invocation:
     return _Invocation(interactive=True)
 
 
+@cache
 def library() -> Library:
     """All cmdlets and types."""
     made = Library()
@@ -100,26 +102,16 @@ def library() -> Library:
     return made
 
 
-def applet(*, seven: bool) -> Applet:
-    """powershell (5.1) or pwsh (7)."""
-    known = library()
-
-    async def run(process: Process) -> int:
-        try:
-            return await _run(process, known, seven=seven)
-        except NotEmulated as missing:
-            await process.stderr.write(f"not emulated: {missing}\n".encode())
-            return 1
-        except _Bad as bad:
-            await process.stderr.write(f"{bad}\r\n".encode())
-            return 1
-
-    return run
-
-
-def applets() -> dict[str, Applet]:
-    """For labd: the Windows applets of this package by their names in the image table."""
-    return {"powershell": applet(seven=False), "pwsh": applet(seven=True)}
+async def run(process: Process, *, seven: bool) -> int:
+    """One powershell (5.1) or pwsh (7), from its command line to its exit status."""
+    try:
+        return await _run(process, library(), seven=seven)
+    except NotEmulated as missing:
+        await process.stderr.write(f"not emulated: {missing}\n".encode())
+        return 1
+    except _Bad as bad:
+        await process.stderr.write(f"{bad}\r\n".encode())
+        return 1
 
 
 async def _run(process: Process, known: Library, *, seven: bool) -> int:
@@ -140,7 +132,7 @@ async def _run(process: Process, known: Library, *, seven: bool) -> int:
                 "file as an argument to the -File parameter."
             ) from None
         if recorded.speaks_protocol(content):
-            return await probe_programs.run(process, name, content, invocation.arguments)
+            return await run_probe_program(process, name, content, invocation.arguments)
         if invocation.arguments:
             raise NotEmulated("arguments of a script file")
         script = content.decode("utf-8-sig", "replace")

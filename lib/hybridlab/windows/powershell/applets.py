@@ -1,0 +1,22 @@
+"""What labd registers for ``powershell`` and ``pwsh``; the interpreter itself is imported by the first that runs.
+
+labd's start is on the way of every lab, Windows pods are not in every one.
+"""
+
+from __future__ import annotations
+
+from hybridlab.runtime.applet import Applet, Process
+
+
+def applets() -> dict[str, Applet]:
+    """The Windows applets of this package by their names in the image table."""
+    return {"powershell": _applet(seven=False), "pwsh": _applet(seven=True)}
+
+
+def _applet(*, seven: bool) -> Applet:
+    async def run(process: Process) -> int:
+        from hybridlab.windows.powershell.command_line import run as run_powershell
+
+        return await run_powershell(process, seven=seven)
+
+    return run
