@@ -16,7 +16,10 @@ from conformance.kube.waits import when
 from conformance.model.endpoint import Workload
 
 CALICO_NAMESPACES = ("calico-system", "kube-system")
-LINUX_FACTS = (("ip", "-d", "route"), ("ip", "-d", "link"), ("bridge", "fdb"), ("ip", "neigh"))
+NODE_COMMANDS = (("ip", "route"), ("ip", "link"), ("ip", "neigh"))
+"""Asked of a pod in a Linux node's network; busybox has them."""
+CALICO_COMMANDS = (("bridge", "fdb"),)
+"""Asked of calico-node on Linux, whose image has iproute2."""
 
 
 def collect(
@@ -35,9 +38,13 @@ def collect(
         for container in spec["containers"]:
             name = f"log of {meta['name']} {container['name']} on {spec['nodeName']}"
             parts[name] = functools.partial(kube.logs, meta["namespace"], meta["name"], container["name"], tail=tail)
+        if spec["containers"][0]["name"] == "calico-node":
+            where = (meta["namespace"], meta["name"], "calico-node")
+            parts[f"fdb of {spec['nodeName']}"] = functools.partial(_ask, kube, where, CALICO_COMMANDS, within)
     for one in node_pods:
         if one.node in nodes:
-            parts[f"routes of {one.node}"] = functools.partial(_routes, kube, one, within)
+            where = (one.namespace, one.pod, one.container)
+            parts[f"routes of {one.node}"] = functools.partial(_ask, kube, where, NODE_COMMANDS, within)
     with ThreadPoolExecutor(max_workers=8) as pool:
         return dict(zip(parts, pool.map(_guarded, parts.values()), strict=True))
 
@@ -75,11 +82,11 @@ def _calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
     return found
 
 
-def _routes(kube: Kube, pod: Workload, within: float) -> str:
+def _ask(kube: Kube, where: tuple[str, str, str], commands: Sequence[Sequence[str]], within: float) -> str:
     texts = []
-    for argv in LINUX_FACTS:
+    for argv in commands:
         try:
-            result = execute.run(kube, pod.namespace, pod.pod, pod.container, argv, within=within)
+            result = execute.run(kube, *where, argv, within=within)
             text = result.output if result.exit_code == 0 else f"(exit {result.exit_code}) {result.output}"
         except SuiteTrouble as trouble:
             text = f"(not readable: {trouble})"
