@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)(?:[-+.].*)?$")
+_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)(?:[-+].*)?$")
 _TERM = re.compile(r"(>=|<=|<|>|=)\s*(\S+)")
 _COMPARE: dict[str, Callable[[tuple[float, ...], tuple[float, ...]], bool]] = {
     ">=": operator.ge,

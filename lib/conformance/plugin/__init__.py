@@ -56,7 +56,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "conformance-fixtures")
     config.pluginmanager.register(suite_fixtures, "conformance-suite-fixtures")
     config.pluginmanager.register(Judge(run_state), "conformance-judge")
-    if not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):  # workers read the command line anew, not what the controller made of it
+        config.option.allure_report_dir = config.workerinput[state.WORKER_INPUT]["allure"]
+    else:
         if run_state.run:
             _report_paths(config, run_state.run.path)
         config.pluginmanager.register(Controller(run_state), "conformance-controller")

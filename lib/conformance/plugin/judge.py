@@ -61,7 +61,7 @@ class Judge:
                 item.extra_keyword_matches |= claim.tags | {claim.id}
             for kind, value in allure_results.labels(claims):
                 item.add_marker(pytest.mark.allure_label(value, label_type=kind))
-            item.add_marker(pytest.mark.allure_label(item.name, label_type="story"))
+            item.add_marker(pytest.mark.allure_label(allure_results.story(item.name), label_type="story"))
             item.add_marker(pytest.mark.allure_label(item.nodeid, label_type="test"))
         wanted = set(config.option.claim)
         chosen = [item for item in items if self._chosen(item, wanted, config.option.smoke)]
@@ -176,6 +176,8 @@ class Judge:
         item.stash[SECONDS] = item.stash.get(SECONDS, 0.0) + call.duration
         if call.when != "setup" or not report.passed:
             outcome = self.outcome(item)
+            if call.when != "teardown" and outcome.verdict is not ClaimVerdict.CONFIRMED:
+                item.add_marker(pytest.mark.allure_label(str(outcome.verdict), label_type="tag"))
             report.user_properties = [
                 *((name, value) for name, value in item.user_properties),
                 (junit.PROPERTY, item.nodeid),

@@ -17,6 +17,8 @@ from conformance.settings import RunTimings
 from conformance.timing import Deadline
 
 _USAGE = 4
+SOURCES = str(Path(__file__).parents[2])
+"""Where the lab's package lies when nothing is installed and pytest alone knows the source root."""
 
 
 class LabProcess:
@@ -32,6 +34,7 @@ class LabProcess:
         command = [sys.executable, "-m", "hybridlab", "up", "--kubeconfig", str(self.kubeconfig)]
         command += ["--ready-fd", str(writing), *(["--profile", profile] if profile else [])]
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCES, environment.get("PYTHONPATH", "")]))
         try:
             with self.log.open("wb") as log:
                 self._process = subprocess.Popen(

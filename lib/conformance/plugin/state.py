@@ -78,6 +78,7 @@ class State:
         return {
             "run": str(self.run.path) if self.run else "",
             "run_id": self.settings.run_id,
+            "allure": getattr(self.config.option, "allure_report_dir", None),
             "connection": to_plain(self.connection),
             "inspection": to_plain(self.inspection),
         }

@@ -48,6 +48,11 @@ def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
     return list(dict.fromkeys(pairs))
 
 
+def story(test: str) -> str:
+    """A test's name as a sentence, the same for all its parameters."""
+    return test.partition("[")[0].removeprefix("test_").replace("_", " ")
+
+
 def write_surroundings(report: RunReport, folder: Path) -> None:
     """environment.properties and categories.json."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +98,7 @@ def add_missing(tests: Sequence[TestOutcome], claims: dict[str, Claim], folder: 
         )
         involved = [claims[ident] for ident in dict.fromkeys(entry.claim for entry in test.results)]
         result.labels = [Label(name=kind, value=value) for kind, value in labels(involved)]
-        result.labels += [Label(name="story", value=name), Label(name="test", value=test.test)]
+        result.labels += [Label(name="story", value=story(name)), Label(name="test", value=test.test)]
         logger.report_result(result)
         added.append(test.test)
     return added

@@ -64,10 +64,10 @@ class Project:
             "from conformance.errors import *\n" + textwrap.dedent(body)
         )
 
-    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, directory: str = ".", **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
-            cwd=self.path,
+            cwd=self.path / directory,
             env={**_environment(self.path), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

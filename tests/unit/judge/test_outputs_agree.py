@@ -172,13 +172,21 @@ def test_allure_says_the_same(run: Run) -> None:
     assert said == {test: ALLURE.get(verdict, "passed") for test, verdict in EXPECTED.items()}
 
 
+def test_allure_s_own_plugin_wrote_the_results(run: Run) -> None:
+    assert run.folder
+    for path in (run.folder / "allure").glob("*-result.json"):
+        kinds = {label["name"] for label in json.loads(path.read_text())["labels"]}
+        assert {"framework", "thread"} <= kinds, path.read_text()
+
+
 def test_allure_files_a_test_under_area_and_claim(run: Run) -> None:
     assert run.folder
     results = [json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")]
     unmet = next(result for result in results if result["name"] == "test_unmet")
     labels = {(label["name"], label["value"]) for label in unmet["labels"]}
     assert ("epic", "Platform and topology") in labels
-    assert ("story", "test_unmet") in labels
+    assert ("story", "unmet") in labels
+    assert ("tag", "UNMET") in labels
     assert any(kind == "feature" and value.startswith("PLAT-6 ") for kind, value in labels)
     assert "calico_version=v3.31.2" in (run.folder / "allure" / "environment.properties").read_text()
 

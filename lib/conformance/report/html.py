@@ -1,0 +1,95 @@
+"""``python -m conformance.report.html [RUN]``: one self-contained HTML file from a run's Allure results.
+
+Calls Allure 3 (npm package ``allure``; no Java), which is looked for in ``node_modules`` of the current directory and
+of the checkout.  An ``allure`` on the PATH is not used: the older allure-commandline has the same name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+ENVIRONMENT_LACKS = 7
+"""Exit code when Node.js or Allure is not there, as for everything else that a machine lacks."""
+USAGE = 4
+RENDERED_WITHIN = 300.0
+"""s.  Rendering 207 tests took 1.2 s on two cores; the rest is for large runs on busy machines."""
+
+
+class CannotRender(Exception):
+    """One line for the user, and the exit code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def command(folders: Sequence[Path]) -> list[str]:
+    """How to call Allure 3.  Raises CannotRender, saying what to install."""
+    node = shutil.which("node")
+    for folder in folders:
+        script = folder / "node_modules" / "allure" / "cli.js"
+        if node and script.is_file():
+            return [node, str(script)]
+    missing = "Allure 3 is not installed here" if node else "Node.js is not installed"
+    first = "" if node else "install Node.js 20 or later, then: "
+    raise CannotRender(f"no HTML report: {missing}; {first}npm install --no-save allure@3", ENVIRONMENT_LACKS)
+
+
+def render(run: Path, call: Sequence[str]) -> Path:
+    """``report.html`` in the run's directory.  Raises CannotRender."""
+    results = run / "allure"
+    if not any(results.glob("*-result.json")):
+        raise CannotRender(f"no HTML report: {results} holds no Allure results", USAGE)
+    with tempfile.TemporaryDirectory(prefix="allure-") as work:
+        output = Path(work) / "html"
+        configuration = Path(work) / "allurerc.json"
+        configuration.write_text(json.dumps(_configuration(run, output)))
+        done = subprocess.run(
+            [*call, "generate", str(results.resolve()), "--config", str(configuration)],
+            cwd=work,
+            capture_output=True,
+            text=True,
+            timeout=RENDERED_WITHIN,
+            check=False,
+        )
+        page = next(iter(sorted(output.rglob("index.html"))), None)
+        if done.returncode != 0 or page is None:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            raise CannotRender(f"no HTML report: Allure failed: {said[-1] if said else done.returncode}", 1)
+        target = run / "report.html"
+        shutil.copyfile(page, target)
+    return target
+
+
+def _configuration(run: Path, output: Path) -> dict[str, object]:
+    return {
+        "name": f"Calico for Windows conformance, {run.resolve().name}",
+        "output": str(output),
+        "historyPath": str(run.resolve().parent / "history.jsonl"),
+        "plugins": {"awesome": {"options": {"singleFile": True, "groupBy": ["epic", "feature", "story"]}}},
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Render; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m conformance.report.html", description="Render a run as HTML.")
+    parser.add_argument("run", nargs="?", type=Path, default=ROOT / "reports" / "latest", help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    try:
+        print(render(options.run, command([Path.cwd(), ROOT])))
+    except CannotRender as trouble:
+        print(trouble, file=sys.stderr)
+        return trouble.code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Marks check what they are told when a test file is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance import marks
+from conformance.marks import manifest, needs, smoke, verifies
+
+
+def test_an_unknown_claim_is_refused_with_its_neighbours() -> None:
+    with pytest.raises(pytest.UsageError, match=r"verifies\('VXLAN-11'\): no such claim; meant VXLAN-1"):
+        verifies("VXLAN-11")
+
+
+def test_an_active_half_must_be_known_to_the_catalog() -> None:
+    assert verifies("VXLAN-9", active=True).mark.kwargs["active"] is True
+    with pytest.raises(pytest.UsageError, match="no active half of CONN-1"):
+        verifies("CONN-1", active=True)
+
+
+@pytest.mark.parametrize("wrong", [-1, True])
+def test_needs_are_numbers_of_nodes(wrong: int) -> None:
+    with pytest.raises(pytest.UsageError, match="expected a number of nodes"):
+        needs(windows=wrong)
+
+
+def test_needs_carry_what_they_were_given() -> None:
+    asked = needs(linux=2, windows=2, v3_api=True).mark.args[0]
+    assert (asked.linux, asked.windows, asked.v3_api, asked.host_process) == (2, 2, True, False)
+
+
+def test_a_manifest_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "there.yaml").touch()
+    monkeypatch.setattr(marks, "MANIFESTS", tmp_path)
+    assert manifest("there.yaml").mark.args == ("there.yaml",)
+    with pytest.raises(pytest.UsageError, match="no such file under"):
+        manifest("missing.yaml")
+
+
+def test_smoke_is_a_plain_mark() -> None:
+    assert smoke().name == "smoke"

@@ -1,0 +1,227 @@
+"""What is selected, what may run, and when the plugin keeps out of the way."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conformance.errors import UsageProblem
+from conformance.plugin.choice import choose
+
+from .conftest import Project
+
+SUITE = """
+@verifies("VXLAN-1")
+def test_overlay(): pass
+@verifies("CONN-6")
+def test_names(): pass
+@verifies("ENC-3")
+def test_modes(): pass
+@verifies("RST-3")
+def test_felix(): pass
+@verifies("VXLAN-9", active=True)
+def test_vni(): pass
+@smoke()
+def test_agents(): pass
+"""
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    project.suite(SUITE)
+    return project
+
+
+def ran(project: Project, *arguments: str, **told: object) -> dict[str, str]:
+    run = project.run(*arguments, STAND_IN=json.dumps(told))
+    assert run.folder, run.out
+    return {test["test"].rpartition("::test_")[2]: test["verdict"] for test in run.report["tests"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "selected"),
+    [
+        (["-k", "vxlan"], {"overlay", "modes", "vni"}),
+        (["-k", "dns"], {"names"}),
+        (["-k", "vxlan and not encapsulation"], {"overlay", "vni"}),
+        (["--claim", "CONN-6", "--claim", "VXLAN-1"], {"overlay", "names"}),
+        (["--smoke"], {"agents"}),
+        ([], {"overlay", "names", "modes", "felix", "vni", "agents"}),
+    ],
+)
+def test_words_claims_and_smoke_select(project: Project, arguments: list[str], selected: set[str]) -> None:
+    assert set(ran(project, *arguments)) == selected
+
+
+def test_what_was_left_out_is_not_selected(project: Project) -> None:
+    run = project.run("-k", "dns")
+    assert (run.verdict("CONN-6"), run.verdict("VXLAN-1"), run.verdict("PLAT-1")) == ("CONFIRMED", None, None)
+    assert run.report["counts"] == {"CONFIRMED": 1, "not selected": 139}
+
+
+def test_on_a_lab_of_its_own_disruptive_tests_run_unless_forbidden(project: Project) -> None:
+    assert ran(project, "-k", "felix or vni") == {"felix": "CONFIRMED", "vni": "CONFIRMED"}
+    assert ran(project, "-k", "felix or vni", "--no-disruptive") == {"felix": "NOT_RUN", "vni": "NOT_RUN"}
+
+
+def test_on_a_named_cluster_they_need_permission(project: Project) -> None:
+    named = ["-k", "felix or vni", "--kubeconfig", "x"]
+    assert ran(project, *named) == {"felix": "NOT_RUN", "vni": "NOT_RUN"}
+    assert ran(project, *named, "--allow-disruptive") == {"felix": "CONFIRMED", "vni": "CONFIRMED"}
+
+
+def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(project: Project) -> None:
+    assert ran(project, "-k", "overlay", mode="bgp") == {"overlay": "NOT_APPLICABLE"}
+    assert ran(project, "-k", "overlay", mode=None) == {"overlay": "NOT_RUN"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--claim", "CONN-99"], "--claim CONN-99: no such claim; meant CONN-"),
+        (["--keep"], "use"),
+        (["--cluster", "lab", "--kubeconfig", "x"], "contradict"),
+        (["--cluster", "in-cluster", "--context", "x"], "contradict"),
+        (["--kubeconfig", "x", "--lab-profile", "bgp"], "--lab-profile bgp is for a lab"),
+        (["--allow-disruptive", "--no-disruptive"], "contradict"),
+        (["--calico-version", "latest"], "--calico-version latest: 'latest' is not a version"),
+        (["--calicoctl", "missing"], "--calicoctl missing: no such file"),
+        (["--tolerate", "a:b:c"], "--tolerate a:b:c: expected KEY"),
+        (["--timings", "missing.yaml"], "--timings missing.yaml: cannot be read"),
+    ],
+)
+def test_unusable_options_are_4_in_one_line_and_touch_nothing(
+    project: Project, arguments: list[str], words: str
+) -> None:
+    run = project.run(*arguments)
+    assert run.code == 4
+    errors = [line for line in run.out.splitlines() if line.startswith("ERROR: ")]
+    assert len(errors) == 1
+    assert words in errors[0] or "hybridlab up" in errors[0]
+    assert not (project.path / "cluster.log").exists()
+    assert not (project.path / "reports").exists()
+
+
+def test_keeping_on_a_lab_of_its_own_says_what_to_do_instead() -> None:
+    with pytest.raises(UsageProblem, match="hybridlab up --kubeconfig PATH"):
+        choose(cluster=None, kubeconfig=None, context=None, profile=None, keep=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "how", "why"),
+    [
+        ({}, "lab", "the default; name another by --kubeconfig PATH"),
+        ({"cluster": "lab"}, "lab", "--cluster lab"),
+        ({"kubeconfig": "x"}, "kubeconfig", "--kubeconfig"),
+        ({"context": "c"}, "kubeconfig", "KUBECONFIG, by --context"),
+        ({"cluster": "kubeconfig"}, "kubeconfig", "KUBECONFIG, by --cluster kubeconfig"),
+        ({"cluster": "in-cluster"}, "in-cluster", "--cluster in-cluster"),
+    ],
+)
+def test_a_cluster_is_used_only_when_it_is_named(given: dict[str, str], how: str, why: str) -> None:
+    options = {"cluster": None, "kubeconfig": None, "context": None, "profile": None, "keep": False, **given}
+    choice = choose(**options)  # type: ignore[arg-type]
+    assert (choice.how, choice.why) == (how, why)
+
+
+# --- lists ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_says_for_every_claim_what_would_happen_and_runs_nothing(project: Project) -> None:
+    run = project.run("--plan", "--no-disruptive")
+    assert run.code == 0
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in run.out.splitlines() if line.startswith("  ")}
+    assert lines["VXLAN-1"] == "runs 1 tests"
+    assert lines["BGP-1"] == "NOT_APPLICABLE it is about mode bgp; here: mode vxlan (stand-in)"
+    assert lines["RST-3"].startswith("NOT_RUN it changes something beyond")
+    assert lines["PLAT-1"].startswith("no test")
+    assert lines["PLAT-9"].startswith("NOT_APPLICABLE")
+    assert lines["IPAM-12"].startswith("NOT_APPLICABLE")
+    assert not list((run.folder or project.path).glob("conformance.json"))
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--list-claims"], ["--collect-only"], ["--collect-only", "-n", "2"], ["--help"]]
+)
+def test_lists_touch_no_cluster_and_leave_no_report(project: Project, arguments: list[str]) -> None:
+    run = project.run(*arguments)
+    assert run.code == 0
+    assert not (project.path / "cluster.log").exists()
+    assert not (project.path / "reports").exists()
+
+
+def test_the_list_of_claims_counts_tests(project: Project) -> None:
+    out = project.run("--list-claims").out
+    assert "  VXLAN-1   1 test " in out
+    assert "  PLAT-1    0 tests" in out
+    assert "  PLAT-9    by hand" in out
+    assert "5 of 13" in out
+
+
+def test_one_claim_is_listed_with_its_sources(project: Project) -> None:
+    out = project.run("--list-claims", "--claim", "RST-1").out
+    assert "https://github.com/projectcalico/calico/issues/10199" in out
+    assert "VXLAN-1" not in out
+
+
+@pytest.mark.parametrize("arguments", [["--collect-only", "-q"], ["--help"], ["--list-claims"]])
+def test_lists_do_not_load_the_kubernetes_client(project: Project, arguments: list[str]) -> None:
+    (project.path / "stand_in_cluster.py").write_text(
+        "import atexit, sys\natexit.register(lambda: open('modules', 'w').write('\\n'.join(sys.modules)))\n"
+    )
+    project.run(*arguments)
+    loaded = (project.path / "modules").read_text().split()
+    assert "conformance.plugin" in loaded
+    assert "kubernetes" not in loaded
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "workers"),
+    [({}, 4), ({"windows": 1}, 2), ({"windows": 9}, 8), ({"free": 24}, 3), ({"free": 0}, 2)],
+)
+def test_auto_follows_windows_nodes_and_free_addresses(project: Project, told: dict[str, int], workers: int) -> None:
+    run = project.run("-n", "auto", STAND_IN=json.dumps(told))
+    assert f"{workers} workers [" in run.out
+
+
+def test_one_cluster_serves_all_workers(project: Project) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_door(cluster, facts, settings): assert cluster == "door"', "test_b.py")
+    run = project.run("-n", "2")
+    log = (project.path / "cluster.log").read_text().split("\n")
+    assert run.code == 0
+    assert (log.count("begin"), log.count("open"), log.count("inspect")) == (1, 1, 1)
+    assert log.count("connect") == 1
+    assert log.index("connect") < log.index("close")
+
+
+def test_auto_on_an_unusable_cluster_is_7(project: Project) -> None:
+    assert project.run("-n", "auto", STAND_IN='{"unusable": ["no route to host"]}').code == 7
+
+
+# --- dormant ----------------------------------------------------------------------------------------------------------
+
+
+def test_tests_of_the_library_wake_nothing(project: Project) -> None:
+    project.suite("def test_it(): assert True", folder="tests")
+    run = project.run("tests")
+    assert run.code == 0
+    assert not (project.path / "cluster.log").exists()
+    assert not (project.path / "reports").exists()
+    assert "1 passed" in run.out
+
+
+@pytest.mark.parametrize("arguments", [["."], ["suites"], ["suites/test_it.py::test_names"], []])
+def test_anything_below_suites_wakes_it(project: Project, arguments: list[str]) -> None:
+    run = project.run(*arguments)
+    assert run.code == 0, run.out
+    assert (project.path / "cluster.log").exists()
+
+
+def test_it_wakes_from_a_directory_below_too(project: Project) -> None:
+    process = project.start("test_it.py::test_names", directory="suites")
+    assert project.finish(process).code == 0
+    assert (project.path / "cluster.log").exists()
