@@ -10,10 +10,12 @@ import orjson
 from aiohttp import web
 
 from hybridlab.api.audit import Audit, Entry
+from hybridlab.api.authorization import Attributes
 from hybridlab.api.contract import ApiError, NodeAgent, Obj
 from hybridlab.api.core import Core
 from hybridlab.api.errors import (
     bad_request,
+    forbidden,
     internal,
     method_not_allowed,
     no_such_resource,
@@ -21,7 +23,7 @@ from hybridlab.api.errors import (
     unauthorized,
     unsupported_media_type,
 )
-from hybridlab.api.http import execs, logs
+from hybridlab.api.http import execs, logs, protobuf
 from hybridlab.api.http.discovery import AGGREGATED, Discovery
 from hybridlab.api.http.openapi import OpenApi
 from hybridlab.api.http.paths import Request, parse
@@ -30,7 +32,7 @@ from hybridlab.api.http.tables import partial, table
 from hybridlab.api.http.watching import Watching
 from hybridlab.api.interference import Interference
 from hybridlab.api.operations import PatchKind, is_built_in
-from hybridlab.api.requests import DeleteOptions, Target, User, WriteOptions
+from hybridlab.api.requests import AUTHENTICATED, DeleteOptions, Target, User, WriteOptions
 from hybridlab.api.resources import V3
 from hybridlab.api.views import TIERED
 
@@ -100,7 +102,7 @@ class Handler:
         elif not header:
             raise unauthorized()
         else:
-            user = self._core.authenticator.authenticate(header)
+            user = self._acting_as(request, self._core.authenticator.authenticate(header))
             note.user = user.name
         query = request.query
         about = parse(request.method, path, self._core.catalogue, watch=query.get("watch") in {"true", "1"})
@@ -113,6 +115,23 @@ class Handler:
         note.about(about)
         self._core.authorizer.check(user, about.verb, about.target)
         return await self._resource(request, about, user, note)
+
+    def _acting_as(self, request: web.BaseRequest, user: User) -> User:
+        """Return whom the user asks to be taken for (``kubectl --as``), if anyone; ApiError 403 unless they may."""
+        headers = request.headers
+        name = headers.get("Impersonate-User", "")
+        groups = tuple(headers.getall("Impersonate-Group", []))
+        if not name:
+            if groups:
+                raise bad_request("requested groups without impersonating a user")
+            return user
+        for resource, wanted in (("users", name), *(("groups", group) for group in groups)):
+            if self._core.authorizer.allows(user, Attributes("impersonate", "", resource, "", wanted)) is None:
+                why = (
+                    f'User "{user.name}" cannot impersonate resource "{resource}" in API group "" at the cluster scope'
+                )
+                raise forbidden(resource, "", wanted, why)
+        return User(name, tuple(dict.fromkeys((*groups, AUTHENTICATED))))
 
     # ---- what is no resource
     def _not_a_resource(self, request: web.BaseRequest, path: str) -> web.Response:
@@ -435,7 +454,9 @@ def _write_options(request: web.BaseRequest) -> WriteOptions:
 async def _delete_options(request: web.BaseRequest) -> DeleteOptions:
     query = request.query
     raw = await request.read()
-    body: Any = _parse(raw) if raw.strip() else {}
+    body: Any = {}
+    if raw.strip():
+        body = protobuf.decode(raw) if request.content_type == protobuf.CONTENT_TYPE else _parse(raw)
     if not isinstance(body, dict):
         raise bad_request("DeleteOptions must be an object")
     grace = body.get("gracePeriodSeconds")
@@ -463,6 +484,8 @@ async def _delete_options(request: web.BaseRequest) -> DeleteOptions:
 
 async def _body(request: web.BaseRequest, accepted: frozenset[str]) -> Any:
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
+    if kind == protobuf.CONTENT_TYPE and "application/json" in accepted:
+        return protobuf.decode(await request.read())
     if kind not in accepted and kind != "*/*":
         raise unsupported_media_type(kind, sorted(item for item in accepted if item))
     return _parse(await request.read())
