@@ -8,24 +8,31 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Protocol
 
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.endpoints import SERVICE_LABEL, SLICES
 from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.work import Work
-from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Zone
 
 SETTLE = 0.004
 """Seconds that changes are gathered before the zone is replaced."""
 
 
+class ZoneWriter(Protocol):
+    """Whoever makes resolvers answer: the data plane, or what stands before it."""
+
+    async def set_zone(self, zone: Zone) -> None:
+        """Replace what is answered."""
+
+
 class Dns:
     """Keeps the zone as Services and endpoints change."""
 
-    def __init__(self, caches: Caches, dataplane: Dataplane, domain: str) -> None:
-        self._dataplane, self._domain = dataplane, domain
+    def __init__(self, caches: Caches, resolvers: ZoneWriter, domain: str) -> None:
+        self._resolvers, self._domain = resolvers, domain
         self._services, self._slices = caches.of("services"), caches.of(SLICES)
         self._written: Zone | None = None
         self._work: Work[str] = Work("dns", self._look, workers=1, delay=SETTLE)
@@ -44,7 +51,7 @@ class Dns:
     async def _look(self, _: str) -> None:
         zone = self.zone()
         if zone != self._written:
-            await self._dataplane.set_zone(zone)
+            await self._resolvers.set_zone(zone)
             self._written = zone
 
     def zone(self) -> Zone:

@@ -129,6 +129,11 @@ class Kubelet:
         states = (*worker.state.containers, *worker.state.init)
         return next((state for state in states if state.name == container), None)
 
+    def container_id(self, pod: Obj, container: str) -> str:
+        """The runtime's id of a container's newest run; empty when it never ran."""
+        state = self._state(pod, container)
+        return state.id if state else ""
+
     # ---- exec
     async def exec(
         self,

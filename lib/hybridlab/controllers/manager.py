@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from hybridlab.api.contract import Client, NodeAgent, Obj
 from hybridlab.controllers import system
-from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.cache import Cache, Caches
 from hybridlab.controllers.daemonsets import DaemonSets
 from hybridlab.controllers.deployments import Deployments
 from hybridlab.controllers.disruption import DisruptionBudgets
-from hybridlab.controllers.dns import Dns
+from hybridlab.controllers.dns import Dns, ZoneWriter
 from hybridlab.controllers.endpoints import EndpointsController
 from hybridlab.controllers.environment import Sources
 from hybridlab.controllers.events import Recorder
@@ -50,12 +50,14 @@ class ControlPlane:
         profile: Profile,
         pod_network: PodNetwork,
         *,
+        resolvers: ZoneWriter | None = None,
         snat_local_pods_to: Callable[[str], str | None] = lambda node: None,
         issue_token: TokenIssuer | None = None,
         settings: KubeletSettings | None = None,
         system_workloads: bool = True,
     ) -> None:
-        """``client`` makes a client for a component's user name; ``snat_local_pods_to`` and ``issue_token`` as
+        """``client`` makes a client for a component's user name; ``resolvers`` take the DNS zone (default: the data
+        plane); ``snat_local_pods_to`` and ``issue_token`` as
         kube-proxy and volumes need them; ``system_workloads``: make the objects of ``controllers.system``."""
         self.profile = profile
         self.machines = machines(profile)
@@ -77,7 +79,7 @@ class ControlPlane:
             DisruptionBudgets(self._client, self.caches),
             EndpointsController(self._client, self.caches),
             self.kube_proxies,
-            Dns(self.caches, dataplane, profile.network.dns_domain),
+            Dns(self.caches, resolvers or dataplane, profile.network.dns_domain),
         )
         self.kubelets: dict[str, Kubelet] = {}
         for machine in self.machines:
@@ -156,6 +158,20 @@ class ControlPlane:
         await self.recorder.stop()
         await self.caches.stop()
 
+    async def ready(self) -> None:
+        """Returns when every system workload has all its pods ready; they exist once ``start`` has returned."""
+        wanted: dict[str, list[Obj]] = {"deployments.apps": [], "daemonsets.apps": []}
+        for resource, obj in system.objects(self.profile, "", API_PORT) if self._system else ():
+            if resource in wanted:
+                wanted[resource].append(obj["metadata"])
+        for resource, metas in wanted.items():
+            cache = self.caches.of(resource)
+
+            def complete(_: object, cache: Cache = cache, metas: list[Obj] = metas) -> bool:
+                return all(_complete(cache.get(meta["namespace"], meta["name"])) for meta in metas)
+
+            await cache.informer.wait_for(complete)
+
     # ---- for others
     def node_agent(self, name: str) -> NodeAgent | None:
         """The kubelet of a node, for exec and logs; None when there is no such node."""
@@ -197,6 +213,18 @@ class ControlPlane:
         for kubelet in self.kubelets.values():
             if kubelet.on_exit(ended):
                 return
+
+
+def _complete(workload: Obj | None) -> bool:
+    """Whether a workload's status is current and all pods that it wants are ready."""
+    if workload is None:
+        return False
+    status, spec = workload.get("status") or {}, workload["spec"]
+    if status.get("observedGeneration") != workload["metadata"].get("generation"):
+        return False
+    if workload["kind"] == "DaemonSet":
+        return bool(status.get("numberReady", 0) == status.get("desiredNumberScheduled"))
+    return bool(status.get("readyReplicas", 0) == spec.get("replicas", 1))
 
 
 def _node_spec(machine: Machine, profile: Profile) -> NodeSpec:

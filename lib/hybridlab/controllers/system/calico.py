@@ -153,7 +153,7 @@ def _api_server(profile: Profile) -> list[tuple[str, Obj]]:
     image = f"quay.io/calico/apiserver:{profile.calico.version}"
     spec = pod_spec(
         "linux",
-        [container("calico-apiserver", image, args=["--secure-port=5443"])],
+        [container("calico-apiserver", image, command=["/code/apiserver"], args=["--secure-port=5443"])],
         serviceAccountName="calico-apiserver", tolerations=[CRITICAL, CONTROL_PLANE],
     )  # fmt: skip
     return [

@@ -1,0 +1,34 @@
+"""The lab's own certificate authority and the API server's certificate: made anew for every lab, kept in memory."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+
+import trustme
+
+NAMES = (
+    "127.0.0.1",
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What the API server shows and what its clients trust."""
+
+    context: ssl.SSLContext
+    ca_pem: bytes
+
+
+def make() -> Identity:
+    """A new authority and a certificate for every name that the API server answers to."""
+    authority = trustme.CA(organization_name="hybridlab", organization_unit_name="embedded lab")
+    certificate = authority.issue_cert(*NAMES, common_name="kube-apiserver")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    certificate.configure_cert(context)
+    return Identity(context, authority.cert_pem.bytes())

@@ -1,0 +1,67 @@
+"""Felix lives with its pod: started and stopped with the calico-node container of its node, and heard in its log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.calico.cluster import Calico
+from hybridlab.controllers.manager import ControlPlane
+from hybridlab.runtime.contract import Runtime
+
+FELIX_CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
+"""``k8s-app`` label of the pod to the container that Felix runs in."""
+
+
+class FelixPods:
+    """Ties every node's Felix to its pod."""
+
+    def __init__(self, calico: Calico, control_plane: ControlPlane, runtime: Runtime) -> None:
+        self._calico, self._control_plane, self._runtime = calico, control_plane, runtime
+        self._containers: dict[str, str] = {}
+        """Node to the id of the container that its Felix runs in."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """Node to the last thing that is done for it: starts, stops and log lines keep their order."""
+        control_plane.on_container_started(self._started)
+        control_plane.on_container_stopped(self._stopped)
+
+    def say(self, node: str, line: str) -> None:
+        """A line of a node's Felix (empty: of all) goes to its container's log; nobody hears one without a pod."""
+        for name, container in [(name, one) for name, one in self._containers.items() if node in {"", name}]:
+            self._then(name, self._runtime.append_log(container, line))
+
+    async def stop(self) -> None:
+        """End what is still being done."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _started(self, node: str, pod: Obj, container: str) -> None:
+        if self._is_felix(pod, container):
+            self._containers[node] = self._control_plane.kubelets[node].container_id(pod, container)
+            self._then(node, self._start(node))
+
+    def _stopped(self, node: str, pod: Obj, container: str) -> None:
+        if self._is_felix(pod, container):
+            self._containers.pop(node, None)
+            self._then(node, self._calico.felix_stopped(node))
+
+    async def _start(self, node: str) -> None:
+        self._calico.felix_started(node)
+
+    @staticmethod
+    def _is_felix(pod: Obj, container: str) -> bool:
+        app = (pod["metadata"].get("labels") or {}).get("k8s-app", "")
+        return FELIX_CONTAINERS.get(app) == container
+
+    def _then(self, node: str, action: Coroutine[Any, Any, None]) -> None:
+        before = self._tasks.get(node)
+
+        async def after() -> None:
+            if before is not None:
+                await asyncio.gather(before, return_exceptions=True)
+            await action
+
+        self._tasks[node] = asyncio.create_task(after())

@@ -1,0 +1,230 @@
+"""One lab, put together: API server, control plane, Calico, faults, and labd behind them.
+
+Nothing is decided here; it only says who is given whom, and in which order they start and end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hybridlab.api.authentication import Token
+from hybridlab.api.contract import NodeAgent, Obj
+from hybridlab.api.core import Settings
+from hybridlab.api.requests import MASTERS
+from hybridlab.api.server import ApiServer
+from hybridlab.calico.cluster import Calico
+from hybridlab.calico.selectors import SelectorError, parse
+from hybridlab.cli import certificates, kubeconfig
+from hybridlab.cli.control import ControlServer
+from hybridlab.cli.exits import ENVIRONMENT, OK
+from hybridlab.cli.felix_pods import FelixPods
+from hybridlab.cli.rundir import RunDir
+from hybridlab.controllers.manager import ControlPlane
+from hybridlab.dataplane.remote import RemoteDataplane
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.injector import Injector
+from hybridlab.faults.zone import ZoneGate
+from hybridlab.labd.launch import Labd
+from hybridlab.profiles.machines import machines
+from hybridlab.profiles.model import Profile
+from hybridlab.runtime.remote import RemoteRuntime
+
+ADMIN = "kubernetes-admin"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a lab is put together from."""
+
+    profile: Profile
+    listener: socket.socket
+    labd: Labd
+    directory: RunDir
+    kubeconfig: Path
+    begun: float
+    """Monotonic seconds at which the command began."""
+
+
+class Lab:
+    """A lab that is coming up, running, or going down."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._stop_requested = asyncio.Event()
+        self._runtime: RemoteRuntime | None = None
+        self._stops: list[Callable[[], Any]] = []
+        """What ends each part that has started, in the order of starting."""
+
+    async def start(self) -> None:
+        """Returns when the cluster is ready: nodes Ready, system pods Running, DNS answering."""
+        setting, profile = self._setting, self._setting.profile
+        identity = certificates.make()
+        channel = await setting.labd.connect(self._on_event)
+        dataplane, self._runtime = RemoteDataplane(channel), RemoteRuntime(channel)
+
+        token = secrets.token_urlsafe(32)
+        tokens = {token: Token(ADMIN, (MASTERS,))}
+        self._server = server = ApiServer(
+            _api_settings(profile, tokens, identity.ca_pem.decode()),
+            listener=setting.listener,
+            tls=identity.context,
+            agent_of=self._agent_of,
+        )
+        calico = Calico(server.client, dataplane, profile, log=self._felix_says)
+        zone_gate = ZoneGate(dataplane)
+        self._control_plane = ControlPlane(
+            server.client,
+            dataplane,
+            self._runtime,
+            profile,
+            calico.pod_network,
+            resolvers=zone_gate,
+            snat_local_pods_to=calico.snat_for,
+            issue_token=self._issue_token,
+        )
+        self._felixes = FelixPods(calico, self._control_plane, self._runtime)
+        bench = Bench(dataplane, calico, server.client("hybridlab"), zone_gate, server.interference)
+        self._injector = Injector(bench)
+
+        await server.start()
+        self._stops.append(server.stop)
+        await self._control_plane.register()
+        await calico.start()
+        self._stops.append(calico.stop)
+        await self._control_plane.start()
+        self._stops += [self._control_plane.stop, self._felixes.stop]
+        await self._control_plane.ready()
+        await calico.ipam_saved()
+        control = ControlServer(setting.directory.control, self._operations())
+        await control.start()
+        self._stops.append(control.stop)
+        access = kubeconfig.Access(server=server.url, ca_pem=identity.ca_pem, token=token)
+        kubeconfig.write(setting.kubeconfig, access, setting.directory.path)
+
+    async def stop(self) -> None:
+        """End every part that has started, the last one first, and labd at the end."""
+        for stop in reversed(self._stops):
+            await stop()
+        await self._setting.labd.close()
+
+    def ready_line(self) -> str:
+        """What the command prints when it is ready."""
+        profile, seconds = self._setting.profile, time.monotonic() - self._setting.begun
+        return (
+            f"hybridlab ready: profile {profile.name}, {len(machines(profile))} nodes, {self._server.url}, "
+            f"kubeconfig {self._setting.kubeconfig}, after {seconds:.2f} s"
+        )
+
+    def _on_event(self, name: str, parameters: Any) -> None:
+        if self._runtime is not None:
+            self._runtime.event(name, parameters)
+
+    def _agent_of(self, node: str) -> NodeAgent | None:
+        return self._control_plane.node_agent(node)
+
+    def _felix_says(self, node: str, line: str) -> None:
+        self._felixes.say(node, line)
+
+    async def _issue_token(self, pod: Obj, audience: str, seconds: int) -> str:
+        """A token of the pod's ServiceAccount, as its kubelet asks for one."""
+        name, namespace = pod["spec"].get("serviceAccountName") or "default", pod["metadata"]["namespace"]
+        account = await self._server.client("hybridlab").get("serviceaccounts", name, namespace)
+        spec = {"audiences": [audience] if audience else [], "expirationSeconds": max(seconds, 600)}
+        return str(self._server.core.authenticator.issue(account, {"spec": spec})["status"]["token"])
+
+    def _operations(self) -> Mapping[str, Callable[[Mapping[str, Any]], Any]]:
+        async def status(_: Mapping[str, Any]) -> dict[str, Any]:
+            pods, _version = await self._server.client("hybridlab").list("pods")
+            return {
+                "profile": self._setting.profile.name,
+                "nodes": len(machines(self._setting.profile)),
+                "pods": len(pods),
+                "seconds": time.monotonic() - self._setting.begun,
+                "pid": os.getpid(),
+                "server": self._server.url,
+                "kubeconfig": str(self._setting.kubeconfig),
+                "requests": self._server.audit.total(),
+                "faults": [active["id"] for active in self._injector.active()],
+            }
+
+        async def faults(_: Mapping[str, Any]) -> list[dict[str, Any]]:
+            return Injector.catalogue()
+
+        async def active(_: Mapping[str, Any]) -> list[dict[str, Any]]:
+            return self._injector.active()
+
+        async def inject(request: Mapping[str, Any]) -> dict[str, str]:
+            parameters = {str(key): str(value) for key, value in (request.get("parameters") or {}).items()}
+            return {"id": await self._injector.inject(str(request.get("fault")), parameters)}
+
+        async def heal(request: Mapping[str, Any]) -> dict[str, str]:
+            await self._injector.heal(str(request.get("id")))
+            return {}
+
+        async def heal_all(_: Mapping[str, Any]) -> dict[str, str]:
+            await self._injector.heal_all()
+            return {}
+
+        return {
+            "status": status, "faults": faults, "active": active, "inject": inject, "heal": heal, "heal-all": heal_all,
+        }  # fmt: skip
+
+
+async def run_until_signal(setting: Setting, say_ready: Callable[[str], None]) -> int:
+    """Start a lab, say that it is ready, keep it until SIGINT, SIGTERM or labd's death; the exit code."""
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked.set)
+    lab = Lab(setting)
+    ended = asyncio.create_task(asked.wait())
+    try:
+        starting = asyncio.create_task(lab.start())
+        await asyncio.wait({starting, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            return OK
+        starting.result()
+        say_ready(lab.ready_line())
+        died = asyncio.create_task(setting.labd.channel.wait_closed())
+        await asyncio.wait({ended, died}, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():
+            print(f"hybridlab: labd died ({died.result()}); the lab is gone", flush=True)
+            return ENVIRONMENT
+        died.cancel()
+        return OK
+    finally:
+        ended.cancel()
+        await lab.stop()
+
+
+def _api_settings(profile: Profile, tokens: Mapping[str, Token], ca_pem: str) -> Settings:
+    return Settings(
+        kubernetes_version=profile.kubernetes.version,
+        service_cidr=profile.network.service_cidr,
+        node_port_range=profile.kube_proxy.node_port_range,
+        calico_v3_api=profile.calico.v3_api,
+        calico_crd_v1_api=profile.calico.crd_v1_api,
+        selector_problem=_selector_problem,
+        tokens=tokens,
+        ca_certificate=ca_pem,
+    )
+
+
+def _selector_problem(text: str) -> str | None:
+    """What is wrong with a Calico selector; None: nothing."""
+    try:
+        parse(text)
+    except SelectorError as error:
+        return str(error)
+    return None

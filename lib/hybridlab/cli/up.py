@@ -1,0 +1,91 @@
+"""``hybridlab up``: put a lab together, say when it is ready, keep it until a signal, take it apart.
+
+labd is started first: while it enters its namespaces on one core, this process imports the API server's libraries and
+makes certificates on the other.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from hybridlab.cli import kubeconfig, rundir
+from hybridlab.cli.exits import ENVIRONMENT, USAGE, Stop
+from hybridlab.labd.launch import LabdFailed, LabdSettings, launch
+from hybridlab.profiles.check import ProfileError
+from hybridlab.profiles.load import load
+from hybridlab.profiles.model import Profile
+
+
+def run(
+    *, profile_name: str, overrides: Sequence[str], kubeconfig_path: Path | None, port: int, ready_fd: int | None
+) -> int:
+    """The whole life of a lab; the exit code.  Raises Stop for what cannot be."""
+    begun = time.monotonic()
+    try:
+        profile = load(profile_name, overrides)
+    except ProfileError as error:
+        raise Stop(USAGE, str(error)) from error
+    if kubeconfig_path is not None:
+        kubeconfig.check_writable(kubeconfig_path)
+    if ready_fd is not None:
+        _check_descriptor(ready_fd)
+    listener = _listen(port)
+    labd = launch(LabdSettings(applet_settings=_applet_settings(profile)))
+
+    # From here on the clock runs for the ready line; labd is coming up on the other core.
+    import asyncio
+
+    from hybridlab.cli.lab import Setting, run_until_signal
+
+    directory = rundir.create()
+    path = kubeconfig_path or directory.kubeconfig
+    setting = Setting(profile=profile, listener=listener, labd=labd, directory=directory, kubeconfig=path, begun=begun)
+    try:
+        return asyncio.run(run_until_signal(setting, lambda line: _say_ready(line, ready_fd)))
+    except LabdFailed as error:
+        raise Stop(ENVIRONMENT, _lacks(error)) from error
+    finally:
+        labd.kill()
+        kubeconfig.remove_if_ours(path, directory.path)
+        directory.remove()
+
+
+def _applet_settings(profile: Profile) -> dict[str, float | str | int]:
+    return {"powershell_start_ms": profile.timing.powershell_start_ms}
+
+
+def _check_descriptor(number: int) -> None:
+    try:
+        os.fstat(number)
+    except OSError as error:
+        raise Stop(USAGE, f"--ready-fd {number}: is not an open descriptor") from error
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen(512)
+    except OSError as error:
+        listener.close()
+        raise Stop(ENVIRONMENT, f"port {port} on 127.0.0.1 is taken ({error.strerror}); name another") from error
+    return listener
+
+
+def _lacks(error: LabdFailed) -> str:
+    """One line per thing that this machine does not give, each with what to allow."""
+    if not error.lacks:
+        return str(error)
+    return "\n".join(["this machine cannot run a lab:", *(f"  {lack}" for lack in error.lacks)])
+
+
+def _say_ready(line: str, ready_fd: int | None) -> None:
+    print(line, flush=True)
+    if ready_fd is not None:
+        os.write(ready_fd, f"{line}\n".encode())
+        os.close(ready_fd)
