@@ -57,7 +57,7 @@ class LabProcess:
             readable, _, _ = select.select([self._ready], [], [], deadline.remaining)
             if not readable:
                 raise ClusterUnusable(
-                    [f"the lab was not ready after {self._timings.lab_ready:.0f} s; its log: {self.log}"]
+                    [f"the lab was not ready after {self._timings.lab_ready:g} s; its log: {self.log}"]
                 )
             data = os.read(self._ready, 65536)
             if not data:
