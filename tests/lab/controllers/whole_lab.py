@@ -1,0 +1,116 @@
+"""Everything but the HTTPS server: real labd, data plane and runtime, Calico, the API in memory, the control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.core import Core, Settings
+from hybridlab.calico.cluster import Calico
+from hybridlab.controllers.manager import ControlPlane
+from hybridlab.dataplane.remote import RemoteDataplane
+from hybridlab.labd.launch import LabdSettings, launch
+from hybridlab.profiles.model import Profile
+from hybridlab.runtime.remote import RemoteRuntime
+
+FELIX = {"calico-node": "calico-node", "calico-node-windows": "felix"}
+"""Label k8s-app to the container in which Felix runs."""
+
+
+class Collected:
+    """A channel of an exec, as text."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    async def send(self, data: bytes) -> None:
+        self.data += data
+
+
+class WholeLab:
+    """Use it in ``async with``."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self._labd = launch(LabdSettings(applet_settings={"stop_grace_max_ms": 200}))
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> WholeLab:
+        channel = await self._labd.connect()
+        self.runtime, self.dataplane = RemoteRuntime(channel), RemoteDataplane(channel)
+        channel.on_event = self.runtime.event
+        self.core = Core(Settings(service_cidr=self.profile.network.service_cidr))
+        self.client = self.core.client("test")
+        self.calico = Calico(self.core.client, self.dataplane, self.profile)
+        self.control_plane = ControlPlane(
+            self.core.client,
+            self.dataplane,
+            self.runtime,
+            self.profile,
+            self.calico.pod_network,
+            snat_local_pods_to=self.calico.snat_for,
+        )
+        self.control_plane.on_container_started(self._started)
+        self.control_plane.on_container_stopped(self._stopped)
+        await self.control_plane.register()
+        await self.calico.start()
+        await self.control_plane.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.control_plane.stop()
+        await self.calico.stop()
+        await self._labd.close()
+
+    def _started(self, node: str, pod: Obj, container: str) -> None:
+        if FELIX.get((pod["metadata"].get("labels") or {}).get("k8s-app", "")) == container:
+            self.calico.felix_started(node)
+
+    def _stopped(self, node: str, pod: Obj, container: str) -> None:
+        if FELIX.get((pod["metadata"].get("labels") or {}).get("k8s-app", "")) == container:
+            task = asyncio.create_task(self.calico.felix_stopped(node))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def until(self, test: Callable[[], Awaitable[Any]], seconds: float = 20.0) -> Any:
+        deadline = time.monotonic() + seconds
+        while True:
+            answer = await test()
+            if answer:
+                return answer
+            if time.monotonic() > deadline:
+                raise AssertionError(f"did not become true within {seconds} s; {await self._state()}")
+            await asyncio.sleep(0.003)
+
+    async def _state(self) -> str:
+        pods, _ = await self.client.list("pods")
+        events, _ = await self.client.list("events")
+        unready = [pod["metadata"]["name"] for pod in pods if not is_ready(pod)]
+        warnings = [event["message"] for event in events if event["type"] == "Warning"]
+        return f"not ready: {unready}; warnings: {warnings[-8:]}"
+
+    async def all_ready(self, namespace: str | None = None, count: int = 1) -> list[Obj]:
+        async def every() -> list[Obj] | None:
+            pods, _ = await self.client.list("pods", namespace)
+            return pods if len(pods) >= count and all(is_ready(pod) for pod in pods) else None
+
+        found: list[Obj] = await self.until(every)
+        return found
+
+    async def exec(self, namespace: str, name: str, *argv: str, container: str = "") -> tuple[int | None, str, str]:
+        pod = await self.client.get("pods", name, namespace)
+        agent = self.control_plane.node_agent(pod["spec"]["nodeName"])
+        assert agent is not None
+        out, err = Collected(), Collected()
+        ended = await agent.exec(
+            pod, container or pod["spec"]["containers"][0]["name"], argv, stdin=None, stdout=out, stderr=err
+        )
+        return ended.exit_code, out.data.decode(), err.data.decode() + (ended.start_error or "")
+
+
+def is_ready(pod: Obj) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
