@@ -125,20 +125,27 @@ class Waits:
                 if problem:
                     raise EnvironmentBroken(self._pod_message(pod, problem))
         bad = [one for one in now.values() if not is_ready(one)]
-        detail = self._pod_message(bad[0], pod_state(bad[0])) if bad else f"no pod with {labels}"
-        raise EnvironmentBroken(
-            f"{namespace}: {sum(map(is_ready, now.values()))} of {count} pods ({labels}) ready after {within:.0f} s: "
-            f"{detail}; seen: {seen}"
-        )
+        detail = self._pod_message(bad[0], pod_state(bad[0])) if bad else f"no pod with {labels} in {namespace}"
+        ready = sum(map(is_ready, now.values()))
+        raise EnvironmentBroken(f"{ready} of {count} pods ready after {within:.0f} s: {detail}\n  seen    {seen}")
 
     def _pod_message(self, pod: Obj, problem: str) -> str:
+        """What is wrong with a pod in the first line; below it its events and the end of a crashed container's log."""
         meta = pod["metadata"]
         node = pod["spec"].get("nodeName") or "no node yet"
         texts = [
             f"{one.get('reason')}: {one.get('message')}" for one in self.events(pod) if one.get("type") == "Warning"
         ]
-        events = " | ".join(dict.fromkeys(texts[-3:])) or "no warning event"
-        return f"pod {meta['namespace']}/{meta['name']} ({node}): {problem}; events: {events}"
+        lines = [f"pod {meta['namespace']}/{meta['name']} ({node}): {problem}"]
+        lines += [f"  event   {text}" for text in dict.fromkeys(texts[-3:])]
+        for one in (pod.get("status") or {}).get("containerStatuses") or []:
+            if one.get("restartCount"):
+                try:
+                    log = self.kube.logs(meta["namespace"], meta["name"], one["name"], tail=5, previous=True)
+                except (ApiRefused, ApiUnreachable) as trouble:
+                    log = f"(not readable: {trouble})"
+                lines += [f"  log     {line}" for line in log.strip().splitlines()[-5:]]
+        return "\n".join(lines)
 
     def events(self, obj: Obj) -> list[Obj]:
         """Events about an object, oldest first; none when they may not be read."""

@@ -60,7 +60,7 @@ def test_an_image_that_cannot_be_pulled_ends_the_wait_at_once_with_the_events_te
     assert text.startswith(
         "pod n/p (win-1): image servercore:nope cannot be pulled: ErrImagePull: no match for platform"
     )
-    assert 'Failed: Failed to pull image "servercore:nope"' in text
+    assert '\n  event   Failed: Failed to pull image "servercore:nope"' in text
 
 
 def test_a_busy_registry_is_waited_for(kube: Kube, api: Any, fakes: Any) -> None:
@@ -83,7 +83,7 @@ def test_pods_that_do_not_become_ready_in_time_are_named_with_all_states_seen(ku
     ]
     serve(api, fakes, stuck)
     with pytest.raises(
-        EnvironmentBroken, match=r"(?s)0 of 1 pods .*Unschedulable: 0/6 nodes are available.*seen: \+0\.0 s"
+        EnvironmentBroken, match=r"(?s)0 of 1 pods .*Unschedulable: 0/6 nodes are available.*seen    \+0\.0 s"
     ):
         Waits(kube).pods_ready("n", "app=x", 1, within=0.1)
 
@@ -111,3 +111,16 @@ def test_a_watch_that_is_too_old_lists_again(kube: Kube, api: Any, fakes: Any) -
     ]  # fmt: skip
     api.routes[f"GET {PODS}"] = lambda _: answers.pop(0)
     assert Waits(kube).pods_ready("n", "app=x", 1, within=5)
+
+
+def test_a_container_that_crashes_is_named_with_the_end_of_its_log(kube: Kube, api: Any, fakes: Any) -> None:
+    crashed = pod(waiting={"reason": "CrashLoopBackOff", "message": "back-off 10s"})
+    crashed["status"]["containerStatuses"][0]["restartCount"] = 2
+    serve(api, fakes, crashed)
+    api.routes["GET /api/v1/namespaces/n/pods/p/log"] = (200, b"Traceback\nPermission denied: port 80\n")
+    with pytest.raises(EnvironmentBroken) as caught:
+        Waits(kube).pods_ready("n", "app=x", 1, within=0.1)
+    first = str(caught.value).splitlines()[0]
+    assert first == "0 of 1 pods ready after 0 s: pod n/p (win-1): client CrashLoopBackOff: back-off 10s"
+    assert "\n  log     Permission denied: port 80" in str(caught.value)
+    assert api.requests[-1].query["previous"] == "true"
