@@ -37,7 +37,7 @@ from hybridlab.windows.reserved import gateway
 from hybridlab.windows.snat import service_source
 
 FelixLog = Callable[[str, str], None]
-"""(node, line): where a Felix' log lines go."""
+"""(node, line): where a Felix' log lines go; an empty node: all of them."""
 
 
 class Calico:
@@ -100,7 +100,7 @@ class Calico:
             task.cancel()
 
     def felix_started(self, node: str) -> None:
-        """The calico-node pod of a node runs: its Felix programs everything anew and follows."""
+        """The calico-node pod of a node runs: its Felix programs everything anew and follows (call it on the loop)."""
         self.felixes[node].start()
 
     async def felix_stopped(self, node: str) -> None:
@@ -179,7 +179,13 @@ class Calico:
         self.ipam.node_labels[obj["metadata"]["name"]] = obj["metadata"].get("labels") or {}
 
     def _pools_changed(self, informer: Informer) -> None:
-        self.ipam.pools = tuple(_pool(obj) for obj in informer)
+        pools = []
+        for obj in informer:
+            try:
+                pools.append(_pool(obj))
+            except ValueError as error:
+                self._log("", f"IPPool {obj['metadata']['name']} is not used: {error}")
+        self.ipam.pools = tuple(pools)
 
     def _ipam_configuration_changed(self, informer: Informer) -> None:
         current = informer.get("default")

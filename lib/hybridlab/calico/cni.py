@@ -85,11 +85,15 @@ class CNI:
         attachment = self._attachment(machine, address, sandbox_id)
         self._wired[uid] = _Wired(node, handle, attachment)
         try:
-            await asyncio.gather(
+            results = await asyncio.gather(
                 self._writer.saved(),
                 self._dataplane.add_pod(self._spec(pod, machine, attachment)),
                 self._endpoint_up(node, uid),
+                return_exceptions=True,  # all have ended before anything is undone
             )
+            for result in results:
+                if isinstance(result, BaseException):
+                    raise result
         except BaseException as error:
             await asyncio.shield(self._undo(uid))
             if isinstance(error, ApiError | DataplaneError):
@@ -99,10 +103,11 @@ class CNI:
 
     async def detach(self, pod_uid: str) -> None:
         """Take a pod's interface and address back; nothing when it has none.  The address is reusable on return."""
-        wired = self._wired.pop(pod_uid, None)
+        wired = self._wired.get(pod_uid)
         if wired is None:
             return
         await self._dataplane.remove_pod(pod_uid)
+        self._wired.pop(pod_uid, None)
         self._ipam.release(wired.handle)
         await self._writer.saved()
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 from hybridlab.calico.policy import PolicyKey
@@ -20,6 +21,8 @@ from hybridlab.dataplane.model import EndpointProgram, NodeRoutes, PolicyUpdate,
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import pod_mtu
+
+logger = logging.getLogger(__name__)
 
 Log = Callable[[str, str], None]
 """(level, message)."""
@@ -106,8 +109,11 @@ class Felix:
         self._everything_due = True
         self._policy_due.set()
         self._routes_due.set()
-        loops = (("policy", self._follow_policy()), ("apply", self._apply_policy()), ("routes", self._follow_routes()))
-        self._tasks = [asyncio.create_task(loop, name=f"felix {self._node.name} {what}") for what, loop in loops]
+        loops = {"policy": self._follow_policy, "apply": self._apply_policy, "routes": self._follow_routes}
+        self._tasks = [
+            asyncio.create_task(self._keep_running(loop), name=f"felix {self._node.name} {what}")
+            for what, loop in loops.items()
+        ]
 
     async def stop(self) -> None:
         """Stop; the data plane stays as it is, and what was still waiting is not applied."""
@@ -144,6 +150,19 @@ class Felix:
         ready = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(uid, []).append(ready)
         await asyncio.wait([ready], timeout=SETUP_PATIENCE_SECONDS)
+
+    async def _keep_running(self, loop: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Start a loop again that failed in a way nobody foresaw: a silent Felix would look like policy that holds."""
+        while True:
+            try:
+                await loop()
+            except Exception as error:
+                logger.exception("Felix of %s failed and starts again", self._node.name)
+                self._log("ERROR", f"Felix failed and starts again in {RETRY_SECONDS:.0f}s: {error!r}")
+                await asyncio.sleep(RETRY_SECONDS)
+                self._sent.vxlan = self._sent.routes = None
+                self._routes_due.set()
+                self._start_over()
 
     # -- policy
 

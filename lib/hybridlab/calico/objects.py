@@ -53,6 +53,9 @@ def configuration(profile: Profile, resources: CalicoResources) -> list[tuple[st
     ]
 
 
+_PROVIDER_IN_CLUSTER_TYPE = {"EKS": ["ecs"], "AKS": ["aks"], "OpenShift": ["openshift"]}
+
+
 def _pool(profile: Profile) -> dict[str, Any]:
     network = profile.network
     vxlan = {"VXLAN": "Always", "VXLANCrossSubnet": "CrossSubnet"}.get(network.encapsulation, "Never")
@@ -93,12 +96,11 @@ def _cluster(profile: Profile) -> dict[str, Any]:
     kind = ["typha", "kdd", "k8s"]
     if profile.calico.install == "operator":
         kind.append("operator")
-    if has_windows(profile):
-        kind.append("win")
+    kind += _PROVIDER_IN_CLUSTER_TYPE.get(profile.kubernetes.provider, [])
     if profile.network.bgp == "Enabled":
         kind.append("bgp")
-    if profile.kubernetes.provider == "EKS":
-        kind.append("ecs")
+    if has_windows(profile):
+        kind.append("windows")
     return {
         "calicoVersion": profile.calico.version,
         "clusterGUID": uuid.uuid5(uuid.NAMESPACE_DNS, profile.name).hex,

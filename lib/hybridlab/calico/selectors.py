@@ -212,6 +212,15 @@ def parse(text: str) -> Selector:
     return selector
 
 
+def problem(text: str) -> str | None:
+    """What is wrong with a selector's syntax; None: nothing."""
+    try:
+        parse(text)
+    except SelectorError as error:
+        return str(error)
+    return None
+
+
 def _quoted(value: str) -> str:
     return f"'{value}'" if '"' in value else f'"{value}"'
 

@@ -1,6 +1,6 @@
 """Follows the API once for all Felixes, as Typha does, and keeps the calculation graph and the routing facts.
 
-A policy that cannot be read is logged and left out, as Felix leaves out what fails its validation.
+What cannot be read is logged and left out, as Felix leaves out what fails its validation.
 """
 
 from __future__ import annotations
@@ -62,8 +62,17 @@ class Typha:
         self._routing_listeners.append(listener)
 
     def _follow(self, resource: str, put: Callable[[Obj], None], drop: Callable[[Obj], None]) -> None:
+        def take(obj: Obj) -> None:
+            try:
+                put(obj)
+            except (ValueError, KeyError, TypeError) as error:
+                meta = obj["metadata"]
+                where = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
+                self._log(f"{obj['kind']} {where} is not applied: {error}")
+                drop(obj)
+
         informer = Informer(self._client, resource)
-        informer.on(put, lambda old, new: put(new), drop)
+        informer.on(take, lambda old, new: take(new), drop)
         self._informers.append(informer)
 
     def _follow_calico(self, plural: str, put: Callable[[Obj], None], drop: Callable[[Obj], None]) -> None:
@@ -99,16 +108,8 @@ class Typha:
         self.graph.remove_pod(obj["metadata"]["uid"])
 
     def _policy(self, obj: Obj, convert: Callable[[Obj], Policy]) -> None:
-        uid = obj["metadata"]["uid"]
-        try:
-            policy = convert(obj)
-        except (ValueError, KeyError) as error:
-            meta = obj["metadata"]
-            where = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
-            self._log(f"{obj['kind']} {where} is not applied: {error}")
-            self._no_policy(obj)
-            return
-        self._policies[uid] = policy.key
+        policy = convert(obj)
+        self._policies[obj["metadata"]["uid"]] = policy.key
         self.graph.set_policy(policy)
 
     def _no_policy(self, obj: Obj) -> None:
@@ -169,7 +170,7 @@ class Typha:
             self._routing_due()
 
     def _no_block(self, obj: Obj) -> None:
-        if self.routing.blocks.pop(obj["spec"]["cidr"], None):
+        if self.routing.blocks.pop(obj["spec"].get("cidr", ""), None):
             self._routing_due()
 
     def _pool(self, obj: Obj) -> None:

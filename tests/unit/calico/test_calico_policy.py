@@ -40,6 +40,9 @@ NAMESPACED = [
     ("{ingress: [{action: Allow}]}", "yyy"),
     ("{ingress: [{action: Deny}]}", "..."),
     ("{egress: [{action: Allow}]}", "yyy"),
+    ("{ingress: [{action: Deny}], egress: [{action: Allow}]}", "..."),
+    ("{ingress: [{action: Allow, source: {notSelector: app == 'client'}}]}", "..."),
+    ("{ingress: [{action: Allow, source: {namespaceSelector: all(), notSelector: app == 'web'}}]}", "yy."),
     ("{types: [Ingress], egress: [{action: Allow}]}", "..."),
     ("{ingress: [{action: Allow, source: {selector: app == 'client'}}]}", "y.."),
     ("{ingress: [{action: Allow, source: {selector: all()}}]}", "y.."),
@@ -189,6 +192,17 @@ def test_a_service_accounts_labels_select():
     assert not made.allowed("two/web", "one/client")
     made.graph.set_service_account("one", "robot", None)
     assert made.allowed("two/web", "one/client")
+
+
+@pytest.mark.parametrize("selector", ["all()", "team != 'a'", "!has(missing)"])
+def test_a_namespace_selector_never_means_what_has_no_namespace(selector):
+    made = world()
+    made.apply(
+        "{apiVersion: projectcalico.org/v3, kind: GlobalNetworkSet, metadata: {name: g}, spec: {nets: [10.0.0.0/8]}}"
+    )
+    made.apply(policy(f'{{ingress: [{{action: Allow, source: {{namespaceSelector: "{selector}"}}}}]}}'))
+    assert not made.allowed(OUTSIDE, "one/web")
+    assert made.allowed("two/client", "one/web")
 
 
 def test_network_sets_are_peers_by_label():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 
 import pytest
 
+from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.pod_network import SandboxError
 from tests.unit.calico.cluster_bench import Bench, bench
 
@@ -45,7 +47,7 @@ def test_linux_has_no_mac_annotation_and_the_mac_of_its_name():
             assert node["metadata"]["annotations"]["projectcalico.org/IPv4Address"] == "10.0.0.11/24"
             spec = b.dataplane.vxlan["linux-1"]
             assert spec is not None
-            assert spec.tunnel_mac.startswith("66:")
+            assert spec.tunnel_mac.replace(":", "") == "66" + hashlib.sha1(b"linux-1").hexdigest()[:10]
 
     asyncio.run(run())
 
@@ -199,6 +201,22 @@ def test_a_new_member_changes_the_set_and_no_program():
             await b.client.patch("pods", "c", {"metadata": {"labels": {"app": "no-more"}}}, "demo")
             await b.settled()
             assert list(b.dataplane.sets["linux-1"].values()) == [()]
+
+    asyncio.run(run())
+
+
+def test_an_edit_of_a_rule_alone_reaches_the_pods_that_the_policy_already_selects():
+    async def run() -> None:
+        async with bench() as b:
+            pod, _ = await b.pod("l", "linux-1")
+            ingress = [{"ports": [{"port": 80}]}]
+            await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": ingress}})
+            await b.settled()
+            assert b.program(pod).ingress[0].rules[0].match.dst_ports == ((80, 80),)
+            change = {"spec": {"ingress": [{"ports": [{"port": 81}]}]}}
+            await b.client.patch(POLICIES, "deny", change, "demo")
+            await b.settled()
+            assert b.program(pod).ingress[0].rules[0].match.dst_ports == ((81, 81),)
 
     asyncio.run(run())
 
@@ -369,5 +387,47 @@ def test_without_dsr_a_windows_nodes_service_traffic_comes_from_the_second_addre
             block = b.calico.ipam.blocks_of("windows-2022")[0]
             assert b.calico.snat_for("windows-2022") == (block.address(2) if vip else None)
             assert b.calico.snat_for("linux-1") is None
+
+    asyncio.run(run())
+
+
+def test_a_felix_that_fails_unforeseen_says_so_and_starts_again(monkeypatch):
+    monkeypatch.setattr("hybridlab.calico.felix.RETRY_SECONDS", 0.01)
+
+    async def run() -> None:
+        async with bench() as b:
+            pod, _ = await b.pod("l", "linux-1")
+            await b.settled()
+            real = b.dataplane.update_policy
+
+            async def broken(node, update):
+                raise RuntimeError("nobody foresaw this")
+
+            b.dataplane.update_policy = broken
+            await b.client.create(POLICIES, DENY)
+            await b.until(lambda: any("nobody foresaw this" in line for _, line in b.logged))
+            b.dataplane.update_policy = real
+            await b.until(lambda: b.program(pod).ingress)
+
+    asyncio.run(run())
+
+
+def test_a_pod_that_cannot_be_wired_leaves_nothing_behind_and_can_be_tried_again():
+    async def run() -> None:
+        async with bench() as b:
+            real = b.dataplane.add_pod
+
+            async def refuses(spec):
+                raise DataplaneError("the kernel says no")
+
+            b.dataplane.add_pod = refuses
+            with pytest.raises(SandboxError, match=r'plugin type="calico" failed \(add\): the kernel says no'):
+                await b.pod("l", "linux-1")
+            block = b.calico.ipam.blocks_of("linux-1")[0]
+            assert len(block.used) == 1, "the tunnel address only"
+            b.dataplane.add_pod = real
+            pod = await b.client.get("pods", "l", "demo")
+            assert (await b.calico.pod_network.attach(pod, "linux-1")).address
+            assert pod["metadata"]["uid"] in b.dataplane.pods
 
     asyncio.run(run())

@@ -63,6 +63,8 @@ INGRESS = [
     ("{podSelector: {}, ingress: [{ports: [{port: 70, endPort: 79}]}]}", "...."),
     ("{podSelector: {}, ingress: [{ports: [{protocol: UDP, port: 80}]}]}", "...."),
     ("{podSelector: {}, ingress: [{ports: [{protocol: TCP}]}]}", "yyyy"),
+    ("{podSelector: {}, ingress: [{ports: [{port: 81}, {protocol: TCP}]}]}", "yyyy"),
+    ("{podSelector: {}, ingress: [{ports: [{port: 81}, {protocol: UDP}]}]}", "...."),
     ("{podSelector: {}, ingress: [{ports: [{port: http}]}]}", "yyyy"),
     ("{podSelector: {}, ingress: [{ports: [{port: https}]}]}", "...."),
     ("{podSelector: {}, ingress: [{ports: [{port: dns}]}]}", "...."),
