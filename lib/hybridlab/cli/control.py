@@ -1,6 +1,6 @@
 """The control socket of a running lab: one JSON request a line, one JSON answer a line.
 
-Requests are ``{"op": OP}`` with ``status``, ``faults``, ``active``, ``heal-all``, or ``heal`` with ``id``, or
+Requests are ``{"op": OP}`` with ``status``, ``active``, ``heal-all``, or ``heal`` with ``id``, or
 ``inject`` with ``fault`` and ``parameters``.  Answers are ``{"ok": true, "result": ...}`` or
 ``{"ok": false, "error": "one line"}``.  Only the user that started the lab can open the socket (mode 0600 in a
 directory of mode 0700).

@@ -156,9 +156,6 @@ class Lab:
                 "faults": [active["id"] for active in self._injector.active()],
             }
 
-        async def faults(_: Mapping[str, Any]) -> list[dict[str, Any]]:
-            return Injector.catalogue()
-
         async def active(_: Mapping[str, Any]) -> list[dict[str, Any]]:
             return self._injector.active()
 
@@ -175,7 +172,7 @@ class Lab:
             return {}
 
         return {
-            "status": status, "faults": faults, "active": active, "inject": inject, "heal": heal, "heal-all": heal_all,
+            "status": status, "active": active, "inject": inject, "heal": heal, "heal-all": heal_all,
         }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from tests.lab.lab_process import hybridlab, running_lab
         pytest.param(["up", "--port", "70000"], 4, "'70000' is not a port", id="port out of range"),
         pytest.param(["upp"], 4, "invalid choice: 'upp'", id="unknown command"),
         pytest.param(["status", "--kubeconfig", "/nowhere"], 4, "--kubeconfig /nowhere: no such file", id="status"),
-        pytest.param(["faults", "--kubeconfig", "/nowhere", "list"], 4, "/nowhere: no such file", id="faults"),
+        pytest.param(["faults", "--kubeconfig", "/nowhere", "active"], 4, "/nowhere: no such file", id="faults"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(arguments: list[str], code: int, expected: str) -> None:

@@ -101,13 +101,16 @@ def test_a_lab_that_cannot_get_a_user_namespace_says_what_to_allow(tmp_path: Pat
 
 
 def test_a_lab_without_libnftables_says_how_to_get_it(tmp_path: Path) -> None:
-    hidden = "import ctypes, runpy, sys\nreal = ctypes.CDLL\n"
-    hidden += "def missing(name, *a, **k):\n    if name and 'nftables' in str(name): raise OSError(name)\n"
-    hidden += "    return real(name, *a, **k)\nctypes.CDLL = missing\n"
-    hidden += "sys.argv = ['hybridlab', *sys.argv[1:]]\nrunpy.run_module('hybridlab', run_name='__main__')\n"
+    if shutil.which("unshare") is None:
+        pytest.skip("unshare (util-linux) is not on the PATH")
+    loaded = "import ctypes; ctypes.CDLL('libnftables.so.1'); print(open('/proc/self/maps').read())"
+    maps = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
+    library = next(line.split()[-1] for line in maps.splitlines() if "libnftables" in line)
+    hidden = f'mount --bind /dev/null "{library}" && exec "$@"'
     done = subprocess.run(
-        [sys.executable, "-c", hidden, *_up(tmp_path)[3:]], capture_output=True, text=True, timeout=60, check=False
-    )
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hidden, "sh", *_up(tmp_path)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
     assert done.returncode == 7, done.stderr
     assert "apt-get install nftables" in done.stderr
 

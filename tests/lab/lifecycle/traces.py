@@ -51,7 +51,10 @@ class Traces:
     def _left(self) -> list[str]:
         found = [f"process {pid} ({role})" for pid, role in self.processes.items() if psutil.pid_exists(pid)]
         for pid in psutil.pids():
-            found += [f"{namespace} held by process {pid}" for namespace in namespaces_of(pid) & self.namespaces]
+            # The kernel gives numbers of namespaces that are gone to new ones, so those of other labs may look like
+            # this one's; a process of this lab is in its user namespace.
+            if _user_namespace(pid) in self.namespaces:
+                found += [f"{namespace} held by process {pid}" for namespace in namespaces_of(pid) & self.namespaces]
         if _mounts() != self.mounts:
             found.append("mounts changed")
         if _links() != self.links:
@@ -69,6 +72,13 @@ def of(pid: int) -> Traces:
         processes[child.pid] = roles.pop(0) if roles else "in the lab"
         namespaces |= namespaces_of(child.pid)
     return Traces(processes, frozenset(namespaces - mine), _mounts(), _links())
+
+
+def _user_namespace(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/ns/user").readlink())
+    except OSError:
+        return ""
 
 
 def _mounts() -> str:
