@@ -10,6 +10,22 @@ from hybridlab.runtime.model import ProbeSpec
 if TYPE_CHECKING:
     from conftest import Lab
 
+WEB_SERVER = """
+$listener = New-Object System.Net.HttpListener ; $listener.Prefixes.Add('http://*:80/') ; $listener.Start() ;
+$callerCounts = @{} ; Write-Host('Listening at http://*:80/') ;
+while ($listener.IsListening) { ;$context = $listener.GetContext() ;$requestUrl = $context.Request.Url ;
+$clientIP = $context.Request.RemoteEndPoint.Address ;$response = $context.Response ;Write-Host '' ;
+Write-Host('> {0}' -f $requestUrl) ; ;$count = 1 ;$k=$callerCounts.Get_Item($clientIP) ;
+if ($k -ne $null) { $count += $k } ;
+$callerCounts.Set_Item($clientIP, $count) ;$ip=(Get-NetAdapter | Get-NetIpAddress);
+$header='<html><body><H1>Windows Container Web Server</H1>' ;$callerCountsString='' ;
+$callerCounts.Keys | % {
+$callerCountsString+='<p>IP {0} callerCount {1} ' -f $ip[1].IPAddress,$callerCounts.Item($_) } ;
+$footer='</body></html>' ;$content='{0}{1}{2}' -f $header,$callerCountsString,$footer ;Write-Output $content ;
+$buffer = [System.Text.Encoding]::UTF8.GetBytes($content) ;$response.ContentLength64 = $buffer.Length ;
+$response.OutputStream.Write($buffer, 0, $buffer.Length) ;$response.Close() ;$responseStatus = $response.StatusCode ;
+Write-Host('< {0}' -f $responseStatus) } ;
+"""
 SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
 
 
@@ -44,6 +60,25 @@ def test_a_shell_pipeline_runs_applets_and_real_programs_together(lab: Lab) -> N
     assert lab.exec(client, "sh", "-c", f"nc -vz -w 3 {address} 80 2>&1 && echo yes").out.endswith("open\nyes\n")
     script = f"printf '80\\n81\\n' | while read p; do nc -z -w 1 {address} $p && echo $p; done; true"
     assert lab.exec(client, "sh", "-c", script).out == "80\n", "nc -z must not eat the loop's input"
+
+
+def test_the_listener_script_of_the_windows_web_server_is_interpreted(lab: Lab) -> None:
+    server = lab.start("listener", SERVERCORE, command=("powershell.exe", "-command", WEB_SERVER))
+    linux = lab.start("listener-linux", "busybox:1.36", command=("sleep", "3600"))
+    windows = lab.start("listener-windows", SERVERCORE, command=("powershell.exe", "-Command", "Start-Sleep 360000"))
+    url = f"http://{lab.address('listener')}"
+
+    ran = lab.exec(linux, "wget", "-q", "-O", "-", url)
+    page = "<html><body><H1>Windows Container Web Server</H1><p>IP {} callerCount 1 </body></html>"
+    assert ran.out == page.format(lab.address("listener"))
+    script = f"(iwr {url} -UseBasicParsing).Content; (iwr {url} -UseBasicParsing).StatusCode"
+    ran = lab.exec(windows, "powershell", script)
+    assert ran.out.endswith("\r\n200\r\n")
+    assert "callerCount 1 <p>IP" in ran.out, "one counter for each caller"
+    assert lab.log(server).startswith("Listening at http://*:80/\r\n\r\n> http://")
+    lab.run(lab.runtime.stop(server, grace=0))
+    ran = lab.exec(linux, "nc", "-z", "-w", "2", lab.address("listener"), "80")
+    assert ran.code == 1, "its socket is closed with it"
 
 
 def test_windows_containers_answer_the_demo_commands(lab: Lab) -> None:

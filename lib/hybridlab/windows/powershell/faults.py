@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hybridlab.windows.powershell.objects import NetObject
 from hybridlab.windows.powershell.syntax import Node
@@ -27,6 +27,8 @@ class Fault(Exception):
     kind: str = "System.Exception"
     inner: NetObject | None = None
     """The .NET exception inside."""
+    pending: list[object] = field(default_factory=list)
+    """What the blocks that it leaves had put out."""
     thrown: bool = False
     """By ``throw``: ends the script, whatever $ErrorActionPreference says."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -58,13 +58,25 @@ class Exit(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(str(status))
         self.status = status
+        self.pending: list[object] = []
 
 
 class _Jump(Exception):
     def __init__(self, kind: str, value: list[object] | None = None) -> None:
         super().__init__(kind)
         self.kind = kind
+        self.pending: list[object] = []
         self.value = value or []
+
+
+@contextlib.contextmanager
+def _keeping(values: list[object]) -> Iterator[None]:
+    """What a block has put out is not lost when it is left by an error or a jump."""
+    try:
+        yield
+    except (Fault, Exit, _Jump) as leaving:
+        leaving.pending = values + leaving.pending
+        raise
 
 
 class Interpreter:
@@ -124,7 +136,10 @@ class Interpreter:
             for statement in block.statements:
                 await self.top(statement)
         except _Jump as jump:
-            await self.show(jump.value)
+            await self.show(jump.pending + jump.value)
+        except Exit as done:
+            await self.show(done.pending)
+            raise
 
     async def top(self, statement: Node) -> None:
         """One statement of the script: what it puts out is shown as it comes."""
@@ -149,10 +164,11 @@ class Interpreter:
     async def caught_by_host(self, fault: Fault, statement: Node) -> None:
         """An error that no ``try`` took."""
         self.variables["?"] = False
-        if fault.thrown or self._stops():
-            fault.at = fault.at or statement
-            raise fault
         fault.at = fault.at or statement
+        await self.show(fault.pending)
+        fault.pending = []
+        if fault.thrown or self._stops():
+            raise fault
         await self.report(fault)
 
     def _stops(self) -> bool:
@@ -168,7 +184,8 @@ class Interpreter:
         """A block whose output is collected."""
         values: list[object] = []
         for statement in block.statements:
-            values += await self.statement(statement)
+            with _keeping(values):
+                values += await self.statement(statement)
         return values
 
     async def statement(self, node: Node) -> list[object]:
@@ -211,12 +228,14 @@ class Interpreter:
                 return values
             first = False
             try:
-                values += await run(node.body)
+                with _keeping(values):
+                    values += await run(node.body)
             except _Jump as jump:
+                if jump.kind not in ("break", "continue"):
+                    raise
+                values = jump.pending
                 if jump.kind == "break":
                     return values
-                if jump.kind != "continue":
-                    raise
             if node.each is not None:
                 await self.statement(node.each)
 
@@ -234,7 +253,12 @@ class Interpreter:
         values: list[object] = []
 
         async def collect(body: s.Block) -> list[object]:
-            values.extend(await self.block(body))
+            try:
+                values.extend(await self.block(body))
+            except _Jump as jump:
+                values.extend(jump.pending)
+                jump.pending = []
+                raise
             return []
 
         for item in enumerate_value(await self.value(node.items)):
@@ -244,16 +268,25 @@ class Interpreter:
         return values
 
     async def try_(self, node: s.Try) -> list[object]:
+        """The finally block runs however the rest was left, and its output comes last."""
+        try:
+            values = await self.guarded(node)
+        except (Fault, Exit, _Jump) as leaving:
+            if node.final is not None:
+                leaving.pending += await self.block(node.final)
+            raise
+        return values + (await self.block(node.final) if node.final is not None else [])
+
+    async def guarded(self, node: s.Try) -> list[object]:
+        """``try`` and ``catch`` without ``finally``."""
         try:
             return await self.block(node.body)
         except Fault as fault:
             if node.catch is None:
                 raise
             self.variables["_"] = error_record(fault)
-            return await self.block(node.catch)
-        finally:
-            if node.final is not None:
-                await self.show(await self.block(node.final))
+            with _keeping(fault.pending):
+                return fault.pending + await self.block(node.catch)
 
     async def jump(self, node: s.Jump) -> list[object]:
         value = await self.value(node.value) if node.value is not None else None
@@ -357,7 +390,7 @@ class Interpreter:
             return await self.block(block.body)
         except _Jump as jump:
             if jump.kind == "return":
-                return jump.value
+                return jump.pending + jump.value
             raise
         finally:
             self.variables |= saved
