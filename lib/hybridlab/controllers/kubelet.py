@@ -152,7 +152,8 @@ class Kubelet:
         """
         state = self._state(pod, container)
         if state is None or state.running_since is None:
-            raise ApiError(404, "NotFound", f'container not found ("{container}")')
+            message = f'unable to upgrade connection: container not found ("{container}")'
+            raise ApiError(500, "InternalError", message)
         cost = self.context.profile.timing.exec_cost_ms
         if cost:
             await asyncio.sleep(cost / 1000)

@@ -18,7 +18,7 @@ class KubeletSettings:
     """Between tries to create a pod's sandbox, doubling to ``back_off_last``."""
     mount_retry: float = 2.0
     """Between looks at volumes that wait for a missing object; the object's appearance is noticed at once."""
-    early_probe_period: float = 0.1
+    early_probe_period: float = 0.03
     early_probe_window: float = 1.0
     """Within this time after a container's start, readiness and startup probes that fail are repeated every
     ``early_probe_period`` and not counted: a real container takes longer to start than its first probe."""

@@ -204,7 +204,7 @@ class Cluster:
         return found
 
     async def running(self, name: str) -> Obj:
-        return await self.pod_when(name, lambda pod: is_ready(pod))
+        return await self.pod_when(name, is_ready)
 
     async def events(self, reason: str) -> list[str]:
         found, _ = await self.client.list("events")
