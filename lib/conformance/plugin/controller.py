@@ -178,7 +178,7 @@ class Controller:
             reason=decision.reason,
             remedy=decision.remedy,
             results=plan.not_run(test, decision, self.state.evidence),
-            needs_windows=test.needs.windows > 0,
+            needs_windows=test.about_windows,
             ran=bool(crash),
         )
 

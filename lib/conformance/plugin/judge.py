@@ -202,7 +202,7 @@ class Judge:
             seconds=item.stash.get(SECONDS, 0.0),
             worker=self.state.settings.worker,
             touched=tuple(sorted(statement.touched)),
-            needs_windows=test.needs.windows > 0,
+            needs_windows=test.about_windows,
         )
 
     def _result(self, item: pytest.Item, part: plan.ClaimPart, statement: Statement) -> ClaimResult:

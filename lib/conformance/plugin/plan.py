@@ -46,6 +46,12 @@ class PlannedTest:
     needs: Needs
     """Its own and its claims'."""
 
+    @property
+    def about_windows(self) -> bool:
+        """Whether it says anything about Windows: it needs a node, and its parts do not speak of Linux alone."""
+        only_linux = [bool(part.part) and "linux" in part.part and "windows" not in part.part for part in self.parts]
+        return self.needs.windows > 0 and not all(only_linux or [False])
+
     def claims(self, catalog: Catalog) -> tuple[Claim, ...]:
         """The claims it decides, each once."""
         return tuple(catalog[ident] for ident in dict.fromkeys(part.claim for part in self.parts))

@@ -148,6 +148,11 @@ def test_windows_tests_that_only_touched_linux_pods_are_7(project: Project) -> N
     assert "had to do with a pod on one" in run.out
 
 
+def test_a_selection_of_linux_parts_is_no_selection_of_windows_tests(project: Project) -> None:
+    project.suite('@verifies("CONN-3", part="linux->linux pod-ip")\ndef test_it(record): record.touched(["linux"])')
+    assert project.run().code == 0
+
+
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_wrong_marks_are_4_before_anything_runs(project: Project, workers: str) -> None:
     project.suite('@verifies("CONN-99")\ndef test_it(): pass')
