@@ -74,7 +74,9 @@ class PodWorker:
             self.terminate(float(meta.get("deletionGracePeriodSeconds") or 0))
 
     def deleted(self) -> None:
-        """The pod object is gone: end at once and write nothing more."""
+        """The pod object is gone: end at once and write nothing more (nothing to do when we deleted it ourselves)."""
+        if self._gone:
+            return
         self._gone = True
         self.terminate(0.0)
 
@@ -321,6 +323,7 @@ class PodWorker:
 
     async def _delete(self) -> None:
         meta = self.pod["metadata"]
+        self._gone = True
         try:
             await self._context.client.delete(
                 "pods", meta["name"], meta["namespace"], grace_period_seconds=0, uid=meta["uid"]
