@@ -24,10 +24,12 @@ from hybridlab.runtime.logs import LogBuffer, LogStream
 from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult
 from hybridlab.runtime.programs import MainCommand, ProgramHost, ProgramHosts, Running
 from hybridlab.runtime.streams import FdOutput, LazyReader, empty_stdin
+from hybridlab.runtime.terminal import Terminal
 
 _log = logging.getLogger(__name__)
 
 KILLED = 128 + signal.SIGKILL
+INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 _PIPE_CLOSED = 128 + signal.SIGPIPE
 _LINUX_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -80,8 +82,10 @@ class Container:
             self._memory.share(mount, around.volumes(key))
         for path, content in spec.files.items():
             self._memory.write(path, base64.b64decode(content))
-        self._host: ProgramHost | None = None
-        self._host_lock = asyncio.Lock()
+        self._starting = asyncio.Lock()
+        self._hosting: asyncio.Task[ProgramHost] | None = None
+        """Its real processes, from the moment the first one is wanted."""
+        self._work: asyncio.Task[int] | None = None
         self._main: asyncio.Task[None] | None = None
         self._main_program: Running | None = None
         self._execs: set[asyncio.Task[int]] = set()
@@ -103,7 +107,10 @@ class Container:
     @property
     def files(self) -> Files:
         """The container's files, wherever they are now."""
-        return self._host.files if self._host is not None else self._memory
+        hosting = self._hosting
+        if hosting is not None and hosting.done() and hosting.exception() is None:
+            return hosting.result().files
+        return self._memory
 
     def update_files(self, files: dict[str, str]) -> None:
         """Replace mounted files (path to base64)."""
@@ -114,39 +121,42 @@ class Container:
 
     async def start(self) -> None:
         """Start the main command; a command that cannot start ends the container at once."""
-        argv = self._found.image.argv(self.spec.command, self.spec.args)
-        self.running = True
-        if not argv:
-            self._ended(start_errors.START_ERROR_STATUS, "ContainerCannotRun", "no command specified")
-            return
-        out, err = self.logs.stream(), self.logs.stream()
-        command = self._found.image.command(argv[0], self.spec.os)
-        try:
-            if command is not None and command.kind == "applet":
-                work = self._run_applet(self._applet(command.target), self._process(argv, empty_stdin(), out, err))
-            elif command is not None and command.kind == "not_emulated":
-                work = self._not_emulated(argv, err)
-            elif self.spec.os == "windows":
-                raise CannotStart
-            else:
-                work = await self._start_main_program(argv, out, err)
-        except CannotStart as failed:
-            words = start_errors.create_failed(self.spec.os, self.spec.id, argv, failed.errno)
-            self._ended(start_errors.START_ERROR_STATUS, "ContainerCannotRun", words)
-            return
-
-        async def live() -> None:
+        async with self._starting:
+            if self._stopping:
+                return
+            argv = self._found.image.argv(self.spec.command, self.spec.args)
+            self.running = True
+            out, err = self.logs.stream(), self.logs.stream()
             try:
-                status = await work
-            except asyncio.CancelledError:
-                status = TERMINATED
-            finally:
-                out.flush()
-                err.flush()
-            await self._kill_everything()
-            self._ended(status, "Error" if status else "Completed")
+                work = await self._main_work(argv, out, err)
+            except CannotStart as failed:
+                words = start_errors.create_failed(self.spec.os, self.spec.id, argv, failed.errno)
+                self._ended(start_errors.START_ERROR_STATUS, "ContainerCannotRun", words)
+                return
+            self._work = asyncio.create_task(work)
+            self._main = asyncio.create_task(self._live(self._work, (out, err)))
 
-        self._main = asyncio.create_task(live(), name=f"container {self.spec.id} ({self.spec.name})")
+    async def _main_work(self, argv: tuple[str, ...], out: LogStream, err: LogStream) -> Coroutine[None, None, int]:
+        if not argv:
+            raise CannotStart
+        command = self._found.image.command(argv[0], self.spec.os)
+        if command is not None and command.kind == "applet":
+            return self._run_applet(self._applet(command.target), self._process(argv, empty_stdin(), out, err))
+        if command is not None and command.kind == "not_emulated":
+            return self._not_emulated(argv, err)
+        if self.spec.os == "windows":
+            raise CannotStart
+        return await self._start_main_program(argv, out, err)
+
+    async def _live(self, work: asyncio.Task[int], outputs: tuple[LogStream, LogStream]) -> None:
+        """From the start of the main command to the end of everything."""
+        await asyncio.wait({work})
+        status = TERMINATED if work.cancelled() else work.result()
+        self._stopping = True
+        for output in outputs:
+            output.flush()
+        await self._kill_everything()
+        self._ended(status, "Error" if status else "Completed")
 
     async def _start_main_program(
         self, argv: tuple[str, ...], out: LogStream, err: LogStream
@@ -169,36 +179,37 @@ class Container:
     async def stop(self, grace: float) -> None:
         """End the main command and everything the container started; returns when all of it is gone."""
         self._stopping = True
-        main = self._main
-        if main is not None and not main.done():
+        async with self._starting:
+            if self._main is None or self._work is None:
+                return
             if self._main_program is not None:
                 self._main_program.terminate()
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.shield(main), grace)
+                await asyncio.wait({self._main}, timeout=grace)
                 self._main_program.kill()
             else:
-                main.cancel()
-            await asyncio.gather(main, return_exceptions=True)
-        await self._kill_everything()
+                self._work.cancel()
+            await asyncio.wait({self._main})
 
     async def _kill_everything(self) -> None:
         for task in list(self._execs):
             task.cancel()
         await asyncio.gather(*self._execs, return_exceptions=True)
-        async with self._host_lock:
-            if self._host is not None:
-                await self._host.close()
-                self._host = None
+        if self._hosting is not None:
+            await asyncio.wait({self._hosting})
+            if self._hosting.exception() is None:
+                await self._hosting.result().close()
 
     # -- commands --------------------------------------------------------------------------------------------
 
-    async def exec(self, argv: tuple[str, ...], streams: Streams) -> ExecResult:
+    async def exec(self, argv: tuple[str, ...], streams: Streams, *, tty: bool = False) -> ExecResult:
         """Run a command to its end.  Cancellation kills it, and so does the end of the container."""
+        async with self._starting:
+            pass  # a command that comes with the container waits for its start
         if not self.running or self._stopping:
             return ExecResult(exit_code=None, start_error=f"container {self.spec.name} is not running")
         if not argv:
             return ExecResult(exit_code=None, start_error="you must specify at least one command for the container")
-        task: asyncio.Task[int] = asyncio.create_task(self.run(argv, streams))
+        task: asyncio.Task[int] = asyncio.create_task((self.run_in_terminal if tty else self.run)(argv, streams))
         self._execs.add(task)
         try:
             return ExecResult(exit_code=await asyncio.shield(task))
@@ -213,6 +224,30 @@ class Container:
             raise
         finally:
             self._execs.discard(task)
+
+    async def run_in_terminal(self, argv: tuple[str, ...], streams: Streams) -> int:
+        """As :meth:`run`, with a terminal; standard error goes the way of standard output."""
+        command = self._found.image.command(argv[0], self.spec.os)
+        applet = command is not None and command.kind == "applet"
+        interrupted = False
+
+        def interrupt() -> None:
+            nonlocal interrupted
+            interrupted = True
+            task.cancel()
+
+        terminal = Terminal(streams.stdin, streams.stdout, interrupt if applet else None)
+        task = asyncio.create_task(self.run(argv, Streams(terminal.slave, terminal.slave, terminal.slave)))
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not interrupted:
+                raise
+            return INTERRUPTED
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await terminal.close()
 
     async def run(self, argv: tuple[str, ...], streams: Streams) -> int:
         """One command as the image table answers it; raises :class:`CannotStart`."""
@@ -275,6 +310,8 @@ class Container:
         files: Files | None = None,
     ) -> Process:
         settings = {**self._around.settings, "image": self.spec.image, "os": self.spec.os}
+        if any(self._found.builds):
+            settings["windows_version"] = f"10.0.{max(self._found.builds)}.1"
         return Process(
             argv=argv,
             env=self._env if env is None else env,
@@ -305,9 +342,10 @@ class Container:
     # -- programs --------------------------------------------------------------------------------------------
 
     async def _program_host(self, main: MainCommand | None = None) -> ProgramHost:
-        async with self._host_lock:
-            if self._host is None:
-                self._host = await self._around.hosts.create(
+        """Built once; building goes on when the command that needed it is cancelled, and is then there for the next."""
+        if self._hosting is None or (self._hosting.done() and self._hosting.exception() is not None):
+            self._hosting = asyncio.create_task(
+                self._around.hosts.create(
                     spec=self.spec,
                     image=self._found.image,
                     net=self._around.net,
@@ -316,7 +354,8 @@ class Container:
                     run_shim=self._run_shim,
                     main=main,
                 )
-            return self._host
+            )
+        return await asyncio.shield(self._hosting)
 
     async def _run_shim(
         self, argv: tuple[str, ...], env: Mapping[str, str], files: Files, fds: tuple[int, int, int]

@@ -217,14 +217,22 @@ class ProgramHost:
     ) -> Running:
         """Start one more process on the caller's descriptors; raises OSError when there is no such executable."""
 
+        terminal = stdin is not None and os.isatty(stdin)
+
         def work() -> Child:
             try:
                 self._builder.enter(self._built, self._pid_namespace)
-                return self._spawn(argv, env, self._working_dir, (stdin, stdout, stderr))
+                return self._spawn(argv, env, self._working_dir, (stdin, stdout, stderr), terminal=terminal)
             finally:
                 self._builder.go_home()
 
-        return Running(await self._hosts.run(work))
+        spawning = asyncio.ensure_future(self._hosts.run(work))
+        try:
+            return Running(await asyncio.shield(spawning))
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError):
+                Running(await spawning).kill()
+            raise
 
     def _spawn(
         self,
@@ -234,8 +242,12 @@ class ProgramHost:
         fds: tuple[int | None, int, int],
         *,
         first: bool = False,
+        terminal: bool = False,
     ) -> Child:
-        """In the thread, inside the container's namespaces."""
+        """In the thread, inside the container's namespaces.
+
+        ``terminal``: the descriptors are one; a session's leader that opens it anew gets it as controlling terminal.
+        """
         stdin, stdout, stderr = fds
         os.makedirs(directory, exist_ok=True)  # noqa: PTH103 - as the real runtime does
         os.chdir(directory)
@@ -245,6 +257,9 @@ class ProgramHost:
             (os.POSIX_SPAWN_DUP2, stdout, 1),
             (os.POSIX_SPAWN_DUP2, stderr, 2),
         ]
+        if terminal:
+            actions.append((os.POSIX_SPAWN_OPEN, 0, "/proc/self/fd/1", os.O_RDWR, 0))
+            env = {"TERM": "xterm", **env}
         namespaces.setns(self._netns)
         if first:
             return self._spawn_first(list(argv), path, env, fds)

@@ -94,7 +94,11 @@ class RuntimeService:
         )
         container = Container(spec, found, around, self._exited)
         self._containers[spec.id] = container
-        await container.start()
+        try:
+            await container.start()
+        except BaseException:
+            del self._containers[spec.id]
+            raise
 
     def _exited(self, event: ContainerExit) -> None:
         self._emit(EXIT_EVENT, event)
@@ -153,7 +157,7 @@ class RuntimeService:
             container = self._get(spec.container)
             if cost := float(self._settings.get("exec_cost_ms", 0)):
                 await asyncio.sleep(cost / 1000)
-            return await container.exec(spec.argv, Streams(stdin, stdout, stderr))
+            return await container.exec(spec.argv, Streams(stdin, stdout, stderr), tty=spec.tty)
         finally:
             _close(fds)
 

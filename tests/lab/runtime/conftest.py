@@ -105,9 +105,9 @@ class Lab:
 
     async def start_as(self, name: str, image: str, system: OS) -> str:
         """Start an image that is there for both systems."""
-        return await self._start(name, image, system=system)
+        return await self.started(name, image, system=system)
 
-    async def _start(self, name: str, image: str, **more: Any) -> str:
+    async def started(self, name: str, image: str, **more: Any) -> str:
         windows = "windows" in image or "porter" in image
         pod = self.pods.get(more.pop("pod", name)) or await self.pod(
             name, more.pop("node", "w1" if windows else "l1"), more.pop("nameserver", "10.96.0.10")
@@ -126,21 +126,21 @@ class Lab:
 
     def start(self, name: str, image: str, **more: Any) -> str:
         """Start a container in a new pod (or in ``pod``); its id."""
-        return self.run(self._start(name, image, **more))
+        return self.run(self.started(name, image, **more))
 
     def address(self, name: str) -> str:
         address = self.pods[name].address
         assert address is not None
         return address
 
-    async def execute(self, container: str, *argv: str, stdin: bytes | None = None) -> Ran:
+    async def execute(self, container: str, *argv: str, stdin: bytes | None = None, tty: bool = False) -> Ran:
         """Run a command as a kubelet does: pipes whose far ends labd gets."""
         pipes = [os.pipe() for _ in range(2)]
         given = os.pipe() if stdin is not None else None
         readers = [LazyReader(read) for read, _ in pipes]
         call = asyncio.create_task(
             self.runtime.exec(
-                ExecSpec(container=container, argv=argv),
+                ExecSpec(container=container, argv=argv, tty=tty),
                 stdin=given[0] if given else None,
                 stdout=pipes[0][1],
                 stderr=pipes[1][1],
@@ -162,8 +162,8 @@ class Lab:
                 reader.stop()
                 os.close(read)
 
-    def exec(self, container: str, *argv: str, stdin: bytes | None = None) -> Ran:
-        return self.run(self.execute(container, *argv, stdin=stdin))
+    def exec(self, container: str, *argv: str, stdin: bytes | None = None, tty: bool = False) -> Ran:
+        return self.run(self.execute(container, *argv, stdin=stdin, tty=tty))
 
     async def _log(self, container: str, follow: bool) -> str:
         return "".join([line.decode() async for _, line in self.runtime.logs(container, follow=follow)])

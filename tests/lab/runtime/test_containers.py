@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hybridlab.runtime.contract import RuntimeRefused
-from hybridlab.runtime.model import ExecSpec
+from hybridlab.runtime.model import ContainerSpec, ExecSpec
+from hybridlab.runtime.streams import LazyReader
 
 if TYPE_CHECKING:
     from conftest import Lab
@@ -203,3 +204,70 @@ def test_exec_in_a_container_that_ended_says_so(lab: Lab) -> None:
     lab.run(lab.runtime.remove(container))
     with pytest.raises(RuntimeRefused, match="no container"):
         lab.exec(container, "true")
+
+
+def test_a_terminal_echoes_and_has_a_shell_with_job_control(lab: Lab) -> None:
+    container = lab.start("tty", "busybox", command=("sleep", "3600"))
+    ran = lab.exec(container, "sh", stdin=b"test -t 0 && echo $((40+2))\nexit 5\n", tty=True)
+    assert ran.code == 5
+    assert "42\r\n" in ran.out
+    assert "can't access tty" not in ran.out
+
+
+def test_ctrl_c_in_a_terminal_ends_programs_and_applets(lab: Lab) -> None:
+    container = lab.start("ctrl-c", "busybox", command=("sleep", "3600"))
+
+    async def typed(*argv: str, first: bytes) -> tuple[int | None, bytes]:
+        """Type Ctrl-C once the command has said ``first``."""
+        keys, screen = os.pipe(), os.pipe()
+        spec = ExecSpec(container=container, argv=argv, tty=True)
+        call = asyncio.create_task(lab.runtime.exec(spec, stdin=keys[0], stdout=screen[1], stderr=screen[1]))
+        reader = LazyReader(screen[0])
+        shown = await reader.readuntil(first)
+        os.write(keys[1], b"\x03")
+        result = await call
+        reader.stop()
+        for fd in (*keys, *screen):
+            os.close(fd)
+        return result.exit_code, shown
+
+    ran = lab.run(typed("sh", "-c", "echo ready; exec sleep 3600", first=b"ready\r\n"))
+    assert ran == (130, b"ready\r\n")
+    code, _ = lab.run(typed("ping", "127.0.0.1", first=b"seq=0"))
+    assert code == 130
+
+
+def test_a_container_stopped_while_it_starts_is_stopped(lab: Lab) -> None:
+    async def scene() -> list[str]:
+        found = []
+        for number, command in enumerate((LOOP, ("sleep", "3600"))):
+            pod = await lab.pod(f"hasty-{number}", "l1")
+            spec = ContainerSpec(
+                id=f"hasty-{number}", pod=pod.id, name="c", os="linux", image="busybox", command=command
+            )
+            await asyncio.gather(lab.runtime.start(spec), lab.runtime.stop(spec.id, grace=0))
+            await lab.runtime.remove(spec.id)
+            found += processes("while true; do sleep 3600; done; hasty")
+        return found
+
+    assert lab.run(scene()) == []
+    assert {lab.exits["hasty-0"].exit_code, lab.exits["hasty-1"].exit_code} == {137, 143}
+
+
+def test_commands_cancelled_at_any_moment_leave_nothing(lab: Lab) -> None:
+    marker = "7654323"
+
+    async def scene() -> None:
+        container = await lab.started("fickle", "busybox", command=("sleep", "3600"))
+        null = os.open(os.devnull, os.O_RDWR)
+        spec = ExecSpec(container=container, argv=("sh", "-c", f"sleep {marker}; true"))
+        for delay in (0.0, 0.001, 0.003, 0.006, 0.01, 0.03, 0.001, 0.002):
+            call = asyncio.create_task(lab.runtime.exec(spec, stdin=None, stdout=null, stderr=null))
+            await asyncio.sleep(delay)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+        os.close(null)
+        await lab.runtime.stop(container, grace=0)
+
+    lab.run(scene())
+    assert processes(f"sleep {marker}") == []

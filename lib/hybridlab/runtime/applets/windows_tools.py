@@ -165,7 +165,7 @@ def cmd(others: Mapping[str, Applet]) -> Applet:
             words.pop(0)
         if not words:
             if process.stdin.at_eof() or not await process.stdin.read(1):
-                version = process.settings.get("windows_version", "10.0.20348.2762")
+                version = process.settings.get("windows_version", "10.0.20348.1")
                 await crlf(
                     process, f"Microsoft Windows [Version {version}]", "(c) Microsoft Corporation. All rights reserved."
                 )
@@ -210,7 +210,7 @@ async def _command(process: Process, text: str, others: Mapping[str, Applet]) ->
         case "exit":
             return int(next((word for word in words[1:] if word.isdigit()), "0"))
         case "ver":
-            version = process.settings.get("windows_version", "10.0.20348.2762")
+            version = process.settings.get("windows_version", "10.0.20348.1")
             await crlf(process, "", f"Microsoft Windows [Version {version}]")
             return 0
         case "set" if len(words) == 1:

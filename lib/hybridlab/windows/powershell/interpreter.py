@@ -444,8 +444,12 @@ class Interpreter:
             wanted = name[4:].lower()
             return next((v for k, v in self.process.env.items() if k.lower() == wanted), None)
         if name == "psversiontable":
+            windows = to_text(self.process.settings.get("windows_version", "10.0.20348.1"))
             table = HashTable()
-            table.set("PSVersion", NetObject("Version", text="7.4.6" if self.seven else "5.1.20348.2760"))
+            table.set(
+                "PSVersion",
+                NetObject("Version", text="7.4.6" if self.seven else f"5.1.{'.'.join(windows.split('.')[2:])}"),
+            )
             table.set("PSEdition", "Core" if self.seven else "Desktop")
             return table
         if name == "input":
