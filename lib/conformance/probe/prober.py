@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.errors import EnvironmentBroken, ProbeBroken, SuiteTrouble
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
 from conformance.kube.transcript import Transcript, forget
@@ -149,7 +149,11 @@ class Prober:
                 final = isinstance(broken, AgentRefused) or (isinstance(broken, ExecBroken) and not broken.retryable)
             if not left:
                 return [found[index] for index in range(len(attempts))]
-            happened = self._what_happened(source)
+            try:
+                happened = self._what_happened(source)
+            except SuiteTrouble as trouble:  # then at least the probe's own trouble is known
+                happened = ""
+                history.append(f"{history[-1]}; whether the pod changed is not known: {trouble}")
             if happened:
                 raise EnvironmentBroken(f"{happened}, while it was probing ({history[-1]})")
             if final or deadline.remaining <= pause:

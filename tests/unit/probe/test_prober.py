@@ -341,3 +341,14 @@ def test_closing_ends_the_agents_and_gives_their_slots_back(
     prober.close()
     assert [one.exit_code for one in records] == [0]
     assert {one.name for one in prober.slots.intervals} == {"agent", "python-w1"}
+
+
+def test_when_not_even_the_pod_can_be_looked_at_the_probe_is_broken_and_both_are_told(
+    *, prober: Prober, agents: Any, make: Any, api: Any, listening: int, fakes_status: Any
+) -> None:
+    agents.script = [lambda channel, _: missing_binary(channel, make)]
+    api.routes = {"GET /api/v1/namespaces/n/pods/.*": fakes_status(500, "InternalError", "etcd is away")}
+    with pytest.raises(
+        ProbeBroken, match=r"executable file not found.*whether the pod changed is not known.*etcd is away"
+    ):
+        prober.observe([make.attempt(listening)])
