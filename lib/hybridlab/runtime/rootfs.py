@@ -40,6 +40,8 @@ from hybridlab.kernel.namespaces import (
 from hybridlab.runtime.shim import HOME, SOCKET_PATH, program
 
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin"
+_SAME = {"ash": "sh"}
+"""Programs that go by another name here."""
 _LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SIZE = "size=64m,mode=755"
@@ -156,7 +158,7 @@ class Builder:
         sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in self._bound()}
         names: dict[str, list[str]] = {}
         for name in sorted(_ALL_PROGRAMS):
-            if found := shutil.which(name, path=_SYSTEM_PATH):
+            if found := shutil.which(_SAME.get(name, name), path=_SYSTEM_PATH):
                 names.setdefault(os.path.realpath(found), []).append(name)
         contents = {path: Path(path).read_bytes() for path in names}
         proc = os.open("/proc", os.O_PATH | os.O_CLOEXEC)

@@ -58,6 +58,7 @@ def test_a_shell_pipeline_runs_applets_and_real_programs_together(lab: Lab) -> N
     address = lab.address("shell-server")
     assert lab.exec(client, "sh", "-c", f"wget -q -O - http://{address} | grep -c Welcome").out == "2\n"
     assert lab.exec(client, "sh", "-c", f"nc -vz -w 3 {address} 80 2>&1 && echo yes").out.endswith("open\nyes\n")
+    assert lab.exec(client, "ash", "-c", "echo $0").out == "ash\n"
     script = f"printf '80\\n81\\n' | while read p; do nc -z -w 1 {address} $p && echo $p; done; true"
     assert lab.exec(client, "sh", "-c", script).out == "80\n", "nc -z must not eat the loop's input"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hybridlab.windows.powershell import formatting
 from hybridlab.windows.powershell import syntax as s
 from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Call, Interpreter, Library, equal
+from hybridlab.windows.powershell.interpreter import Call, Interpreter, Library
 from hybridlab.windows.powershell.objects import (
     HashTable,
     NetObject,
@@ -20,6 +20,7 @@ from hybridlab.windows.powershell.objects import (
     truth,
     unwrap,
 )
+from hybridlab.windows.powershell.operators import equal
 from hybridlab.windows.powershell.syntax import NotEmulated
 
 

@@ -95,3 +95,21 @@ def fold(text: str, width: int) -> list[str]:
             line, width, drop_whitespace=False, replace_whitespace=False, expand_tabs=False, break_on_hyphens=False
         ) or [""]
     return [line.rstrip() if line.strip() else "" for line in lines]
+
+
+def error_record(fault: Fault) -> NetObject:
+    """``$_`` in a catch block."""
+    exception = NetObject(
+        fault.kind, text=f"{fault.kind}: {fault.message}", Message=fault.message, InnerException=fault.inner
+    )
+    exception.method(
+        "GetType",
+        lambda: NetObject("RuntimeType", text=fault.kind, Name=fault.kind.rsplit(".", 1)[-1], FullName=fault.kind),
+    )
+    exception.method("GetBaseException", lambda: exception)
+    return NetObject(
+        "System.Management.Automation.ErrorRecord",
+        text=fault.message,
+        Exception=exception,
+        FullyQualifiedErrorId=fault.identity,
+    )

@@ -6,13 +6,13 @@ import contextlib
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from hybridlab.runtime.applet import Process
-from hybridlab.windows.powershell import formatting
+from hybridlab.windows.powershell import formatting, operators
 from hybridlab.windows.powershell import syntax as s
-from hybridlab.windows.powershell.faults import Fault, render
+from hybridlab.windows.powershell.faults import Fault, error_record, render
+from hybridlab.windows.powershell.members import hash_member, plain_member
 from hybridlab.windows.powershell.objects import (
     HashTable,
     NetObject,
@@ -22,6 +22,7 @@ from hybridlab.windows.powershell.objects import (
     truth,
     unwrap,
 )
+from hybridlab.windows.powershell.operators import equal, format_text
 from hybridlab.windows.powershell.syntax import Node, NotEmulated
 
 
@@ -424,9 +425,9 @@ class Interpreter:
             case s.Binary():
                 return await self.binary(node)
             case s.Cast():
-                return self.cast(node.type_name, await self.value(node.operand), node)
+                return operators.cast(node.type_name, await self.value(node.operand), node)
             case s.Index():
-                return self.index(await self.value(node.target), await self.value(node.index))
+                return operators.index(await self.value(node.target), await self.value(node.index))
             case s.Member():
                 return await self.member(node)
             case s.Step():
@@ -464,7 +465,7 @@ class Interpreter:
             else await self.value(node.value)
         )
         if node.operator != "=":
-            value = self.arithmetic(node.operator[0], await self.value(node.target), value, node)
+            value = operators.arithmetic(node.operator[0], await self.value(node.target), value, node)
         await self.store(node.target, value)
 
     async def store(self, target: Node, value: object) -> None:
@@ -474,7 +475,7 @@ class Interpreter:
                     raise NotEmulated("assignment to an environment variable")
                 self.variables[name] = value
             case s.Cast():
-                await self.store(target.operand, self.cast(target.type_name, value, target))
+                await self.store(target.operand, operators.cast(target.type_name, value, target))
             case s.Member(static=False, arguments=None):
                 owner, name = await self.value(target.target), to_text(await self.value(target.name))
                 if isinstance(owner, HashTable):
@@ -525,7 +526,7 @@ class Interpreter:
         right = await self.value(node.right)
         match node.operator:
             case "+" | "-" | "*" | "/" | "%":
-                return self.arithmetic(node.operator, left, right, node)
+                return operators.arithmetic(node.operator, left, right, node)
             case "..":
                 start, end = int(to_number(left)), int(to_number(right))
                 return list(range(start, end + 1)) if start <= end else list(range(start, end - 1, -1))
@@ -551,92 +552,12 @@ class Interpreter:
         return self.compare(node.operator, left, right)
 
     def compare(self, operator: str, left: object, right: object) -> bool:
-        match operator:
-            case "eq":
-                return equal(left, right)
-            case "ne":
-                return not equal(left, right)
-            case "match" | "notmatch":
-                found = re.search(to_text(right), to_text(left), re.IGNORECASE)
-                if found:
-                    groups = HashTable()
-                    for key, text in [*enumerate([found[0], *found.groups()]), *found.groupdict().items()]:
-                        groups.set(key, text)
-                    self.variables["matches"] = groups
-                return bool(found) == (operator == "match")
-            case "like" | "notlike":
-                return fnmatchcase(to_text(left).lower(), to_text(right).lower()) == (operator == "like")
-        if isinstance(left, str):
-            a, b = to_text(left).lower(), to_text(right).lower()
-            return {"gt": a > b, "ge": a >= b, "lt": a < b, "le": a <= b}[operator]
-        x, y = to_number(left), to_number(right)
-        return {"gt": x > y, "ge": x >= y, "lt": x < y, "le": x <= y}[operator]
+        """A comparison; ``-match`` sets ``$Matches``."""
 
-    def arithmetic(self, operator: str, left: object, right: object, node: Node) -> object:
-        if operator == "+":
-            if isinstance(left, list):
-                return left + (right if isinstance(right, list) else [right])
-            if isinstance(left, str):
-                return left + to_text(right)
-            if left is None:
-                return right
-        if operator == "*" and isinstance(left, str):
-            return left * int(to_number(right))
-        try:
-            a, b = to_number(left), to_number(right)
-            match operator:
-                case "+":
-                    return a + b
-                case "-":
-                    return a - b
-                case "*":
-                    return a * b
-                case "%":
-                    return a % b
-            result = a / b
-            return int(result) if result == int(result) else result
-        except ValueError as error:
-            category = "InvalidArgument: (:) [], RuntimeException"
-            raise Fault(str(error), category, "InvalidCastFromStringToInteger", at=node) from None
-        except ZeroDivisionError:
-            raise Fault("Attempted to divide by zero.", "NotSpecified: (:) [], RuntimeException", at=node) from None
+        def remember(groups: HashTable) -> None:
+            self.variables["matches"] = groups
 
-    def cast(self, type_name: str, value: object, node: Node) -> object:
-        try:
-            match type_name:
-                case "int" | "int32" | "int64" | "long" | "uint16":
-                    return round(to_number(value))
-                case "double" | "float":
-                    return float(to_number(value))
-                case "string":
-                    return to_text(value)
-                case "bool":
-                    return truth(value)
-                case "void":
-                    return None
-                case "string[]" | "object[]" | "array":
-                    return enumerate_value(value)
-                case "ordered" | "hashtable":
-                    return value
-        except ValueError as error:
-            raise Fault(
-                str(error), "InvalidArgument: (:) [], RuntimeException", "InvalidCastFromStringToInteger", at=node
-            ) from None
-        raise NotEmulated(f"the type [{type_name}]")
-
-    def index(self, target: object, index: object) -> object:
-        if isinstance(target, HashTable):
-            return target.get(index)
-        if isinstance(target, (list, str, bytes)):
-            place = int(to_number(index))
-            return target[place] if -len(target) <= place < len(target) else None
-        if target is None:
-            raise Fault("Cannot index into a null array.", "InvalidOperation: (:) [], RuntimeException", "NullArray")
-        if isinstance(target, NetObject) and int(to_number(index)) == 0:
-            return target
-        if isinstance(target, NetObject):
-            return None
-        raise NotEmulated("this index")
+        return operators.compare(operator, left, right, remember)
 
     async def member(self, node: s.Member) -> object:
         owner, name = await self.value(node.target), to_text(await self.value(node.name))
@@ -677,134 +598,3 @@ _SWITCHES = {
     "verbose", "debug", "informationlevel_", "descending", "unique", "raw", "asarray", "quiet", "skipcertificatecheck",
     "usedefaultcredentials", "llmnrnetbiosonly", "notcpfallback", "tcponly", "passthru", "autosize", "wrap", "whatif",
 }  # fmt: skip
-
-
-def error_record(fault: Fault) -> NetObject:
-    """``$_`` in a catch block."""
-    exception = NetObject(
-        fault.kind, text=f"{fault.kind}: {fault.message}", Message=fault.message, InnerException=fault.inner
-    )
-    exception.method(
-        "GetType",
-        lambda: NetObject("RuntimeType", text=fault.kind, Name=fault.kind.rsplit(".", 1)[-1], FullName=fault.kind),
-    )
-    exception.method("GetBaseException", lambda: exception)
-    return NetObject(
-        "System.Management.Automation.ErrorRecord",
-        text=fault.message,
-        Exception=exception,
-        FullyQualifiedErrorId=fault.identity,
-    )
-
-
-def equal(left: object, right: object) -> bool:
-    """``-eq``: the left side decides the type; strings without case."""
-    if left is None or right is None:
-        return left is right
-    if isinstance(left, bool):
-        return left == truth(right)
-    if isinstance(left, (int, float)):
-        try:
-            return to_number(left) == to_number(right)
-        except ValueError:
-            return False
-    return to_text(left).lower() == to_text(right).lower()
-
-
-def format_text(template: str, arguments: list[object]) -> str:
-    """The -f operator: ``{0}``, ``{0,8}``, ``{0:N2}`` and ``{0:D3}``."""
-
-    def one(match: re.Match[str]) -> str:
-        if match[0] in ("{{", "}}"):
-            return match[0][0]
-        place = int(match[1])
-        value = arguments[place] if place < len(arguments) else None
-        text = to_text(value)
-        if match[3]:
-            kind, digits = match[3][0].upper(), match[3][1:]
-            if kind == "N":
-                text = f"{to_number(value):,.{int(digits or 2)}f}"
-            elif kind == "D":
-                text = f"{int(to_number(value)):0{int(digits or 1)}d}"
-            elif kind == "X":
-                text = f"{int(to_number(value)):0{int(digits or 1)}X}"
-            else:
-                raise NotEmulated(f"the format {{0:{match[3]}}}")
-        width = int(match[2] or 0)
-        return text.rjust(width) if width >= 0 else text.ljust(-width)
-
-    return re.sub(r"\{\{|\}\}|\{(\d+)(?:,(-?\d+))?(?::([^}]*))?\}", one, template)
-
-
-def hash_member(table: HashTable, key: str, name: str, arguments: list[object] | None) -> object:
-    """Members of a hashtable; an entry of that name wins over nothing."""
-    if arguments is None:
-        if table.has(name):
-            return table.get(name)
-        match key:
-            case "keys":
-                return [k for k, _ in table.items()]
-            case "values":
-                return [v for _, v in table.items()]
-            case "count":
-                return len(table)
-        return None
-    match key, arguments:
-        case ("get_item", [item]) | ("item", [item]):
-            return table.get(item)
-        case (("set_item" | "add"), [item, value]):
-            table.set(item, value)
-            return None
-        case (("containskey" | "contains"), [item]):
-            return table.has(item)
-        case "remove", [item]:
-            table.remove(item)
-            return None
-    raise NotEmulated(f"method {name} of a hashtable")
-
-
-def plain_member(owner: object, key: str, name: str, arguments: list[object] | None) -> object:  # noqa: PLR0911, PLR0912
-    """Members of strings, numbers and arrays."""
-    if arguments is None:
-        if key in ("length", "count"):
-            return len(owner) if isinstance(owner, (str, list, bytes)) else 1
-        if isinstance(owner, (str, int, float)):
-            return None
-        raise NotEmulated(f"property {name}")
-    if key == "tostring":
-        return to_text(owner)
-    if isinstance(owner, list):
-        match key, arguments:
-            case "contains", [item]:
-                return any(equal(one, item) for one in owner)
-            case "add", [item]:
-                owner.append(item)
-                return len(owner) - 1
-    if isinstance(owner, str):
-        texts = [to_text(item) for item in arguments]
-        match key, len(arguments):
-            case "trim", 0:
-                return owner.strip()
-            case "trimend", 0:
-                return owner.rstrip()
-            case "toupper", 0:
-                return owner.upper()
-            case "tolower", 0:
-                return owner.lower()
-            case "contains", 1:
-                return texts[0] in owner
-            case "startswith", 1:
-                return owner.startswith(texts[0])
-            case "endswith", 1:
-                return owner.endswith(texts[0])
-            case "indexof", 1:
-                return owner.find(texts[0])
-            case "replace", 2:
-                return owner.replace(texts[0], texts[1])
-            case "split", 1:
-                return owner.split(texts[0])
-            case "substring", 1:
-                return owner[int(texts[0]) :]
-            case "substring", 2:
-                return owner[int(texts[0]) : int(texts[0]) + int(texts[1])]
-    raise NotEmulated(f"method {name}")

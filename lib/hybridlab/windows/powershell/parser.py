@@ -1,7 +1,8 @@
 """PowerShell text to a tree: two modes, expressions and commands, as the language has them.
 
 Scannerless, one function per construct.  Left out, and refused by name: functions, classes, ``param``, ``switch``,
-expandable here-strings, redirection to files; ``&&`` and ``||`` are errors, as in 5.1.
+expandable here-strings, redirection to files; ``&&`` and ``||`` are errors, as in 5.1.  One long file because a
+recursive-descent parser is one concept and its functions call each other.
 """
 
 from __future__ import annotations
