@@ -252,7 +252,7 @@ def apply(
     merged = _merge(live, wanted, shape)
     owned_by_others: set[Path] = set().union(*(owned for _, owned in others)) if others else set()
     abandoned = mine_before - asked.keys() - owned_by_others
-    for path in sorted(abandoned, key=len, reverse=True):
+    for path in sorted(abandoned, key=len):
         if path in present and not _covers(path, asked, owned_by_others):
             _remove(merged, path, shape)
     kept: list[Obj] = []
