@@ -25,6 +25,7 @@ from benchmarks.lab_process import Lab, lab
 
 ROOT = Path(__file__).parents[1]
 NAMESPACE = "benchmark"
+BUILD: dict[str, dict[str, str]] = {"linux": {}, "windows": {"node.kubernetes.io/windows-build": "10.0.20348"}}
 
 
 def api(cluster: Lab) -> client.CoreV1Api:
@@ -89,7 +90,7 @@ def many_pods(core: client.CoreV1Api, linux: int, windows: int) -> float:
                 "metadata": {"name": f"{system}-{number}"},
                 "spec": {
                     "os": {"name": system},
-                    "nodeSelector": {"kubernetes.io/os": system},
+                    "nodeSelector": {"kubernetes.io/os": system, **BUILD[system]},
                     "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
                     "containers": [{"name": "main", "image": image, "command": command}],
                 },

@@ -24,16 +24,20 @@ class FelixPods:
         """Node to the id of the container that its Felix runs in."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Node to the last thing that is done for it: starts, stops and log lines keep their order."""
+        self._ending = False
         control_plane.on_container_started(self._started)
         control_plane.on_container_stopped(self._stopped)
 
     def say(self, node: str, line: str) -> None:
         """A line of a node's Felix (empty: of all) goes to its container's log; nobody hears one without a pod."""
+        if self._ending:
+            return
         for name, container in [(name, one) for name, one in self._containers.items() if node in {"", name}]:
             self._then(name, self._runtime.append_log(container, line))
 
     async def stop(self) -> None:
-        """End what is still being done."""
+        """End what is still being done; nothing is heard of any Felix afterwards."""
+        self._ending = True
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -44,7 +48,7 @@ class FelixPods:
             self._then(node, self._start(node))
 
     def _stopped(self, node: str, pod: Obj, container: str) -> None:
-        if self._is_felix(pod, container):
+        if self._is_felix(pod, container) and not self._ending:
             self._containers.pop(node, None)
             self._then(node, self._calico.felix_stopped(node))
 
