@@ -49,7 +49,7 @@ def test_a_created_object_carries_what_the_server_adds(run: Any) -> None:
     ],
 )  # fmt: skip
 def test_a_refusal_names_its_reason(
-    run: Any, method: str, path: str, body: Any, code: int, reason: str, message: str | None
+    run: Any, *, method: str, path: str, body: Any, code: int, reason: str, message: str | None
 ) -> None:
     async def scenario(api: Any) -> None:
         answer = await api.call(method, path, body)

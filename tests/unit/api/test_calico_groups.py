@@ -1,0 +1,101 @@
+"""projectcalico.org/v3 and crd.projectcalico.org/v1 are two views of one store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+V3 = "/apis/projectcalico.org/v3"
+CRD = "/apis/crd.projectcalico.org/v1"
+POLICY = {"metadata": {"name": "allow-dns"}, "spec": {"selector": "all()"}}
+
+
+def test_a_policy_has_its_tier_in_the_name_in_the_old_group_only(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        made = await api.create(f"{V3}/namespaces/default/networkpolicies", POLICY)
+        assert (made["metadata"]["name"], made["spec"]["tier"]) == ("allow-dns", "default")
+        assert made["metadata"]["labels"] == {"projectcalico.org/tier": "default"}
+        old = await api.get(f"{CRD}/namespaces/default/networkpolicies/default.allow-dns")
+        assert (old["apiVersion"], old["metadata"]["name"]) == ("crd.projectcalico.org/v1", "default.allow-dns")
+        assert old["metadata"]["uid"] == made["metadata"]["uid"]
+        listed = await api.get(f"{CRD}/networkpolicies")
+        assert [item["metadata"]["name"] for item in listed["items"]] == ["default.allow-dns"]
+        same = await api.get(f"{V3}/namespaces/default/networkpolicies/default.allow-dns")
+        assert same["metadata"]["name"] == "allow-dns"
+        await api.call("DELETE", f"{CRD}/namespaces/default/networkpolicies/default.allow-dns")
+        assert (await api.call("GET", f"{V3}/namespaces/default/networkpolicies/allow-dns")).code == 404
+
+    run(scenario)
+
+
+def test_later_calico_shows_plain_names(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create(f"{V3}/globalnetworkpolicies", POLICY)
+        assert (await api.call("GET", f"{CRD}/globalnetworkpolicies/allow-dns")).code == 200
+        assert (await api.call("GET", f"{CRD}/globalnetworkpolicies/default.allow-dns")).code == 404
+
+    run(scenario, tier_prefixed_names=False)
+
+
+def test_a_policy_of_another_tier_carries_it_in_both(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create(f"{V3}/tiers", {"metadata": {"name": "net"}, "spec": {"order": 100}})
+        bare = await api.call("POST", f"{V3}/globalnetworkpolicies", {**POLICY, "spec": {"tier": "net"}})
+        assert (bare.code, "policies of tier net are named net.NAME" in bare.body["message"]) == (422, True)
+        body = {"metadata": {"name": "net.allow"}, "spec": {"tier": "net"}}
+        assert (await api.create(f"{V3}/globalnetworkpolicies", body))["metadata"]["name"] == "net.allow"
+        assert (await api.call("GET", f"{CRD}/globalnetworkpolicies/net.allow")).code == 200
+
+    run(scenario)
+
+
+def test_the_ipam_configuration_has_two_names(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create(
+            f"{V3}/ipamconfigurations", {"metadata": {"name": "default"}, "spec": {"strictAffinity": False}}
+        )
+        old = await api.get(f"{CRD}/ipamconfigs/default")
+        assert old["kind"] == "IPAMConfig"
+        changed = await api.patch(f"{CRD}/ipamconfigs/default", {"spec": {"strictAffinity": True}})
+        assert changed.code == 200
+        assert (await api.get(f"{V3}/ipamconfigurations/default"))["spec"]["strictAffinity"] is True
+
+    run(scenario)
+
+
+def test_blocks_are_in_the_old_group_only_and_affinities_in_both(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        block = {"metadata": {"name": "192-168-0-0-26"}, "spec": {"cidr": "192.168.0.0/26", "allocations": [0, None]}}
+        made = await api.create(f"{CRD}/ipamblocks", block)
+        assert made["spec"]["allocations"] == [0, None]
+        assert (await api.call("GET", f"{V3}/ipamblocks")).code == 404
+        affinity = {"metadata": {"name": "n1-x"}, "spec": {"node": "n1", "state": "confirmed", "deleted": "false"}}
+        old = await api.create(f"{CRD}/blockaffinities", affinity)
+        assert old["spec"]["deleted"] == "false"
+        assert (await api.get(f"{V3}/blockaffinities/n1-x"))["spec"]["deleted"] is False
+
+    run(scenario)
+
+
+def test_a_write_without_a_version_is_refused_for_custom_resources(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        made = await api.create(f"{V3}/globalnetworkpolicies", POLICY)
+        blind = await api.call("PUT", f"{V3}/globalnetworkpolicies/allow-dns", POLICY)
+        assert (blind.code, "must be specified for an update" in blind.body["message"]) == (422, True)
+        seeing = {**made, "spec": {**made["spec"], "order": 5}}
+        assert (await api.call("PUT", f"{V3}/globalnetworkpolicies/allow-dns", seeing)).code == 200
+
+    run(scenario)
+
+
+def test_events_are_one_store_for_both_of_their_groups(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        involved = {"kind": "Pod", "name": "p", "namespace": "default"}
+        body = {"metadata": {"name": "e"}, "involvedObject": involved, "reason": "Started", "message": "it runs"}
+        await api.create("/api/v1/namespaces/default/events", body)
+        new = await api.get("/apis/events.k8s.io/v1/namespaces/default/events/e")
+        assert (new["note"], new["regarding"]["name"], "message" in new) == ("it runs", "p", False)
+        found = await api.get("/api/v1/events?fieldSelector=involvedObject.name%3Dp,reason%3DStarted")
+        assert len(found["items"]) == 1
+        assert (await api.get("/apis/events.k8s.io/v1/events?fieldSelector=regarding.name%3Dq"))["items"] == []
+
+    run(scenario)

@@ -1,0 +1,67 @@
+"""Faults reach requests over HTTPS and never the components inside; the audit counts what came in."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from hybridlab.api.interference import Interference
+
+
+def test_429_for_a_while_says_when_to_come_back_and_ends(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        api.server.interference.reject_for(2.5)
+        refused = await api.call("GET", "/api/v1/namespaces")
+        assert (refused.code, refused.body["reason"], refused.headers["Retry-After"]) == (429, "TooManyRequests", "3")
+        assert refused.body["details"]["retryAfterSeconds"] == 3
+        assert len((await api.server.client("x").list("namespaces"))[0]) == 4
+        assert (await api.call("GET", "/healthz")).code == 200
+        api.server.interference.reject_for(0)
+        assert (await api.call("GET", "/api/v1/namespaces")).code == 200
+
+    run(scenario)
+
+
+def test_500_and_delays_can_be_had(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        api.server.interference.fail_for(5)
+        assert (await api.call("GET", "/api")).body["reason"] == "InternalError"
+        api.server.interference.fail_for(0)
+        api.server.interference.delay_seconds = 0.05
+        start = time.monotonic()
+        await api.get("/api")
+        assert time.monotonic() - start >= 0.05
+
+    run(scenario)
+
+
+def test_a_refusal_ends_by_the_clock() -> None:
+    now = [100.0]
+    interference = Interference(clock=lambda: now[0])
+    interference.reject_for(10)
+    now[0] = 109.0
+    assert interference.rejecting() == 1.0
+    now[0] = 111.0
+    assert interference.rejecting() == 0.0
+
+
+def test_an_unknown_exec_fault_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="there is no exec fault 'odd'; there are empty-output"):
+        Interference().set_exec_fault("odd")
+
+
+def test_the_audit_counts_by_verb_resource_and_agent(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        agent = {"User-Agent": "suite/1.0 (x)"}
+        for _ in range(3):
+            await api.call("GET", "/api/v1/namespaces", headers=agent)
+        await api.call("GET", "/api/v1/nodes", token="alice-token", headers=agent)
+        audit = api.server.audit
+        assert audit.counts["list", "namespaces", "suite/1.0"] == 3
+        last = audit.last[-1]
+        assert (last.verb, last.resource, last.user, last.code) == ("list", "nodes", "alice", 403)
+        assert audit.total() == 4
+
+    run(scenario)

@@ -1,0 +1,73 @@
+"""Logs: which container, which part of its log, and why there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def test_the_log_comes_as_text_with_the_options_passed_on(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.running_pod("p")
+        text = await api.get(f"{PODS}/p/log?follow=true&tailLines=5&timestamps=true&sinceSeconds=9&limitBytes=100")
+        assert text == "one\ntwo\n"
+        assert api.agent.asked == {
+            "container": "main",
+            "follow": True,
+            "previous": False,
+            "tail_lines": 5,
+            "since_seconds": 9,
+            "timestamps": True,
+            "limit_bytes": 100,
+        }
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("two/log", "a container name must be specified for pod two, choose one of: [main side]"),
+        ("p/log?container=ghost", "container ghost is not valid for pod p"),
+        ("p/log?previous=true", 'previous terminated container "main" in pod "p" not found'),
+        ("p/log?tailLines=x", "must be a number"),
+        ("p/log?limitBytes=0", "must be at least 1"),
+        ("waiting/log", 'container "main" in pod "waiting" is waiting to start: ContainerCreating'),
+        ("pulling/log", 'container "main" in pod "pulling" is waiting to start: trying and failing to pull image'),
+    ],
+)
+def test_a_log_that_cannot_be_had_is_refused_in_the_real_words(run: Any, query: str, words: str) -> None:
+    async def scenario(api: Any) -> None:
+        await api.running_pod("p")
+        await api.running_pod("two", containers=[{"name": "main", "image": "i"}, {"name": "side", "image": "i"}])
+        for name, reason in (("waiting", "ContainerCreating"), ("pulling", "ErrImagePull")):
+            await api.running_pod(name)
+            states = [{"name": "main", "state": {"waiting": {"reason": reason}}}]
+            await api.patch(f"{PODS}/{name}/status", {"status": {"containerStatuses": states}})
+        answer = await api.call("GET", f"{PODS}/{query}")
+        assert (answer.code, words in answer.body["message"]) == (400, True), answer.body
+
+    run(scenario)
+
+
+def test_a_restarted_container_has_a_previous_log(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.running_pod("p")
+        ended = {"exitCode": 1, "reason": "Error"}
+        states = [{"name": "main", "state": {"running": {}}, "lastState": {"terminated": ended}}]
+        await api.patch(f"{PODS}/p/status", {"status": {"containerStatuses": states}})
+        assert await api.get(f"{PODS}/p/log?previous=true") == "one\ntwo\n"
+        assert api.agent.asked["previous"] is True
+
+    run(scenario)
+
+
+def test_a_pod_that_runs_nowhere_has_an_empty_log(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        assert await api.get(f"{PODS}/p/log") == ""
+
+    run(scenario)
