@@ -5,6 +5,7 @@ It is reached as any cluster is, by its kubeconfig; nothing else of it is known 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
@@ -19,6 +20,13 @@ from conformance.timing import Deadline
 _USAGE = 4
 SOURCES = str(Path(__file__).parents[2])
 """Where the lab's package lies when nothing is installed and pytest alone knows the source root."""
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_parent() -> None:
+    """In the child before it becomes the lab: the kernel sends it SIGTERM when pytest dies, by kill -9 too."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class LabProcess:
@@ -45,6 +53,7 @@ class LabProcess:
                     pass_fds=(writing,),
                     env=environment,
                     start_new_session=True,  # Ctrl-C is for pytest, which ends the lab after its last test
+                    preexec_fn=_end_with_parent,  # noqa: PLW1509 - one system call; no other thread runs yet
                 )
         finally:
             os.close(writing)

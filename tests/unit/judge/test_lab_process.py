@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from conformance.errors import ClusterUnusable, UsageProblem
 from conformance.plugin import lab
 from conformance.plugin.lab import LabProcess
 from conformance.settings import load_timings
+from conformance.timing import until
 
 TIMINGS = load_timings().run
 
@@ -84,3 +87,40 @@ def test_one_that_never_gets_ready_is_given_up_with_its_log(hybridlab: Path, tmp
         process.wait()
     process.stop()
     assert gone(process._process.pid)
+
+
+def test_it_ends_when_the_run_is_killed(hybridlab: Path, tmp_path: Path) -> None:
+    hybridlab.write_text(READY + SAY + "time.sleep(60)\n")
+    run = subprocess.Popen(
+        [sys.executable, "-c", KILLED_RUN, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment()
+    )
+    assert run.stdout
+    lab_pid = int(run.stdout.readline())
+    assert not gone(lab_pid)
+    run.kill()
+    run.wait()
+    assert until(lambda: ended(lab_pid), bool, within=5, every=0.02, what="the lab ends").met
+
+
+KILLED_RUN = """
+import pathlib, sys, time
+from conformance.plugin import lab
+from conformance.settings import load_timings
+lab.SOURCES = sys.argv[1]
+process = lab.LabProcess(pathlib.Path(sys.argv[1]) / "lab", None, load_timings().run)
+process.wait()
+print(process._process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "lib")}
+
+
+def ended(pid: int) -> bool:
+    """Gone, or waiting for whoever inherited it to notice."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
