@@ -19,7 +19,7 @@ def exec_once(api: client.ApiClient, namespace: str, pod: str, command: Sequence
         f"{settings.host.replace('https', 'wss')}/api/v1/namespaces/{namespace}/pods/{pod}/exec?{query}",
         timeout=30,
         subprotocols=["v5.channel.k8s.io"],
-        header=[f"Authorization: {settings.get_api_key_with_prefix('authorization')}"],
+        header=[f"Authorization: {settings.get_api_key_with_prefix('BearerToken', alias='authorization')}"],
         sslopt={"ca_certs": settings.ssl_ca_cert, "cert_reqs": ssl.CERT_REQUIRED},
         suppress_origin=True,
     )
