@@ -80,7 +80,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         raise UsageProblem(f"--calicoctl {option.calicoctl}: no such file")
     check_claims(option.claim)
     return Settings(
-        timings=load_timings(Path(option.timings) if option.timings else None),
+        timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),
         images=Images(registry=option.image_registry, pull_secrets=tuple(option.image_pull_secret)),
         tolerations=tuple(Toleration.parse(text) for text in option.tolerate),
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,

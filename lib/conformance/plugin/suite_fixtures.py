@@ -19,13 +19,12 @@ from conformance.cluster.objects import CalicoObjects
 from conformance.cluster.remedies import Remedies
 from conformance.expect.addresses import Addresses
 from conformance.expect.builds import Builds
-from conformance.expect.commands import Commands, Ended
+from conformance.expect.commands import Commands
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
 from conformance.expect.readings import Readings
 from conformance.expect.traffic import Context, Expect
-from conformance.kube import execute
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
@@ -39,10 +38,11 @@ from conformance.pods.cast import Cast
 from conformance.pods.deploy import Pods
 from conformance.pods.farewell import Farewell
 from conformance.pods.placement import Placement
-from conformance.pods.roles import ROLES
-from conformance.pods.services import Services
+from conformance.pods.services import Services, cluster_domain
 from conformance.pods.webserver import WebServer
+from conformance.probe.literal import Literal
 from conformance.probe.prober import Prober
+from conformance.probe.warmup import warm_up
 from conformance.report.attach import Attachments
 from conformance.report.diagnostics import Diagnostics, Failure
 from conformance.settings import Settings
@@ -95,18 +95,28 @@ def prober(cluster: Kube, run_directory: RunDirectory, settings: Settings) -> It
 
 
 @pytest.fixture(scope="session")
-def cast(deployer: Pods, placement: Placement, prober: Prober, diagnostics: Diagnostics) -> Iterator[Cast]:
+def domain(cluster: Kube) -> str:
+    """The cluster's DNS domain."""
+    return cluster_domain(cluster)
+
+
+@pytest.fixture(scope="session")
+def cast(deployer: Pods, placement: Placement, prober: Prober, diagnostics: Diagnostics, domain: str) -> Iterator[Cast]:
     """The worker's pods; agents end before the pods do."""
-    one = Cast(deployer, placement)
+
+    def warm(client: Workload) -> None:
+        warm_up(prober, [client], None, f"kubernetes.default.svc.{domain}.", timings=deployer.settings.timings)
+
+    one = Cast(deployer, placement, warm)
     diagnostics.register(_bundle(deployer.kube, one))
     yield one
     one.close()
 
 
 @pytest.fixture(scope="session")
-def services(cluster: Kube, changes: Changes, cast: Cast) -> Services:
+def services(changes: Changes, cast: Cast, domain: str) -> Services:
     """Services over the worker's pods."""
-    return Services(cluster, changes, cast)
+    return Services(changes, cast, domain)
 
 
 # --- each test's ------------------------------------------------------------------------------------------------------
@@ -169,9 +179,9 @@ def overlay(expect: Expect) -> Overlay:
 
 
 @pytest.fixture
-def command(cluster: Kube, settings: Settings, context: Context) -> Commands:
+def command(cluster: Kube, prober: Prober, settings: Settings, context: Context) -> Commands:
     """The demo's literal commands."""
-    return Commands(_run_in(cluster), settings.timings, context)
+    return Commands(Literal(cluster, prober.slots).run, settings.timings, context)
 
 
 @pytest.fixture
@@ -231,14 +241,6 @@ def remedy(cluster: Kube, facts: Facts) -> Remedies:
 
 
 # --- how --------------------------------------------------------------------------------------------------------------
-
-
-def _run_in(kube: Kube) -> Callable[[Workload, Sequence[str], float], Ended]:
-    def run(workload: Workload, argv: Sequence[str], within: float) -> Ended:
-        container = ROLES[workload.role].main
-        return execute.run(kube, workload.namespace, workload.pod, container, argv, within=within)
-
-    return run
 
 
 def _bundle(kube: Kube, cast: Cast) -> Callable[[Failure], dict[str, str]]:

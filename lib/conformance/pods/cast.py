@@ -7,7 +7,7 @@ Each pod is deployed in a thread of its own, so that tests wait for what they as
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from conformance.errors import EnvironmentBroken, Nonconformance
@@ -30,8 +30,11 @@ OTHER: dict[OS, OS] = {"linux": "windows", "windows": "linux"}
 class Cast:
     """Pods by name: a role (``windows-server``), or a role in the second namespace (``elsewhere/windows-client``)."""
 
-    def __init__(self, pods: Pods, placement: Placement) -> None:
-        self._pods, self._placement = pods, placement
+    def __init__(
+        self, pods: Pods, placement: Placement, warm: Callable[[Workload], None] = lambda client: None
+    ) -> None:
+        """``warm`` waits until a new pod that will be a client has a network."""
+        self._pods, self._placement, self._warm = pods, placement, warm
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="deploy")
         self._work: dict[str, Future[Workload]] = {}
@@ -143,7 +146,10 @@ class Cast:
 
     def _deploy(self, name: str) -> Workload:
         wish = self._wish(name)
-        return self._pods.deploy([wish])[wish.called]
+        found = self._pods.deploy([wish])[wish.called]
+        if not found.role.endswith("-server"):  # what servers need is asked of them through their clients
+            self._warm(found)
+        return found
 
     def _wish(self, name: str) -> Wish:
         own, role = name.rpartition("/")[2], self._role(name)

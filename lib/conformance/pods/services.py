@@ -59,10 +59,9 @@ class Service:
 class Services:
     """Services in one worker's namespace."""
 
-    def __init__(self, kube: Kube, changes: Changes, cast: Cast) -> None:
-        self._kube, self._changes, self._cast = kube, changes, cast
+    def __init__(self, changes: Changes, cast: Cast, domain: str) -> None:
+        self._changes, self._cast, self._domain = changes, cast, domain
         self._there: dict[str, Service] = {}
-        self._domain: str | None = None
 
     def cluster_ip(self, backend: Workload) -> Service:
         """A ClusterIP Service whose only backend is that pod."""
@@ -92,21 +91,19 @@ class Services:
         return Service(
             name=obj["metadata"]["name"],
             namespace=backend.namespace,
-            domain=self.domain,
+            domain=self._domain,
             cluster_ip=str(spec.get("clusterIP") or ""),
             node_port=spec["ports"][0].get("nodePort"),
             backend=backend,
         )
 
-    @property
-    def domain(self) -> str:
-        """The cluster's DNS domain: what CoreDNS was told to serve, else the usual one."""
-        if self._domain is None:
-            try:
-                config = self._kube.find("v1", "ConfigMap", "coredns", "kube-system")
-            except ApiRefused:  # no right to read it
-                config = None
-            text = str(((config or {}).get("data") or {}).get("Corefile") or "")
-            found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)
-            self._domain = found[1].rstrip(".") if found else USUAL_DOMAIN
-        return self._domain
+
+def cluster_domain(kube: Kube) -> str:
+    """The cluster's DNS domain: what CoreDNS was told to serve, else the usual one."""
+    try:
+        config = kube.find("v1", "ConfigMap", "coredns", "kube-system")
+    except ApiRefused:  # no right to read it
+        config = None
+    text = str(((config or {}).get("data") or {}).get("Corefile") or "")
+    found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)
+    return found[1].rstrip(".") if found else USUAL_DOMAIN

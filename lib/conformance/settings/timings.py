@@ -101,12 +101,15 @@ class Timings:
         return self.windows if os == "windows" else self.linux
 
 
-def load_timings(override: Path | None = None) -> Timings:
-    """The packaged timings, with the entries of ``override`` in their place.
+def load_timings(override: Path | None = None, *, lab: bool = False) -> Timings:
+    """The packaged timings, with the entries of ``override`` in their place; on a ``lab`` shorter ones (``lab.yaml``).
 
     Raises UsageProblem, one line with file and line: unreadable, not YAML, unknown key, missing or wrong unit.
     """
-    values = {section: dict(entries) for section, entries in _packaged().items()}
+    values = {section: dict(entries) for section, entries in _packaged("timings.yaml").items()}
+    if lab:
+        for section, entries in _packaged("lab.yaml").items():
+            values[section].update(entries)
     if override is not None:
         try:
             text = override.read_text(encoding="utf-8")
@@ -123,9 +126,9 @@ _SECTIONS: Mapping[str, Any] = {"linux": OsTimings, "windows": OsTimings, "run":
 
 
 @functools.cache
-def _packaged() -> Mapping[str, Mapping[str, Any]]:
-    text = resources.files(__package__).joinpath("timings.yaml").read_text(encoding="utf-8")
-    return _parse(text, "timings.yaml")
+def _packaged(name: str) -> Mapping[str, Mapping[str, Any]]:
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return _parse(text, name)
 
 
 def _parse(text: str, where: str) -> dict[str, dict[str, Any]]:

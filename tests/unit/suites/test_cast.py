@@ -16,7 +16,7 @@ from conformance.pods.cast import DEMO, Cast
 from conformance.pods.deploy import Wish
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
-from conformance.pods.services import Services
+from conformance.pods.services import Services, cluster_domain
 
 
 def node(name: str, os: Literal["linux", "windows"]) -> NodeFacts:
@@ -177,7 +177,7 @@ def test_a_service_is_made_once_over_exactly_its_backend() -> None:
 
     corefile = {"data": {"Corefile": ".:53 {\n    kubernetes lab.example in-addr.arpa {\n    }\n}"}}
     kube, changes = SimpleNamespace(find=lambda *_: corefile), SimpleNamespace(apply=apply)
-    services = Services(kube, changes, pods)  # type: ignore[arg-type]
+    services = Services(changes, pods, cluster_domain(kube))  # type: ignore[arg-type]
     backend = pods.server("windows")
     service = services.cluster_ip(backend)
     assert services.cluster_ip(backend) is service
