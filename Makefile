@@ -27,7 +27,7 @@ check-selftest:
 	$(BIN)/pytest tests -n auto --dist loadgroup
 
 check-conformance:
-	$(BIN)/python -m benchmarks.smoke
+	$(BIN)/pytest -n auto
 
 # The environment is made anew whenever pyproject.toml changes.
 env: $(VENV)/made-from-pyproject

@@ -88,6 +88,7 @@ def _labels(machine: Machine) -> dict[str, str]:
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": machine.name,
         "kubernetes.io/os": machine.os,
+        "hybridlab.emulated": "true",  # so that nobody takes a lab's results for a real cluster's
     }
     if machine.os == "windows":
         labels["node.kubernetes.io/windows-build"] = machine.group.windows_build.rpartition(".")[0]
