@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
-
-from aiohttp import web
+from typing import Any
 
 from hybridlab.api.audit import Audit
 from hybridlab.api.client import LocalClient
 from hybridlab.api.contract import NodeAgent
 from hybridlab.api.core import Core, Settings
+from hybridlab.api.http.aio import web
 from hybridlab.api.http.handler import AgentOf, Handler
+from hybridlab.api.http.replies import BODY_LIMIT
 from hybridlab.api.interference import Interference
 from hybridlab.api.requests import MASTERS
 
@@ -23,6 +25,12 @@ _SHUTDOWN_SECONDS = 0.2
 
 def _no_agent(node: str) -> NodeAgent | None:
     return None
+
+
+def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    """Make a request as aiohttp does, with the real server's limit for bodies."""
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)
 
 
 class ApiServer:
@@ -61,6 +69,7 @@ class ApiServer:
         """Begin to answer."""
         server = web.Server(
             self._handler,
+            request_factory=_request,
             access_log=None,
             keepalive_timeout=_IDLE_SECONDS,
             handler_cancellation=True,

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import orjson
-from aiohttp import WSMsgType, web
 
 from hybridlab.api.contract import ApiError, ExecOutcome, NodeAgent, Obj
 from hybridlab.api.errors import bad_request, internal, not_found, status_of
+from hybridlab.api.http.aio import WSMsgType, web
 from hybridlab.api.interference import Interference
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -224,6 +224,11 @@ async def _execute(
             status = ended(outcome)
         except ApiError as error:
             status = status_of(error)
+        except _CutError:
+            raise
+        except Exception as error:
+            asyncio.get_running_loop().call_exception_handler({"message": "exec failed", "exception": error})
+            status = _failure(f"error executing command in container: {error}")
         await stdout.finish()
         await stderr.finish()
     if fault == "cut":

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import orjson
-from aiohttp import web
 
 from hybridlab.api.audit import Audit, Entry
 from hybridlab.api.authorization import Attributes
@@ -24,10 +23,20 @@ from hybridlab.api.errors import (
     unsupported_media_type,
 )
 from hybridlab.api.http import execs, logs, protobuf
+from hybridlab.api.http.aio import web
 from hybridlab.api.http.discovery import AGGREGATED, Discovery
 from hybridlab.api.http.openapi import OpenApi
 from hybridlab.api.http.paths import Request, parse
-from hybridlab.api.http.replies import accepts_json, deleted_status, error_reply, json_reply, text_reply, wants
+from hybridlab.api.http.replies import (
+    BODY_LIMIT,
+    STREAMING,
+    accepts_json,
+    deleted_status,
+    error_reply,
+    json_reply,
+    text_reply,
+    wants,
+)
 from hybridlab.api.http.tables import partial, table
 from hybridlab.api.http.watching import Watching
 from hybridlab.api.interference import Interference
@@ -76,15 +85,27 @@ class Handler:
         try:
             reply = await self._answer(request, path, note)
         except ApiError as error:
-            reply = error_reply(error)
+            reply = self._failed(request, error)
+        except web.HTTPRequestEntityTooLarge:
+            message = f"Request entity too large: limit is {BODY_LIMIT}"
+            reply = error_reply(ApiError(413, "RequestEntityTooLarge", message))
         except (ConnectionResetError, asyncio.CancelledError):
             raise
         except Exception as error:
             loop = asyncio.get_running_loop()
             loop.call_exception_handler({"message": f"API server: {request.method} {path}", "exception": error})
-            reply = error_reply(internal(f"{type(error).__name__}: {error}"))
+            reply = self._failed(request, internal(f"{type(error).__name__}: {error}"))
         self._note(note, reply.status)
         return reply
+
+    @staticmethod
+    def _failed(request: web.BaseRequest, error: ApiError) -> web.Response:
+        """Answer with an error, or cut the connection when the answer has begun already."""
+        if request.get(STREAMING):
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionResetError(f"cut off: {error}")
+        return error_reply(error)
 
     def _note(self, note: _Note, code: int) -> None:
         if not note.noted:

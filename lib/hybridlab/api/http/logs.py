@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from aiohttp import web
-
 from hybridlab.api.contract import NodeAgent, Obj
 from hybridlab.api.errors import bad_request, internal
+from hybridlab.api.http.aio import web
 from hybridlab.api.http.execs import choose_container, flag
+from hybridlab.api.http.replies import STREAMING
 
 
 def _number(query: Mapping[str, str], name: str, *, least: int) -> int | None:
@@ -86,7 +86,12 @@ async def serve(request: web.BaseRequest, pod: Obj, agent: NodeAgent | None) -> 
         timestamps=flag(query, "timestamps"),
         limit_bytes=limit,
     )
+    # what the kubelet refuses is still an answer of its own; a followed log may have nothing to say for long
+    first = b"" if follow else await anext(lines, b"")
     await response.prepare(request)
+    request[STREAMING] = True
+    if first:
+        await response.write(first)
     async for data in lines:
         if data:
             await response.write(data)

@@ -7,11 +7,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import orjson
-from aiohttp import web
 from multidict import CIMultiDict
 
 from hybridlab.api.contract import ApiError, Obj
 from hybridlab.api.errors import status_of
+from hybridlab.api.http.aio import web
+
+STREAMING = web.RequestKey("streaming", bool)
+"""Key of a request whose answer has begun: an error can only cut it off then."""
+BODY_LIMIT = 3 * 1024 * 1024
+"""Bytes that a request's body may have, as on the real server."""
 
 
 def json_reply(body: Any, code: int = 200, *, warnings: Iterable[str] = (), content_type: str = "") -> web.Response:

@@ -9,10 +9,11 @@ from contextlib import aclosing
 from typing import Any
 
 import orjson
-from aiohttp import web
 
 from hybridlab.api.contract import ApiError, Event, Obj
 from hybridlab.api.errors import bad_request, status_of
+from hybridlab.api.http.aio import web
+from hybridlab.api.http.replies import STREAMING
 from hybridlab.api.operations import Operations
 from hybridlab.api.resources import Resource
 
@@ -64,6 +65,7 @@ class Watching:
             await response.write_eof()
             return response
         await response.prepare(request)
+        request[STREAMING] = True
         bookmarks = query.get("allowWatchBookmarks") == "true"
         first = b"".join(_line("ADDED", show(obj)) for obj in listed)
         if initial and bookmarks:

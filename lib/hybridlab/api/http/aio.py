@@ -1,0 +1,24 @@
+"""aiohttp, imported without reading the machine's certificates.
+
+aiohttp makes a TLS context for its client when it is imported, which reads every CA certificate of the machine: 50 of
+the 180 ms that the import takes, and of no use to a server.  While it is imported the places where OpenSSL looks for
+them are therefore empty.  Its client can still be used with a context of one's own.
+"""
+
+from __future__ import annotations
+
+import os
+
+_PLACES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_before = {name: os.environ.get(name) for name in _PLACES}
+os.environ.update(dict.fromkeys(_PLACES, os.devnull))
+try:
+    from aiohttp import WSMsgType, web
+finally:
+    for _name, _value in _before.items():
+        if _value is None:
+            del os.environ[_name]
+        else:
+            os.environ[_name] = _value
+
+__all__ = ["WSMsgType", "web"]
