@@ -62,7 +62,7 @@ def from_environment(environ: Mapping[str, str], context: str | None = None) -> 
     value = environ.get("KUBECONFIG", "")
     files = [Path(part).expanduser() for part in value.split(os.pathsep) if part]
     if not files:
-        raise UsageProblem("KUBECONFIG is not set; set it, or name the file by --kubeconfig PATH")
+        raise UsageProblem("KUBECONFIG is not set; set it, or name the file by --kubeconfig=PATH")
     return from_kubeconfig([path for path in files if path.exists()] or files, context)
 
 
@@ -81,7 +81,7 @@ def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> A
         if not there
     ]
     if missing:
-        raise UsageProblem(f"not inside a pod of the cluster (missing: {', '.join(missing)}); use --kubeconfig PATH")
+        raise UsageProblem(f"not inside a pod of the cluster (missing: {', '.join(missing)}); use --kubeconfig=PATH")
     from kubernetes.client.configuration import Configuration  # slow to import: only when a cluster is used
 
     configuration = Configuration()

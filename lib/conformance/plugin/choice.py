@@ -49,9 +49,9 @@ def choose(
         if keep:
             raise UsageProblem(
                 "--keep leaves nothing behind on a lab that ends with the run: start one that stays with "
-                "`hybridlab up --kubeconfig PATH`, then `pytest --kubeconfig PATH --keep`"
+                "`hybridlab up --kubeconfig PATH`, then `pytest --kubeconfig=PATH --keep`"
             )
-        why = "--cluster lab" if cluster else "the default; name another by --kubeconfig PATH"
+        why = "--cluster lab" if cluster else "the default; name another by --kubeconfig=PATH"
         return Choice(how="lab", why=why, profile=profile)
     if how == "in-cluster":
         return Choice(how="in-cluster", why="--cluster in-cluster")

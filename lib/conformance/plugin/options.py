@@ -1,7 +1,12 @@
-"""The command line: options, and what they mean as settings.  Contradictions and unknown values are one clear line."""
+"""The command line: options, and what they mean as settings.  Contradictions and unknown values are one clear line.
+
+Messages write ``--kubeconfig=PATH`` with the equals sign: before pytest knows these options it takes a separate word
+that is an existing path for a test path, and looks for its configuration there instead of in the checkout.
+"""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -9,7 +14,7 @@ import pytest
 from conformance.catalog import Version, catalog
 from conformance.errors import UsageProblem
 from conformance.plugin.choice import Choice, choose
-from conformance.settings import Images, Settings, Toleration, load_timings
+from conformance.settings import Images, Settings, Toleration, Workers, load_timings
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -20,7 +25,9 @@ def add_options(parser: pytest.Parser) -> None:
         help="lab: start an embedded one for this run (default); kubeconfig: what KUBECONFIG names; in-cluster: the "
         "pod's service account",
     )  # fmt: skip
-    cluster.addoption("--kubeconfig", metavar="PATH", help="run on the cluster that this file names")
+    cluster.addoption(
+        "--kubeconfig", metavar="PATH", help="run on the cluster that this file names (write --kubeconfig=PATH)"
+    )
     cluster.addoption("--context", metavar="NAME", help="context in the kubeconfig, or in KUBECONFIG's files")
     cluster.addoption("--lab-profile", metavar="NAME", help="kind of lab (see `hybridlab profiles`)")
     cluster.addoption(
@@ -83,6 +90,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),
         images=Images(registry=option.image_registry, pull_secrets=tuple(option.image_pull_secret)),
         tolerations=tuple(Toleration.parse(text) for text in option.tolerate),
+        workers=Workers(per_windows_node=4) if choice.own_lab else Workers(),  # PowerShell starts cost nothing there
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,
         calico_version=option.calico_version,
         keep=option.keep,
@@ -118,8 +126,8 @@ def repeat_command(config: pytest.Config, claims: list[str]) -> str:
     ):
         value = getattr(option, name)
         if value:
-            words.append(f"--{name.replace('_', '-')} {value}")
-    words += [f"--image-pull-secret {name}" for name in option.image_pull_secret]
-    words += [f"--tolerate {taint}" for taint in option.tolerate]
+            words.append(f"--{name.replace('_', '-')}={shlex.quote(str(value))}")
+    words += [f"--image-pull-secret={name}" for name in option.image_pull_secret]
+    words += [f"--tolerate={shlex.quote(taint)}" for taint in option.tolerate]
     words += ["--allow-disruptive"] if option.allow_disruptive else []
     return " ".join(words)

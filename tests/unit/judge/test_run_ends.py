@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -114,6 +115,17 @@ def test_the_cluster_is_closed_however_the_run_ends(project: Project) -> None:
     os.killpg(process.pid, signal.SIGINT)
     project.finish(process)
     assert (project.path / "cluster.log").read_text().split()[-1] == "close"
+
+
+def test_the_repeating_command_names_the_cluster_in_words_that_a_shell_and_pytest_understand(project: Project) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): raise Nonconformance("refused")')
+    elsewhere = project.path.parent / "my lane.yaml"
+    elsewhere.touch()
+    run = project.run(f"--kubeconfig={elsewhere}", "--tolerate", "os=windows:NoSchedule")
+    assert run.code == 1
+    again = next(line for line in run.out.splitlines() if "again     pytest" in line).partition("again     pytest ")[2]
+    assert shlex.split(again) == ["--claim", "CONN-1", f"--kubeconfig={elsewhere}", "--tolerate=os=windows:NoSchedule"]
+    assert project.run(*shlex.split(again)).code == 1
 
 
 def test_unusable_clusters_are_7_with_all_reasons(project: Project) -> None:
