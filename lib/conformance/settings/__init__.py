@@ -67,10 +67,6 @@ class Workers:
     """addresses.  Windows pods that one worker may have at a time: demo, probers, and what policy tests add."""
 
 
-LAB_WORKERS = Workers(per_windows_node=4)
-"""On a lab of the run's own a PowerShell start costs milliseconds, and workers mostly wait for denials to last."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Everything a run was told."""
