@@ -64,7 +64,7 @@ class EnvironmentLacks(SuiteTrouble):
 
 
 class EnvironmentBroken(SuiteTrouble):
-    """The surroundings broke while a test ran: a pod restarted or moved, a node went away, an image cannot be pulled."""
+    """The surroundings broke while a test ran: a pod restarted or moved, an image cannot be pulled ..."""
 
 
 class UsageProblem(SuiteTrouble):

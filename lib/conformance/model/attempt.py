@@ -41,9 +41,5 @@ class Attempt:
     @property
     def label(self) -> str:
         """``ns/client (windows, node w1) -> 10.244.2.9:80/tcp``."""
-        goal = (
-            f"{self.record} {self.query}"
-            if self.kind is Kind.DNS
-            else (self.target.label if self.target else "?")
-        )
+        goal = f"{self.record} {self.query}" if self.kind is Kind.DNS else (self.target.label if self.target else "?")
         return f"{self.source.label} -> {goal}"
