@@ -9,6 +9,7 @@ BECAUSE = "natOutgoing is for traffic that leaves the pools, and both addresses 
 @directions(across_nodes=True)
 def test_no_address_is_translated_between_nodes(pods, expect, client_os, server_os):
     client, server = pods.pair(client_os, server_os)
+    expect.control(client, server.tcp(8080), because="no policy is in force")
     expect.source_is(client, server.tcp(8080), client.address, because=BECAUSE)
 
 
@@ -16,4 +17,5 @@ def test_no_address_is_translated_between_nodes(pods, expect, client_os, server_
 @each_os("os")
 def test_no_address_is_translated_within_a_node(pods, expect, os):
     client, server = pods.pair(os, os, same_node=True)
+    expect.control(client, server.tcp(8080), because="no policy is in force")
     expect.source_is(client, server.tcp(8080), client.address, because=BECAUSE)

@@ -10,7 +10,7 @@ pytestmark = [verifies("POL-1", part="{policy}: default deny egress, {client_os}
 def test_the_selected_pod_reaches_nobody(pods, policy, expect, client_os):
     (client, bystander), (linux, windows) = pods.clients(client_os), pods.servers("linux")
     goals = [linux.tcp(8080), windows.tcp(8080)]
-    expect.reachable(client, goals, because="no policy is in force yet")
+    expect.control(client, goals, because="no policy is in force yet")
     policy.apply(client=client)
     because = "a policy without rules selects this client, and no other"
     expect.matrix(open=[(bystander, goals)], closed=[(client, goals)], because=because)

@@ -9,7 +9,7 @@ pytestmark = [verifies("POL-1", part="{policy}: default deny ingress, {server_os
 @either_policy_api("default_deny_ingress")
 def test_nobody_enters_the_selected_pod(pods, policy, expect, server_os):
     clients, (server, bystander) = pods.clients("linux"), pods.servers(server_os)
-    expect.reachable(clients, server.tcp(8080), because="no policy is in force yet")
+    expect.control(clients, server.tcp(8080), because="no policy is in force yet")
     policy.apply(server=server)
     opened, closed = [(clients, bystander.tcp(8080))], [(clients, server.tcp(8080))]
     expect.matrix(open=opened, closed=closed, because="a policy without rules selects this server, and no other")

@@ -10,7 +10,7 @@ pytestmark = [needs(calico_policy=True), manifest("policy/calico/global_deny.yam
 def test_only_the_selected_namespace_is_closed(pods, policy, expect, server_os):
     server, namesake = pods.of(f"{server_os}-client", f"elsewhere/{server_os}-client")
     clients = pods.servers("linux")
-    expect.reachable(clients, server.tcp(8080), because="no policy is in force yet")
+    expect.control(clients, server.tcp(8080), because="no policy is in force yet")
     policy.apply(server=server)
     because = "the policy selects this label in this namespace; its namesake is in another"
     expect.matrix(open=[(clients, namesake.tcp(8080))], closed=[(clients, server.tcp(8080))], because=because)

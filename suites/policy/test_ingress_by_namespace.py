@@ -9,7 +9,7 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by namespace, {server_os
 @either_policy_api("ingress_by_namespace")
 def test_only_pods_of_the_selected_namespace_enter(pods, policy, expect, server_os):
     friends, strangers, server = pods.clients_elsewhere(), pods.clients("linux"), pods.server(server_os)
-    expect.reachable(strangers, server.tcp(8080), because="no policy is in force yet")
+    expect.control(strangers, server.tcp(8080), because="no policy is in force yet")
     policy.apply(server=server)
     opened, closed = [(friends, server.tcp(8080))], [(strangers, server.tcp(8080))]
     expect.matrix(

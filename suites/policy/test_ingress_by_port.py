@@ -9,7 +9,7 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by port, {server_os} ser
 @either_policy_api("ingress_by_port")
 def test_only_the_allowed_port_is_open(pods, policy, expect, server_os):
     clients, server = pods.clients("linux"), pods.server(server_os)
-    expect.reachable(clients, [server.tcp(80), server.tcp(8080)], because="no policy is in force yet")
+    expect.control(clients, [server.tcp(80), server.tcp(8080)], because="no policy is in force yet")
     policy.apply(server=server)
     opened, closed = [(clients, server.tcp(8080))], [(clients, server.tcp(80))]
     expect.matrix(open=opened, closed=closed, because="the one rule allows TCP 8080 from anywhere")

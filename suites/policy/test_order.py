@@ -10,7 +10,7 @@ pytestmark = [needs(calico_policy=True)]
 @manifest("policy/calico/allow_before_deny.yaml")
 def test_an_allow_of_lower_order_wins(pods, policy, expect, server_os):
     server, (friend, stranger) = pods.server(server_os), pods.clients(server_os)
-    expect.reachable([friend, stranger], server.tcp(8080), because="no policy is in force yet")
+    expect.control([friend, stranger], server.tcp(8080), because="no policy is in force yet")
     policy.apply(server=server, friend=friend)
     because = "order 10 allows the friend, order 20 denies everybody"
     expect.matrix(open=[(friend, server.tcp(8080))], closed=[(stranger, server.tcp(8080))], because=because)
@@ -21,7 +21,7 @@ def test_an_allow_of_lower_order_wins(pods, policy, expect, server_os):
 @manifest("policy/calico/deny_before_allow.yaml")
 def test_a_deny_of_lower_order_wins(pods, policy, expect, server_os):
     server, (foe, other) = pods.server(server_os), pods.clients(server_os)
-    expect.reachable([foe, other], server.tcp(8080), because="no policy is in force yet")
+    expect.control([foe, other], server.tcp(8080), because="no policy is in force yet")
     policy.apply(server=server, friend=foe)
     because = "order 10 denies this client, order 20 allows everybody"
     expect.matrix(open=[(other, server.tcp(8080))], closed=[(foe, server.tcp(8080))], because=because)

@@ -70,6 +70,12 @@ class Expect:
         """Every source connects to every target; returns the last round's observations."""
         return self.matrix(open=[(sources, targets)], because=because, kind=kind)
 
+    def control(
+        self, sources: Workload | Sequence[Workload], targets: Target | Sequence[Target], *, because: str
+    ) -> list[Observation]:
+        """As :meth:`reachable`, for what has to be so before the test says anything: raises ControlBroken."""
+        return self._decide(_each([(sources, targets)]), [], because, None, open_is_control=True)
+
     def blocked(
         self,
         sources: Workload | Sequence[Workload],
@@ -221,7 +227,7 @@ class Expect:
             if (source.uid, target.label) not in self._opened:
                 raise ControlBroken(
                     f"{route}: this test never saw the path open, so a denial would prove nothing; "
-                    "expect it to be reachable before the policy is applied",
+                    "see it open, by expect.control, before the policy is applied",
                     control="before",
                 )
             if not any(other.uid == source.uid or goal.label == target.label for other, goal in open):

@@ -150,3 +150,21 @@ def test_a_name_resolves_only_to_exactly_the_expected_answers(expect: Make) -> N
     for wrong in (resolved("10.96.0.8"), resolved("10.96.0.7", "10.96.0.8"), Verdict.DNS_FAILED, UP):
         with pytest.raises(Nonconformance, match=r"expected RESOLVED to 10\.96\.0\.7"):
             expect(friend=[wrong]).resolves(FRIEND, "web", ["10.96.0.7"], because="the Service says so")
+
+
+def test_a_path_that_was_never_open_is_a_broken_control_and_no_violation(expect: Make) -> None:
+    with pytest.raises(ControlBroken, match=r"control failed: POL-1  ns/friend .* expected CONNECTED"):
+        expect(friend=[DROPPED]).control(FRIEND, SERVER, because="no policy is in force yet")
+
+
+def test_a_control_that_was_seen_opens_the_way_for_a_denial(expect: Make) -> None:
+    late = expect(friend=[UP], stranger=[UP, UP, UP, DROPPED])
+    late.control([FRIEND, STRANGER], SERVER, because="no policy is in force yet")
+    assert late.blocked(STRANGER, SERVER, because="no label", beside=FRIEND)
+
+
+def test_every_source_goes_to_every_target(expect: Make) -> None:
+    one = expect(friend=[UP], stranger=[UP])
+    one.reachable([FRIEND, STRANGER], [SERVER, target("192.168.0.10")], because="nothing forbids it")
+    assert isinstance(one.prober, ScriptedProber)
+    assert one.prober.batches[0] == ["friend", "friend", "stranger", "stranger"]
