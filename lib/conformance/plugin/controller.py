@@ -192,6 +192,10 @@ class Controller:
             notes.append(f"judged as Calico {version}, by --calico-version")
         assert self.state.facts is not None
         notes += header.assumptions(self.state.facts)
+        if self.state.evidence == "lab":
+            notes.append(
+                "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
+            )
         lost = sum(1 for test in tests if not test.ran)
         if lost:
             notes.append(f"{lost} planned tests were not run, because the run ended before them")
