@@ -181,7 +181,7 @@ def test_lists_do_not_load_the_kubernetes_client(project: Project, arguments: li
 
 @pytest.mark.parametrize(
     ("told", "workers"),
-    [({}, 4), ({"windows": 1}, 2), ({"windows": 9}, 8), ({"free": 24}, 3), ({"free": 0}, 2)],
+    [({}, 8), ({"windows": 1}, 4), ({"windows": 9}, 8), ({"free": 24}, 3), ({"free": 0}, 2)],
 )
 def test_auto_follows_windows_nodes_and_free_addresses(project: Project, told: dict[str, int], workers: int) -> None:
     run = project.run("-n", "auto", STAND_IN=json.dumps(told))
