@@ -3,17 +3,22 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN ?= $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help conformance test env nftables clean check-lint check-types check-selftest check-conformance
+.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance
 
 help:
 	@echo 'make conformance   a hybrid cluster in a box, and the conformance run on it'
 	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
+	@echo 'make report        the last run as one HTML file (needs Allure 3)'
 	@echo 'make env           only the Python environment, in $(VENV)'
 	@echo 'make clean         remove what these made'
 
 conformance: env nftables check-conformance
 
 test: env nftables check-lint check-types check-selftest
+
+# The last run's Allure results as one HTML file; needs Allure 3 (npm install allure).
+report: env
+	$(BIN)/python -m conformance.report.html
 
 # What the tox environments of the same names run too.
 check-lint:
@@ -28,6 +33,10 @@ check-selftest:
 
 check-conformance:
 	$(BIN)/pytest -n auto
+
+# On the cluster that KUBECONFIG names.
+check-cluster:
+	$(BIN)/pytest --cluster kubeconfig -n auto
 
 # The environment is made anew whenever pyproject.toml changes.
 env: $(VENV)/made-from-pyproject
