@@ -1,0 +1,296 @@
+"""Every fault as a user meets it: injected from outside, felt by commands run in pods, gone when it is healed.
+
+The kernel tests next door show each mechanism; these show that one lab, put together, obeys its control socket and its
+command.  Every effect is seen before (absent), during (present) and after (absent again).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybridlab.cli.kubeconfig import lab_of
+from tests.lab.lab_process import RunningLab, running_lab
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH"),
+    pytest.mark.xdist_group("faults-bite"),
+]
+
+AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.53"
+WRONG_ADDRESS = "203.0.113.9"
+NOT_ENFORCED_ON = "linux-2"
+SETTLED_WITHIN = 10.0
+"""Seconds; far above what it takes, so that only a change that never comes is caught."""
+
+
+def pod(name: str, node: str, image: str = AGNHOST, arguments: str = "[netexec, --http-port=8080]") -> str:
+    """A pod on a node; agnhost tells its clients which address they came from."""
+    return f"""\
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: default, labels: {{app: {name}}}}}
+spec:
+  nodeName: {node}
+  terminationGracePeriodSeconds: 0
+  containers: [{{name: main, image: "{image}", args: {arguments}}}]
+---
+"""
+
+
+PODS = (
+    pod("client", "linux-1", "busybox:1.36", '[sleep, "36000"]')
+    + pod("near", "linux-2")
+    + pod("far", "linux-3")
+    + pod("windows", "windows-2022")
+)
+SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: near, namespace: default}
+spec: {selector: {app: near}, ports: [{port: 80, targetPort: 8080}]}
+"""
+DENY_ALL = """\
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: deny, namespace: default}
+spec: {podSelector: {}, policyTypes: [Ingress]}
+"""
+
+
+@dataclass
+class Town:
+    """A lab with the pods that the faults are felt by."""
+
+    lab: RunningLab
+    control: Path
+    addresses: dict[str, str] = field(default_factory=dict)
+
+    def address(self, name: str) -> str:
+        """A pod's address."""
+        if name not in self.addresses:
+            self.addresses[name] = self.lab.kubectl("get", "pod", name, "-o", "jsonpath={.status.podIP}").stdout
+        return self.addresses[name]
+
+    def run(self, *command: str, pod: str = "client") -> subprocess.CompletedProcess[str]:
+        """A command in a pod."""
+        return self.lab.kubectl("exec", pod, "--", *command, check=False)
+
+    def fetch(self, host: str) -> str | None:
+        """The client's address as the server at ``host`` sees it; None: no answer within a second."""
+        done = self.run("wget", "-T", "1", "-qO-", f"http://{host}/clientip")
+        return done.stdout.rpartition(":")[0] if done.returncode == 0 else None
+
+    def reaches(self, name: str) -> bool:
+        """Whether the client gets an answer from a pod at its address."""
+        return self.fetch(f"{self.address(name)}:8080") is not None
+
+    def ask(self, **request: Any) -> Any:
+        """One request over the control socket; its result."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(30)
+            connection.connect(str(self.control))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile("rb") as stream:
+                answer = json.loads(stream.readline())
+        assert answer["ok"], answer
+        return answer["result"]
+
+    @contextmanager
+    def fault(self, name: str, **parameters: str) -> Iterator[str]:
+        """Inject over the control socket, heal on leaving."""
+        identity = self.ask(op="inject", fault=name, parameters=parameters)["id"]
+        try:
+            yield identity
+        finally:
+            self.ask(op="heal", id=identity)
+
+    @contextmanager
+    def deny_all(self) -> Iterator[None]:
+        """No pod of the namespace may be reached; back to open, and seen so, on leaving."""
+        self.lab.kubectl("apply", "-f", "-", stdin=DENY_ALL)
+        try:
+            yield
+        finally:
+            self.lab.kubectl("delete", "networkpolicy", "deny")
+            self.eventually("far", reached=True)
+
+    def eventually(self, name: str, *, reached: bool) -> None:
+        """Wait until a pod is, or is not, reached."""
+        deadline = time.monotonic() + SETTLED_WITHIN
+        while self.reaches(name) != reached:
+            assert time.monotonic() < deadline, f"{name} is {'not ' if reached else ''}reached"
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with running_lab(tmp_path_factory.mktemp("faults")) as lab:
+        lab.kubectl("apply", "-f", "-", stdin=PODS + SERVICE)
+        lab.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
+        directory = lab_of(lab.kubeconfig)
+        assert directory is not None
+        yield Town(lab, directory / "control.sock")
+
+
+def test_a_dropped_vxlan_port_cuts_nodes_off_and_the_command_heals_it(town: Town) -> None:
+    assert town.reaches("near")
+    config = ("--kubeconfig", str(town.lab.kubeconfig))
+    injected = town.lab.hybridlab("faults", *config, "inject", "udp4789-dropped", "scope=node", "node=linux-2")
+    assert injected.returncode == 0, injected.stderr
+    identity = injected.stdout.strip()
+    try:
+        assert identity in town.lab.hybridlab("faults", *config, "active").stdout
+        assert identity in town.lab.hybridlab("status", *config).stdout
+        assert not town.reaches("near")
+        assert town.reaches("far")
+    finally:
+        healed = town.lab.hybridlab("faults", *config, "heal", identity)
+    assert healed.returncode == 0, healed.stderr
+    assert town.reaches("near")
+    assert town.lab.hybridlab("faults", *config, "active").stdout == ""
+
+
+def test_a_node_that_does_not_enforce_policy_lets_everything_in(town: Town) -> None:
+    with town.deny_all():
+        town.eventually("near", reached=False)
+        with town.fault("policy-not-enforced", node=NOT_ENFORCED_ON):
+            assert town.reaches("near")
+            assert not town.reaches("far")
+        assert not town.reaches("near")
+
+
+def test_policy_that_is_late_takes_effect_later(town: Town) -> None:
+    with town.fault("policy-late", node="linux-2", seconds="600"), town.deny_all():
+        town.eventually("far", reached=False)
+        assert town.reaches("near")
+    with town.deny_all():
+        town.eventually("near", reached=False)
+
+
+def test_names_are_answered_wrongly(town: Town) -> None:
+    assert town.fetch("near") is not None
+    with town.fault("dns-wrong"):
+        assert WRONG_ADDRESS in town.run("nslookup", "near.default.svc.cluster.local").stdout
+        assert town.fetch("near") is None
+    assert WRONG_ADDRESS not in town.run("nslookup", "near.default.svc.cluster.local").stdout
+    assert town.fetch("near") is not None
+
+
+def test_questions_for_names_are_not_answered(town: Town) -> None:
+    with town.fault("dns-silent", node="linux-1"):
+        done = town.run("timeout", "2", "nslookup", "near.default.svc.cluster.local")
+        assert "Name:" not in done.stdout
+        assert done.returncode != 0
+        assert town.reaches("near")
+    assert town.fetch("near") is not None
+
+
+def test_a_service_has_no_backend_on_one_node(town: Town) -> None:
+    with town.fault("service-backend-missing", service="default/near", node="linux-1"):
+        assert town.fetch("near") is None
+        assert town.reaches("near")
+    assert town.fetch("near") is not None
+
+
+def test_pod_to_pod_traffic_has_another_source(town: Town) -> None:
+    own = town.address("client")
+    assert town.fetch(f"{town.address('near')}:8080") == own
+    with town.fault("snat-pod-to-pod", node="linux-1"):
+        seen = town.fetch(f"{town.address('near')}:8080")
+        assert seen not in {None, own}
+    assert town.fetch(f"{town.address('near')}:8080") == own
+
+
+def test_a_windows_pod_gets_an_address_that_windows_reserves(town: Town) -> None:
+    def address_of_a_new_pod(name: str) -> str:
+        town.lab.kubectl("apply", "-f", "-", stdin=pod(name, "windows-2019"))
+        town.lab.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=20s")
+        address = town.lab.kubectl("get", "pod", name, "-o", "jsonpath={.status.podIP}").stdout
+        town.lab.kubectl("delete", "pod", name)
+        return address
+
+    def offset(address: str) -> int:
+        return int(address.rpartition(".")[2]) % 64
+
+    assert offset(address_of_a_new_pod("before")) >= 3
+    with town.fault("reserved-not-reserved", node="windows-2019"):
+        assert offset(address_of_a_new_pod("during")) == 2
+    assert offset(address_of_a_new_pod("after")) >= 3
+
+
+def test_exec_answers_without_output(town: Town) -> None:
+    command = ("sh", "-c", "echo spoken; exit 3")
+    assert (town.run(*command).stdout, town.run(*command).returncode) == ("spoken\n", 3)
+    with town.fault("exec-empty-output"):
+        done = town.run(*command)
+        assert (done.stdout, done.returncode) == ("", 3)
+    assert town.run(*command).stdout == "spoken\n"
+
+
+def test_exec_loses_the_exit_status(town: Town) -> None:
+    command = ("sh", "-c", "echo spoken; exit 3")
+    with town.fault("exec-loses-status"):
+        done = town.run(*command)
+        assert done.stdout == "spoken\n"
+        assert done.returncode != 3
+    assert town.run(*command).returncode == 3
+
+
+def test_the_api_refuses_requests_for_a_while(town: Town) -> None:
+    from kubernetes import client, config
+
+    configuration = client.Configuration()
+    config.load_kube_config(str(town.lab.kubeconfig), client_configuration=configuration)
+    configuration.retries = False
+    api = client.CoreV1Api(client.ApiClient(configuration))
+    with town.fault("api-429", seconds="600"):
+        with pytest.raises(client.ApiException) as refused:
+            api.list_node()
+        assert refused.value.status == 429
+        assert refused.value.headers["Retry-After"]
+    assert len(api.list_node().items) == 6
+
+
+def test_a_wrong_fault_is_refused_and_nothing_is_active(town: Town) -> None:
+    config = ("--kubeconfig", str(town.lab.kubeconfig))
+    for arguments, expected in (
+        (["nonsense"], "there is no fault 'nonsense'"),
+        (["policy-not-enforced", "node=nowhere"], "nowhere"),
+        (["policy-late", "seconds=soon"], "soon"),
+        (["udp4789-dropped", "scope"], "KEY=VALUE"),
+    ):
+        done = town.lab.hybridlab("faults", *config, "inject", *arguments)
+        assert (done.returncode, expected in done.stderr) == (4, True), done.stderr
+    assert town.ask(op="active") == []
+
+
+def test_faults_injected_at_once_are_all_healed_at_once(town: Town) -> None:
+    injected: list[str] = []
+
+    def inject(name: str, parameters: dict[str, str]) -> None:
+        injected.append(town.ask(op="inject", fault=name, parameters=parameters)["id"])
+
+    threads = [
+        threading.Thread(target=inject, args=one)
+        for one in (("udp4789-dropped", {}), ("dns-wrong", {}), ("exec-loses-status", {}))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(one["id"] for one in town.ask(op="active")) == sorted(injected)
+    assert len(injected) == 3
+    town.ask(op="heal-all")
+    assert town.ask(op="active") == []
+    assert town.fetch("near") is not None
