@@ -1,0 +1,84 @@
+"""Starts a lab whose own code is twisted in one place: ``python crooked_lab.py TWIST up ...``.
+
+The twists live here and not in the lab: nothing that a user can start knows them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "lib"))
+
+
+def windows_allows_what_policy_denies() -> None:
+    """On Windows the end of a tier that no rule matched allows instead of denying."""
+    from hybridlab.calico import render
+
+    true = render.WindowsRenderer._tiers
+
+    def twisted(self: Any, tiers: Any, direction: Any) -> Any:
+        return tuple(replace(tier, end="pass") for tier in true(self, tiers, direction))
+
+    render.WindowsRenderer._tiers = twisted  # type: ignore[method-assign]
+
+
+def allow_rules_deny() -> None:
+    """Every rule that allows denies, on both operating systems."""
+    from hybridlab.calico import render
+
+    true = render.Renderer._rule
+
+    def twisted(self: Any, rule: Any, comment: str) -> Any:
+        yield from true(self, replace(rule, action="deny") if rule.action == "allow" else rule, comment)
+
+    render.Renderer._rule = twisted  # type: ignore[method-assign]
+
+
+def ports_are_ignored() -> None:
+    """Rules match whatever the destination's port is."""
+    from hybridlab.calico import render
+
+    true = render._with_destination_ports
+
+    def twisted(base: Any, rule: Any) -> Any:
+        for match in true(base, rule):
+            yield replace(match, dst_ports=())
+
+    render._with_destination_ports = twisted
+
+
+def kubelet_probes_of_windows_pods_fail() -> None:
+    """Every readiness probe of a pod on a Windows node fails."""
+    from hybridlab.controllers.probes import Prober
+    from hybridlab.runtime.model import ProbeResult
+
+    true = Prober._probe
+
+    async def twisted(self: Any, probe: Any) -> Any:
+        if "windows" in self._pod["spec"].get("nodeName", ""):
+            return ProbeResult(ok=False, message="connect: connection timed out")
+        return await true(self, probe)
+
+    Prober._probe = twisted  # type: ignore[method-assign]
+
+
+TWISTS: dict[str, Callable[[], None]] = {
+    one.__name__.replace("_", "-"): one
+    for one in (
+        windows_allows_what_policy_denies,
+        allow_rules_deny,
+        ports_are_ignored,
+        kubelet_probes_of_windows_pods_fail,
+    )
+}
+
+
+if __name__ == "__main__":
+    TWISTS[sys.argv[1]]()
+    from hybridlab.cli.main import main
+
+    sys.exit(main(sys.argv[2:]))

@@ -1,0 +1,60 @@
+"""Writes docs/detection.md from expected.yaml: ``python -m tests.detection.document``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.detection.table import RED, Row, Table, read
+
+PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
+HEAD = """\
+# What turns each claim red
+Generated from [`tests/detection/expected.yaml`](../tests/detection/expected.yaml) by
+`python -m tests.detection.document`.
+
+A claim that nothing has ever turned red proves nothing when it is green. Each row below runs the suite, as a user runs
+it, on a lab that is wrong in one way, and compares the verdict of every claim with what the row expects:
+`make check-detection`, or `pytest tests/detection -m detection -k ROW` for one of them.
+"""
+
+
+def page(table: Table) -> str:
+    """The whole page."""
+    lines = [HEAD, "## Claims", "| claim | healthy lab | turned red by |", "| --- | --- | --- |"]
+    for claim, clean in table.clean.items():
+        red = "; ".join(f"[{row.name}](#rows): {verdict}" for row, verdict in table.red(claim)) or "-"
+        lines.append(f"| {claim} | {clean} | {red} |")
+    lines += [
+        "",
+        "## Rows",
+        "| row | what is wrong | how | claims that change | other claims |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    lines += [_line(row, table) for row in table.rows]
+    return "\n".join(lines) + "\n"
+
+
+def _line(row: Row, table: Table) -> str:
+    changed: dict[str, list[str]] = {}
+    for claim, verdict in row.expect.items():
+        or_else = "".join(f" or {other}" for other in row.may.get(claim, ()))
+        changed.setdefault(verdict + or_else, []).append(claim)
+    for claim, others in row.may.items():
+        if claim not in row.expect:
+            changed.setdefault(" or ".join((table.clean[claim], *others)), []).append(claim)
+    order = sorted(changed.items(), key=lambda one: (not one[0].startswith(RED), one[0]))
+    text = "; ".join(f"{verdict}: {', '.join(claims)}" for verdict, claims in order) or "none"
+    rest = f"not run: {row.why}" if row.claims else "as on a healthy lab"
+    return f"| {row.name} | {row.what} | {_how(row)} | {text} | {rest} |"
+
+
+def _how(row: Row) -> str:
+    parts = [f"`--set {one}`" for one in row.set] + [f"`faults inject {one}`" for one in row.faults]
+    parts += [f"`service-backend-missing` on {', '.join(row.on_service)}"] if row.on_service else []
+    parts += [f"`{row.edit}` in edits.py"] if row.edit else []
+    parts += [f"`{row.crooked}` in crooked_lab.py"] if row.crooked else []
+    return ", ".join(parts) or "nothing"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(read()), encoding="utf-8")

@@ -1,0 +1,109 @@
+"""Reads expected.yaml: what every claim must say on a healthy lab, and on each that is wrong on purpose.
+
+Decides nothing about runs; it refuses a table that contradicts itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+TABLE = Path(__file__).with_name("expected.yaml")
+RED = ("VIOLATED", "UNMET")
+"""Verdicts that say: this cluster does not do what the claim states."""
+CHANGES = (*RED, "LIFTED", "INCONCLUSIVE", "CONFIRMED", "NOT_OBSERVED", "NOT_RUN", "NOT_APPLICABLE")
+FIELDS = {
+    "what", "why", "set", "crooked", "faults", "edit", "on_service", "claims", "workers", "timings", "expect", "may",
+    "says", "records", "exit",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One lab, what is wrong on it, and what the suite must make of that."""
+
+    name: str
+    what: str
+    """What is wrong, for the documentation."""
+    why: str = ""
+    """Why only some claims are run; empty: all are."""
+    set: tuple[str, ...] = ()
+    """``hybridlab up --set``."""
+    crooked: str = ""
+    """Name of a twist of the lab's own code (crooked_lab.py)."""
+    faults: tuple[str, ...] = ()
+    """``hybridlab faults inject``, before the run."""
+    edit: str = ""
+    """Name of a change through the API (edits.py), before or during the run."""
+    on_service: tuple[str, ...] = ()
+    """Nodes on which every Service of the run gets service-backend-missing as soon as it is created."""
+    claims: tuple[str, ...] = ()
+    """Claims to run; none: all."""
+    workers: int = 8
+    timings: dict[str, str] = field(default_factory=dict)
+    """Entries of both operating systems that differ from timings.yaml."""
+    expect: dict[str, str] = field(default_factory=dict)
+    """Claim to the verdict that it must have."""
+    may: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Claim to verdicts that it may have instead: what two workers' timing or placement decides."""
+    says: dict[str, str] = field(default_factory=dict)
+    """Claim to a regular expression that the first line of one of its reasons must match."""
+    records: dict[str, str] = field(default_factory=dict)
+    """Claim to ``NAME >= NUMBER`` that one of its measurements must satisfy."""
+    exit: int = 0
+
+    @property
+    def lab(self) -> tuple[tuple[str, ...], str]:
+        """What decides which lab it runs on."""
+        return (self.set, self.crooked)
+
+    def allowed(self, claim: str, clean: str) -> tuple[str, ...]:
+        """Verdicts that a claim may have in this row."""
+        return (self.expect.get(claim, clean), *self.may.get(claim, ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """The whole table."""
+
+    clean: dict[str, str]
+    """Claim to verdict on a healthy lab; every claim that has a test."""
+    rows: tuple[Row, ...]
+
+    def red(self, claim: str) -> list[tuple[Row, str]]:
+        """Rows in which a claim must be VIOLATED or UNMET."""
+        return [(row, row.expect[claim]) for row in self.rows if row.expect.get(claim) in RED]
+
+
+def read(path: Path = TABLE) -> Table:
+    """The table.  Raises ValueError for what contradicts itself, naming the row."""
+    plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+    clean = dict(plain["clean"])
+    return Table(clean=clean, rows=tuple(_row(name, given, clean) for name, given in plain["rows"].items()))
+
+
+def _row(name: str, given: dict[str, Any], clean: dict[str, str]) -> Row:
+    unknown = set(given) - FIELDS
+    if unknown or not given.get("what"):
+        raise ValueError(f"row {name}: {', '.join(sorted(unknown)) or 'what'} is unknown or missing")
+    row = Row(
+        name=name,
+        **{key: tuple(value) if isinstance(value, list) else value for key, value in given.items() if key != "may"},
+        may={
+            claim: (value,) if isinstance(value, str) else tuple(value) for claim, value in given.get("may", {}).items()
+        },
+    )
+    if bool(row.claims) != bool(row.why):
+        raise ValueError(f"row {name}: claims and why it is only these belong together")
+    for claim, verdict in [*row.expect.items(), *((one, v) for one, vs in row.may.items() for v in vs)]:
+        if claim not in clean or verdict not in CHANGES:
+            raise ValueError(f"row {name}: {claim}: {verdict}: no such claim in the clean row, or no such verdict")
+        if row.claims and claim not in row.claims:
+            raise ValueError(f"row {name}: {claim} is expected and not among its claims")
+    for claim, verdict in row.expect.items():
+        if clean[claim] == verdict and claim not in row.may and claim not in row.records:
+            raise ValueError(f"row {name}: {claim}: {verdict} is what the clean row says already; leave it out")
+    return row

@@ -1,0 +1,111 @@
+"""Each claim says what expected.yaml says of it: on a healthy lab, and on every lab that is wrong on purpose.
+
+The rows take minutes and are run by ``pytest tests/detection -m detection`` only; what is checked of the table itself
+is cheap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.catalog import catalog
+from hybridlab.faults.registry import FAULTS
+from tests.detection import bench, document, edits
+from tests.detection.crooked_lab import TWISTS
+from tests.detection.table import Row, read
+
+TABLE = read()
+BY_LAB = sorted(TABLE.rows, key=lambda row: [one.lab for one in TABLE.rows].index(row.lab))
+"""Rows of one lab follow each other, so that it is started once."""
+
+
+class Labs:
+    """The lab of the row that is running; started anew when a row needs another one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._stack = folder, contextlib.ExitStack()
+        self._key: object = None
+        self._lab: bench.Lab | None = None
+        self._count = 0
+
+    def of(self, row: Row) -> bench.Lab:
+        if self._lab is None or self._key != row.lab:
+            self.end()
+            self._count += 1
+            folder = self._folder / f"lab-{self._count}"
+            folder.mkdir()
+            self._lab = self._stack.enter_context(bench.lab(folder, row.set, row.crooked))
+            self._key = row.lab
+        return self._lab
+
+    def end(self) -> None:
+        self._lab = None
+        self._stack.close()
+
+
+@pytest.fixture(scope="module")
+def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
+    one = Labs(tmp_path_factory.mktemp("labs"))
+    yield one
+    one.end()
+
+
+@pytest.mark.detection
+@pytest.mark.parametrize("row", BY_LAB, ids=lambda row: row.name)
+def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: Path) -> None:
+    where = labs.of(row)
+    api = edits.Api(where.kubeconfig)
+    with contextlib.ExitStack() as wrong:
+        wrong.enter_context(where.faults(row.faults))
+        wrong.enter_context(bench.backends_missing(where, row.on_service, api))
+        if row.edit:
+            wrong.enter_context(edits.EDITS[row.edit](api))
+        outcome = bench.run(where, tmp_path, row.claims, row.workers, row.timings)
+    print(f"{row.name}: {outcome.seconds:.1f} s")
+    different = bench.differences(row, TABLE.clean, outcome)
+    assert not different, f"{row.name} ({row.what}) differs from expected.yaml:\n" + "\n".join(different)
+
+
+def test_the_clean_row_names_every_claim_that_has_a_test() -> None:
+    tested = bench.tested_claims()
+    assert tested - set(TABLE.clean) == set(), "claims that have a test and no clean verdict"
+    assert set(TABLE.clean) - tested == set(), "claims with a clean verdict and without a test"
+    assert set(TABLE.clean) <= set(catalog())
+
+
+@pytest.mark.parametrize("claim", [claim for claim, verdict in TABLE.clean.items() if verdict == "CONFIRMED"])
+def test_every_confirmed_claim_is_turned_red_by_some_row(claim: str) -> None:
+    assert TABLE.red(claim), f"{claim} is CONFIRMED on a healthy lab, and no row expects it VIOLATED or UNMET"
+
+
+def test_every_fault_of_the_lab_has_a_row() -> None:
+    used = {fault.split()[0] for row in TABLE.rows for fault in row.faults}
+    used |= {"service-backend-missing"} if any(row.on_service for row in TABLE.rows) else set()
+    assert set(FAULTS) - used == set()
+
+
+def test_rows_name_only_edits_and_twists_that_exist() -> None:
+    assert {row.edit for row in TABLE.rows if row.edit} == set(edits.EDITS)
+    assert {row.crooked for row in TABLE.rows if row.crooked} == set(TWISTS)
+
+
+def test_a_late_policy_has_a_row_below_the_budget_and_one_above() -> None:
+    late = [row for row in TABLE.rows if any(fault.startswith("policy-late") for fault in row.faults)]
+    assert any(row.records and "VIOLATED" not in row.expect.values() for row in late)
+    assert any("VIOLATED" in row.expect.values() for row in late)
+
+
+def test_a_broken_probe_or_api_is_nowhere_expected_to_be_red() -> None:
+    broken = {"exec-empty-output", "exec-loses-status", "api-429"}
+    rows = [row for row in TABLE.rows if {fault.split()[0] for fault in row.faults} & broken]
+    said = {verdict for row in rows for claim in TABLE.clean for verdict in row.allowed(claim, TABLE.clean[claim])}
+    assert said <= {"CONFIRMED", "INCONCLUSIVE", "NOT_OBSERVED"}
+
+
+def test_the_documented_table_is_current() -> None:
+    written = document.PAGE.read_text(encoding="utf-8")
+    assert written == document.page(TABLE), "write docs/detection.md anew: python -m tests.detection.document"
