@@ -36,8 +36,9 @@ class Cast:
         """``warm`` waits until a new pod that will be a client has a network."""
         self._pods, self._placement, self._warm = pods, placement, warm
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="deploy")
+        self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="deploy")
         self._work: dict[str, Future[Workload]] = {}
+        self._warmth: dict[str, Future[None]] = {}
         self.used: dict[str, Workload] = {}
         """What the running test has asked for; whoever starts a test empties it."""
 
@@ -58,13 +59,9 @@ class Cast:
 
         Raises what deploying raised, to every test that asks: a pod that could not be deployed is not tried again.
         """
-        work = [self._start(name) for name in names]
-        if set(names) & set(DEMO):
-            for name in DEMO:
-                self._start(name)
-        wait(work)
-        found = tuple(one.result() for one in work)
-        self.used |= dict(zip(names, found, strict=True))
+        found = self._deployed(names)
+        for name in names:
+            self._warmth[name].result()
         return found
 
     def client(self, os: OS) -> Workload:
@@ -105,12 +102,13 @@ class Cast:
         return self.of(*(f"{os}-{name}" for name in first))
 
     def start(self, *names: str, because: str) -> tuple[Workload, ...]:
-        """As :meth:`of`, for a test about starting: a pod that does not become ready is a Nonconformance.
+        """The pods of these names, for a test about starting: one that does not become ready is a Nonconformance.
 
-        An image that cannot be pulled, or a cluster without room, still is EnvironmentBroken.
+        An image that cannot be pulled, or a cluster without room, still is EnvironmentBroken.  Nothing is asked of the
+        pods themselves, so that only starting is judged.
         """
         try:
-            return self.of(*names)
+            return self._deployed(names)
         except EnvironmentBroken as trouble:
             for name in names:
                 self._judge(name, trouble, because)
@@ -127,11 +125,22 @@ class Cast:
 
     # --- how ------------------------------------------------------------------------------------------------------
 
+    def _deployed(self, names: Sequence[str]) -> tuple[Workload, ...]:
+        work = [self._start(name) for name in names]
+        if set(names) & set(DEMO):
+            for name in DEMO:
+                self._start(name)
+        wait(work)
+        found = tuple(one.result() for one in work)
+        self.used |= dict(zip(names, found, strict=True))
+        return found
+
     def _start(self, name: str) -> Future[Workload]:
         with self._lock:
             if name not in self._work:
                 self._prepare(name)
                 self._work[name] = self._threads.submit(self._deploy, name)
+                self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
             return self._work[name]
 
     def _prepare(self, name: str) -> None:
@@ -146,10 +155,11 @@ class Cast:
 
     def _deploy(self, name: str) -> Workload:
         wish = self._wish(name)
-        found = self._pods.deploy([wish])[wish.called]
-        if not found.role.endswith("-server"):  # what servers need is asked of them through their clients
-            self._warm(found)
-        return found
+        return self._pods.deploy([wish])[wish.called]
+
+    def _warm_up(self, work: Future[Workload]) -> None:
+        if work.exception() is None and not work.result().role.endswith("-server"):  # servers show it to their clients
+            self._warm(work.result())
 
     def _wish(self, name: str) -> Wish:
         own, role = name.rpartition("/")[2], self._role(name)

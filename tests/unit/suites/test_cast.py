@@ -132,6 +132,17 @@ def test_pods_elsewhere_have_the_same_label_in_another_labelled_namespace() -> N
     assert ("demo-elsewhere", {"conformance/team": "elsewhere"}) in deployer.prepared
 
 
+def test_a_pod_without_a_network_yet_holds_up_who_uses_it_and_not_who_only_starts_it() -> None:
+    def never(client: Workload) -> None:
+        raise EnvironmentBroken(f"{client.role} was asked")
+
+    pods = Cast(Deployer(), Placement(FOUR), never)  # type: ignore[arg-type]
+    assert pods.start("linux-client", because="x")[0].role == "linux-client"
+    assert pods.server("linux").role == "linux-server"
+    with pytest.raises(EnvironmentBroken, match="linux-client was asked"):
+        pods.client("linux")
+
+
 def test_a_pod_that_cannot_be_deployed_troubles_only_those_who_ask_for_it() -> None:
     deployer = Deployer(broken={"windows-server": EnvironmentBroken("no image")})
     pods = cast(deployer)
