@@ -16,6 +16,8 @@ from conformance.expect.traffic import Context
 from conformance.model.endpoint import Target, Workload
 from conformance.settings import Timings
 
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
 TIMED_OUT = "The operation has timed out"
 """What Windows PowerShell says of a request that nobody answered."""
 REQUEST_TIMEOUT = 5.0

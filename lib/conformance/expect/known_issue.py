@@ -12,6 +12,8 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Verdict
 from conformance.timing import hold
 
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
 
 @dataclass
 class KnownIssue:

@@ -15,11 +15,17 @@ MARK = "<---- WRONG"
 
 
 def headline(
-    claims: Sequence[str], attempt: Attempt, expected: str, seen: Sequence[Observation], seconds: float
+    claims: Sequence[str],
+    attempt: Attempt,
+    expected: str,
+    seen: Sequence[Observation],
+    seconds: float,
+    *,
+    observed: str = "",
 ) -> str:
     """``POL-1  ns/client (windows, node w1) -> 10.0.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED (3 tries)``."""
     tries = sum(observation.tries for observation in seen)
-    observed = summary(seen)
+    observed = observed or summary(seen)
     return (
         f"{', '.join(claims) or 'no claim'}  {attempt.label}  expected {expected}, observed {observed} "
         f"({_count(tries, 'try', 'tries')}, {seconds:.1f} s)"
@@ -27,14 +33,17 @@ def headline(
 
 
 def summary(seen: Sequence[Observation]) -> str:
-    """The verdicts of some observations of one attempt: ``CONNECTED``, or ``TIMED_OUT 7 times, last CONNECTED``."""
+    """The verdicts of some observations of one attempt: ``CONNECTED``, or ``TIMED_OUT 7 times, last CONNECTED``.
+
+    What a name resolved to belongs to the verdict: ``RESOLVED to 203.0.113.9``.
+    """
     if not seen:
         return "nothing"
-    counts = Counter(observation.verdict.value for observation in seen)
+    counts = Counter(_word(observation) for observation in seen)
     if len(counts) == 1:
-        return seen[-1].verdict.value
-    parts = [f"{verdict} {_count(count, 'time', 'times')}" for verdict, count in counts.most_common()]
-    return f"{', '.join(parts)}, last {seen[-1].verdict.value}"
+        return _word(seen[-1])
+    parts = [f"{word} {_count(count, 'time', 'times')}" for word, count in counts.most_common()]
+    return f"{', '.join(parts)}, last {_word(seen[-1])}"
 
 
 def details(seen: Sequence[Observation]) -> str:
@@ -65,13 +74,17 @@ def connectivity(
     seen: Sequence[Observation],
     seconds: float,
     further: Mapping[str, str],
+    observed: str = "",
 ) -> str:
-    """The whole message about one attempt; ``further`` lines are shown in order (policies, controls, see)."""
+    """The whole message about one attempt; ``further`` lines are shown in order (policies, controls, see).
+
+    ``observed``: for the first line, where what is wrong is not the verdict.
+    """
     lines = {"because": because, "observed": details(seen), **further}
     width = max(map(len, lines))
     return "\n".join(
         [
-            headline(claims, attempt, expected, seen, seconds),
+            headline(claims, attempt, expected, seen, seconds, observed=observed),
             *(f"  {key:{width}}  {text}" for key, text in lines.items()),
         ]
     )
@@ -93,6 +106,11 @@ def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
 def verdict_of(seen: Sequence[Observation]) -> Verdict | None:
     """The newest verdict."""
     return seen[-1].verdict if seen else None
+
+
+def _word(observation: Observation) -> str:
+    answers = f" to {', '.join(observation.answers)}" if observation.answers else ""
+    return f"{observation.verdict.value}{answers}"
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -17,6 +17,8 @@ from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.timing import until
 
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
 KUBELET = 10250
 """Port of every node's kubelet.  Refused is as good as connected: an answer came from that node."""
 REACHED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET})

@@ -11,6 +11,8 @@ from conformance.model.attempt import Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation
 
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
 
 @dataclass
 class Pages:
@@ -31,6 +33,7 @@ class Pages:
                     because=because,
                     seen=[seen],
                     seconds=seen.seconds,
+                    observed=f"HTTP {seen.status}{' without it' if seen.status == 200 else ''}",
                     further={"page": f"HTTP {seen.status}: {' '.join(page.split())[:200] or 'empty'}"},
                 ),
                 seen=[seen],

@@ -15,6 +15,8 @@ from conformance.expect import message
 from conformance.expect.traffic import Context
 from conformance.model.facts import Fact
 
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
 T = TypeVar("T")
 
 

@@ -8,17 +8,19 @@ when it then holds.  A control that fails is ControlBroken, a probe that fails i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
 from conformance.expect import message
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.settings import OsTimings, Timings
 from conformance.timing import SYSTEM_CLOCK, Clock, hold, until
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 Route = tuple[Workload, Target]
 """Who goes where."""
@@ -31,6 +33,9 @@ class Prober(Protocol):
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """One observation per attempt, in order; raises ProbeBroken or EnvironmentBroken."""
+
+    def unchanged(self, workloads: Iterable[Workload]) -> None:
+        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,8 @@ class Expect:
                     because=because,
                     seen=[seen],
                     seconds=seen.seconds,
-                    further={"source": f"{seen.seen_client} instead of {' or '.join(allowed)}"},
+                    further={},
+                    observed=f"source {seen.seen_client}",
                 ),
                 seen=[seen],
             )
@@ -202,6 +208,10 @@ class Expect:
             met = held.met
         if not met:
             raise self._verdict_on(attempts, wanted, rounds, seconds, because, open_is_control=open_is_control)
+        if closed:  # a server that restarted meanwhile would look like a denial
+            self.prober.unchanged(self._involved(attempts))
+        if len(attempts) > 1:
+            self.context.attach("matrix", self._table(attempts, wanted, rounds))
         if settled.first_correct_after is not None and settled.stable_after is not None:
             self.context.record("seconds to first correct answer", round(settled.first_correct_after, 3))
             self.context.record("seconds to stable answer", round(settled.stable_after, 3))
@@ -255,18 +265,8 @@ class Expect:
         denials = [index for index in wrong if not wanted[index]]
         first = (denials or wrong)[0]
         seen = [round_[first] for round_ in rounds]
-        table = message.table(
-            [
-                (
-                    attempt.label,
-                    "CONNECTED" if want else "TIMED_OUT",
-                    message.summary([round_[index] for round_ in rounds]),
-                    _as_wanted(last[index], want),
-                )
-                for index, (attempt, want) in enumerate(zip(attempts, wanted, strict=True))
-            ]
-        )
-        self.context.attach("expected and observed", table)
+        table = self._table(attempts, wanted, rounds)
+        self.context.attach("matrix", table)
         control_only = open_is_control and not denials
         further: dict[str, str] = {}
         policies = self.context.policies()
@@ -286,9 +286,33 @@ class Expect:
         if len(attempts) > 1:
             text = f"{text}\n{table}"
         flat = [observation for round_ in rounds for observation in round_]
+        try:
+            self.prober.unchanged(self._involved(attempts))
+        except EnvironmentBroken as broken:  # says nothing about the cluster's network
+            return EnvironmentBroken(f"{broken}, while this was seen: {text}")
         if control_only:
             return ControlBroken(f"control failed: {text}", control=attempts[first].label, seen=flat)
         return Nonconformance(text, seen=flat)
+
+    @staticmethod
+    def _involved(attempts: Sequence[Attempt]) -> list[Workload]:
+        """Sources and backends: the pods whose own trouble would look like the network's."""
+        backends = [backend for attempt in attempts if attempt.target for backend in attempt.target.backends]
+        return [*(attempt.source for attempt in attempts), *backends]
+
+    @staticmethod
+    def _table(attempts: Sequence[Attempt], wanted: Sequence[bool], rounds: Sequence[Sequence[Observation]]) -> str:
+        return message.table(
+            [
+                (
+                    attempt.label,
+                    "CONNECTED" if want else "TIMED_OUT",
+                    message.summary([round_[index] for round_ in rounds]),
+                    _as_wanted(rounds[-1][index], want),
+                )
+                for index, (attempt, want) in enumerate(zip(attempts, wanted, strict=True))
+            ]
+        )
 
     @staticmethod
     def _wrong_rounds(rounds: Sequence[Sequence[Observation]], wanted: Sequence[bool], index: int) -> int:

@@ -5,11 +5,13 @@ Dormant unless a run names something under ``suites/``.  ``conftest.py`` loads i
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.errors import ClusterUnusable, UsageProblem
 from conformance.plugin import activity, hookspecs, lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
@@ -35,12 +37,12 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
-    """Answer ``--list-claims``; keep ``--plan`` in one process."""
+    """Answer ``--list-claims``; keep ``--plan`` in one process; end here where there is no cluster to run on."""
     if config.option.list_claims:
         return _list_claims(config)
     if config.option.plan and hasattr(config.option, "numprocesses"):
         config.option.numprocesses = 0
-    return None
+    return _open(config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -94,6 +96,25 @@ def pytest_conformance_provider(config: pytest.Config) -> Any:
     from conformance.plugin.clusters import Clusters  # brings the Kubernetes client's side in
 
     return Clusters(config.rootpath)
+
+
+def _open(config: pytest.Config) -> int | None:
+    """Open the cluster before the session, so that what is wrong with it is said once, as wrong options are."""
+    if hasattr(config, "workerinput") or not state.awake(config) or state.passive(config):
+        return None
+    try:
+        state.of(config).open()
+    except UsageProblem as trouble:
+        raise pytest.UsageError(str(trouble)) from None
+    except ClusterUnusable as trouble:
+        reasons = [f"  {number}. {reason}" for number, reason in enumerate(trouble.reasons, 1)]
+        text = trouble.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
+        print(f"ERROR: cannot run on this cluster: {text}", file=sys.stderr)
+        return 7
+    except KeyboardInterrupt:
+        print("ERROR: interrupted before the first test", file=sys.stderr)
+        return int(pytest.ExitCode.INTERRUPTED)
+    return None
 
 
 def _report_paths(config: pytest.Config, run: Path) -> None:

@@ -68,6 +68,12 @@ class Clusters:
             self._door = Kube(_access(connection), settings.timings.run)
         return self._door
 
+    def sweep(self, connection: Connection, settings: Settings) -> list[str]:
+        """Remove what processes of the run have left on the cluster."""
+        from conformance.cluster.sweep import sweep
+
+        return sweep(self.connect(connection, settings), settings.run_id, within=settings.timings.windows.delete)
+
     def enter(self, test: str) -> None:
         """Requests are a test's from here on, and say so to the server's audit log."""
         if self._door is not None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import datetime
 import json
 import shlex
+import signal
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,6 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
-from conformance.errors import ClusterUnusable, UsageProblem
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.plugin import activity, header, plan
@@ -45,22 +46,21 @@ class Controller:
         """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
         self.report: RunReport | None = None
         self.by_user = False
+        self.left: list[str] = []
+        """What the run's processes had left on the cluster when they had ended."""
+        self._sigterm: Any = None
 
     # --- begin --------------------------------------------------------------------------------------------------------
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Open the cluster; end the run here when that cannot be."""
-        if passive(session.config):
-            return
-        try:
-            self.state.open()
-        except UsageProblem as trouble:
-            raise pytest.UsageError(str(trouble)) from None
-        except ClusterUnusable as trouble:
-            reasons = [f"  {number}. {reason}" for number, reason in enumerate(trouble.reasons, 1)]
-            text = trouble.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
-            pytest.exit(f"cannot run on this cluster: {text}", returncode=7)
+    def pytest_sessionstart(self) -> None:
+        """From here on SIGTERM, by which CI systems cancel, is Ctrl-C: what the run made is removed."""
+        if threading.current_thread() is threading.main_thread():
+            self._sigterm = signal.signal(signal.SIGTERM, _interrupt)
+
+    def pytest_unconfigure(self) -> None:
+        """SIGTERM is what it was."""
+        if self._sigterm is not None:
+            signal.signal(signal.SIGTERM, self._sigterm)
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Which cluster, why, and its facts."""
@@ -116,6 +116,7 @@ class Controller:
         if config.option.plan:
             session.exitstatus = 0 if exitstatus in (0, 5) else exitstatus
             return result
+        self.left = self.state.sweep()
         self.problems += self.state.run.read_problems()
         if self.problems:
             session.exitstatus = 4
@@ -196,6 +197,7 @@ class Controller:
             notes.append(
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
+        notes += self.left
         lost = sum(1 for test in tests if not test.ran)
         if lost:
             notes.append(f"{lost} planned tests were not run, because the run ended before them")
@@ -228,6 +230,11 @@ _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
     ClaimVerdict.NOT_RUN: ("skipped", "n", ("NOT_RUN", {"yellow": True})),
     ClaimVerdict.NOT_APPLICABLE: ("skipped", "-", "NOT_APPLICABLE"),
 }
+
+
+def _interrupt(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # once is enough: clearing up is not to be interrupted again
+    raise KeyboardInterrupt
 
 
 def _shown(state: State) -> Path:

@@ -152,6 +152,8 @@ class Judge:
         except Exception as error:
             self._trouble(item, error, f"{type(error).__name__}: {verdicts.first_line(error)}")
             raise
+        finally:
+            self.state.attachments.end()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -51,5 +51,8 @@ class Provider(Protocol):
     def enter(self, test: str) -> None:
         """From here on what is asked of the cluster is asked for this test (its node id)."""
 
+    def sweep(self, connection: Connection, settings: Settings) -> list[str]:
+        """Remove what processes of the run have left on the cluster; one line per thing that was left."""
+
     def close(self) -> None:
         """End what was begun; harmless when nothing was, or twice."""

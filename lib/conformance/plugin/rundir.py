@@ -10,8 +10,11 @@ import datetime
 import fcntl
 import json
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from conformance.errors import EnvironmentBroken
 
 
 class RunDirectory:
@@ -55,6 +58,26 @@ class RunDirectory:
             file.write(str(now))
             file.truncate()
         return now
+
+    def once(self, name: str, work: Callable[[], object]) -> None:
+        """Do something once per run: the first process does it, the others wait for it and share how it ended.
+
+        Raises what the work raises; in the other processes EnvironmentBroken with its message.
+        """
+        with (self.locks / name).open("a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            ended = file.read()
+            if ended.startswith("failed: "):
+                raise EnvironmentBroken(ended.removeprefix("failed: "))
+            if ended:
+                return
+            try:
+                work()
+                file.write("done")
+            except Exception as trouble:
+                file.write(f"failed: {trouble}")
+                raise
 
     def write_plan(self, worker: str, plan: Any) -> None:
         """What a worker collected, written whole or not at all."""

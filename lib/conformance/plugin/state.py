@@ -73,6 +73,12 @@ class State:
             raise SuiteTrouble("a cluster was asked for in a run that has none")
         return self.provider.connect(self.connection, self.settings)
 
+    def sweep(self) -> list[str]:
+        """Remove what the run's processes have left, unless that is wanted or goes with the run's own lab."""
+        if not self.provider or not self.connection or self.choice.own_lab or self.settings.keep:
+            return []
+        return self.provider.sweep(self.connection, self.settings)
+
     def for_worker(self) -> dict[str, Any]:
         """What a worker needs, as plain values."""
         return {

@@ -32,12 +32,15 @@ from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts
 from conformance.plugin import state
 from conformance.plugin.policies import Policy
+from conformance.plugin.progress import Progress
 from conformance.plugin.recorder import Recorder
 from conformance.plugin.rundir import RunDirectory
+from conformance.plugin.transcript import ExecTranscript, Witnessed
 from conformance.pods.cast import Cast
 from conformance.pods.deploy import Pods
 from conformance.pods.farewell import Farewell
 from conformance.pods.placement import Placement
+from conformance.pods.prepull import Prepull
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.webserver import WebServer
 from conformance.probe.literal import Literal
@@ -78,18 +81,40 @@ def placement(facts: Facts, settings: Settings) -> Placement:
 
 
 @pytest.fixture(scope="session")
-def deployer(cluster: Kube, changes: Changes, facts: Facts, settings: Settings) -> Iterator[Pods]:
+def deployer(
+    *,
+    cluster: Kube,
+    changes: Changes,
+    facts: Facts,
+    placement: Placement,
+    settings: Settings,
+    pytestconfig: pytest.Config,
+) -> Iterator[Pods]:
     """Makes pods, and removes the worker's namespaces at its end."""
-    pods = Pods(cluster, changes, facts, settings)
+    progress = Progress(pytestconfig, settings.timings.run.progress_every)
+    pods = Pods(cluster, changes, facts, settings, progress)
+    run_state = state.of(pytestconfig)
+    if run_state.run and not run_state.choice.own_lab:  # a lab has its images
+        nodes = [*placement.usable("linux"), *placement.usable("windows")]
+        prepull = Prepull(cluster, changes, settings, progress)
+        run_state.run.once("prepull", lambda: prepull.run(nodes))
     yield pods
     if not settings.keep:
         pods.remove()
 
 
 @pytest.fixture(scope="session")
-def prober(cluster: Kube, run_directory: RunDirectory, settings: Settings) -> Iterator[Prober]:
+def transcript(run_directory: RunDirectory, settings: Settings) -> ExecTranscript:
+    """What the worker asks of pods, word for word."""
+    return ExecTranscript(run_directory.path / f"transcript-{settings.worker}.txt")
+
+
+@pytest.fixture(scope="session")
+def prober(
+    cluster: Kube, run_directory: RunDirectory, settings: Settings, transcript: ExecTranscript
+) -> Iterator[Prober]:
     """Asks pods."""
-    one = Prober(cluster, run_directory.shared, settings)
+    one = Prober(cluster, run_directory.shared, settings, transcript=transcript.exec)
     yield one
     one.close()
 
@@ -167,9 +192,17 @@ def context(request: pytest.FixtureRequest, attach: Attachments, record: Recorde
 
 
 @pytest.fixture
-def expect(prober: Prober, settings: Settings, context: Context) -> Expect:
+def witness(transcript: ExecTranscript, attach: Attachments) -> ExecTranscript:
+    """The transcript, of which the report gets what this test asks."""
+    transcript.take()
+    attach.at_end("exec transcript", transcript.take)
+    return transcript
+
+
+@pytest.fixture
+def expect(prober: Prober, settings: Settings, context: Context, witness: ExecTranscript) -> Expect:
     """Expectations about traffic."""
-    return Expect(prober, settings.timings, context)
+    return Expect(Witnessed(prober, witness), settings.timings, context)
 
 
 @pytest.fixture
@@ -179,9 +212,9 @@ def overlay(expect: Expect) -> Overlay:
 
 
 @pytest.fixture
-def command(cluster: Kube, prober: Prober, settings: Settings, context: Context) -> Commands:
+def command(cluster: Kube, prober: Prober, settings: Settings, context: Context, witness: ExecTranscript) -> Commands:
     """The demo's literal commands."""
-    return Commands(Literal(cluster, prober.slots).run, settings.timings, context)
+    return Commands(Literal(cluster, prober.slots, transcript=witness.literal).run, settings.timings, context)
 
 
 @pytest.fixture

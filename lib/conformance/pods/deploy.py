@@ -61,6 +61,8 @@ class Pods:
         self.progress = progress or (lambda line: None)
         self.namespace = changes.run.namespace
         self.host_namespace = f"{self.namespace}-host"
+        self._made: set[str] = set()
+        """Namespaces that are there, whether or not everything in them could be made."""
         self._prepared: set[str] = set()
 
     def prepare(self, namespace: str, labels: Mapping[str, str] | None = None, *, privileged: bool = False) -> None:
@@ -72,6 +74,7 @@ class Pods:
             return
         security = PRIVILEGED if privileged else BASELINE
         self.changes.namespace(namespace, labels={**security, **(labels or {})}, why="the run's own namespace")
+        self._made.add(namespace)
         programs = {name: (MANIFESTS / "probes" / name).read_text(encoding="ascii") for name in PROGRAMS}
         config: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probes"}, "data": programs}
         self.changes.apply(config, "the probe programs that its pods run", namespace=namespace)
@@ -138,10 +141,11 @@ class Pods:
         patience = within if within is not None else self.settings.timings.windows.delete
         targets = [
             ObjectRef(api_version="v1", kind="Namespace", name=name)
-            for name in sorted(self._prepared, key=lambda one: one != self.namespace)
+            for name in sorted(self._made, key=lambda one: one != self.namespace)
         ]
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(lambda one: self.changes.delete_and_wait(one, "the run is over", within=patience), targets))
+        self._made.clear()
         self._prepared.clear()
 
 

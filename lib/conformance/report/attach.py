@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,23 @@ class Attachments:
     def __init__(self, folder: Path) -> None:
         self._root = folder
         self._test = "outside-tests"
+        self._at_end: dict[str, Callable[[], str]] = {}
 
     def enter(self, test: str) -> None:
         """From now on what is attached belongs to this test (its node id)."""
         self._test = slug(test)
+        self._at_end = {}
+
+    def at_end(self, name: str, body: Callable[[], str]) -> None:
+        """Attach a text once the body of the running test has ended, however it ends; nothing when it is empty."""
+        self._at_end[name] = body
+
+    def end(self) -> None:
+        """The body of the running test has ended."""
+        waiting, self._at_end = self._at_end, {}
+        for name, body in waiting.items():
+            if text := body():
+                self.text(name, text)
 
     @property
     def folder(self) -> Path:

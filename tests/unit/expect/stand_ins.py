@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from conformance.errors import EnvironmentBroken
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS, Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
@@ -44,12 +45,19 @@ class ScriptedProber:
     answers: dict[str, list[Answer]]
     rounds: int = 0
     batches: list[list[str]] = field(default_factory=list)
+    restarted: set[str] = field(default_factory=set)
+    """Pods that are no longer what they were."""
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         self.batches.append([attempt.source.pod for attempt in batch])
         found = [self._answer(attempt) for attempt in batch]
         self.rounds += 1
         return found
+
+    def unchanged(self, workloads: Iterable[Workload]) -> None:
+        for one in workloads:
+            if one.pod in self.restarted:
+                raise EnvironmentBroken(f"pod {one.label} restarted 1 time")
 
     def _answer(self, attempt: Attempt) -> Observation:
         script = self.answers[attempt.source.pod]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
 from conformance.expect.traffic import Context, Expect
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
@@ -68,7 +68,7 @@ def test_an_open_path_is_not_blocked(expect: Make, attached: dict[str, str]) -> 
     )
     assert any("because" in line and "no label" in line for line in rest)
     assert any("policies" in line and "ns/allow-friend (31 s)" in line for line in rest)
-    assert "<---- WRONG" in attached["expected and observed"]
+    assert "<---- WRONG" in attached["matrix"]
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v not in {UP, DROPPED, Verdict.RESOLVED}])
@@ -129,7 +129,7 @@ def telling(address: str) -> Answer:
 
 def test_the_source_that_the_server_saw_is_compared(expect: Make) -> None:
     expect(friend=[telling("192.168.0.5")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
-    with pytest.raises(Nonconformance, match=r"10\.0\.0\.11 instead of 192\.168\.0\.5"):
+    with pytest.raises(Nonconformance, match=r"expected source 192\.168\.0\.5, observed source 10\.0\.0\.11"):
         expect(friend=[telling("10.0.0.11")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
 
 
@@ -168,3 +168,24 @@ def test_every_source_goes_to_every_target(expect: Make) -> None:
     one.reachable([FRIEND, STRANGER], [SERVER, target("192.168.0.10")], because="nothing forbids it")
     assert isinstance(one.prober, ScriptedProber)
     assert one.prober.batches[0] == ["friend", "friend", "stranger", "stranger"]
+
+
+def test_a_denial_beside_a_pod_that_restarted_is_no_denial(expect: Make) -> None:
+    closed = opened(expect(friend=[UP], stranger=[DROPPED]))
+    closed.prober.restarted = {"stranger"}  # type: ignore[attr-defined]
+    with pytest.raises(EnvironmentBroken, match=r"ns/stranger .* restarted"):
+        closed.blocked(STRANGER, SERVER, because="its label is missing", beside=FRIEND)
+
+
+def test_a_path_that_is_closed_because_its_pod_restarted_is_no_violation(expect: Make) -> None:
+    dead = expect(friend=[DROPPED])
+    dead.prober.restarted = {"friend"}  # type: ignore[attr-defined]
+    with pytest.raises(
+        EnvironmentBroken, match=r"ns/friend .* restarted 1 time, while this was seen: POL-1  ns/friend"
+    ):
+        dead.reachable(FRIEND, SERVER, because="nothing forbids it")
+
+
+def test_the_matrix_is_kept_with_a_success_too(expect: Make, attached: dict[str, str]) -> None:
+    expect(friend=[UP], stranger=[UP]).reachable([FRIEND, STRANGER], SERVER, because="nothing forbids it")
+    assert attached["matrix"].count("CONNECTED | CONNECTED") == 2

@@ -85,6 +85,10 @@ class StandIn:
     def enter(self, test: str) -> None:
         self.note(f"enter {test}")
 
+    def sweep(self, connection: object, settings: object) -> list[str]:
+        self.note("sweep")
+        return [str(line) for line in self.told.get("left", ())]  # type: ignore[attr-defined]
+
     def close(self) -> None:
         self.note("close")
 
