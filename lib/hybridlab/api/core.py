@@ -42,6 +42,8 @@ class Settings:
     """projectcalico.org/v3 is served."""
     calico_crd_v1_api: bool = True
     """crd.projectcalico.org/v1 is served."""
+    calico_operator: bool = True
+    """operator.tigera.io/v1 is served."""
     tier_prefixed_names: bool = True
     """crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME`` (Calico up to v3.31)."""
     selector_problem: SelectorProblem = _any_selector
@@ -61,7 +63,14 @@ class Core:
         self.settings = settings
         self.store = Store(settings.history)
         self.catalogue = Catalogue(
-            (*KUBERNETES, *calico_resources(v3=settings.calico_v3_api, crd_v1=settings.calico_crd_v1_api))
+            (
+                *KUBERNETES,
+                *calico_resources(
+                    v3=settings.calico_v3_api,
+                    crd_v1=settings.calico_crd_v1_api,
+                    operator=settings.calico_operator,
+                ),
+            )
         )
         self.views = Views(tier_prefixed_names=settings.tier_prefixed_names)
         kinds = strategies(

@@ -204,7 +204,7 @@ _OPERATOR: Final = (
 )
 
 
-def calico_resources(*, v3: bool, crd_v1: bool) -> tuple[Resource, ...]:
+def calico_resources(*, v3: bool, crd_v1: bool, operator: bool = True) -> tuple[Resource, ...]:
     """Return Calico's and its operator's resources for the API groups that are served.
 
     Both groups are views of one store, kept in the shape of projectcalico.org/v3.
@@ -232,7 +232,7 @@ def calico_resources(*, v3: bool, crd_v1: bool) -> tuple[Resource, ...]:
                     by_crd=True,
                 )
             )
-    for kind, plural in _OPERATOR:
+    for kind, plural in _OPERATOR if operator else ():
         found.append(_r(f"{OPERATOR}/v1", kind, plural, cluster=True, sub="status", by_crd=True))
     return tuple(found)
 

@@ -36,8 +36,10 @@ def check_writable(path: Path) -> None:
         raise Stop(USAGE, f"--kubeconfig {path}: is a directory, name a file in it")
     if not path.parent.is_dir():
         raise Stop(USAGE, f"--kubeconfig {path}: no directory {path.parent}, create it first")
-    if not os.access(path.parent, os.W_OK):
-        raise Stop(USAGE, f"--kubeconfig {path}: the directory {path.parent} is not writable by this user")
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()  # os.access believes what /proc and read-only mounts say
+    except OSError as error:
+        raise Stop(USAGE, f"--kubeconfig {path}: nothing can be written to {path.parent}: {error.strerror}") from error
     if path.exists():
         owner = lab_of(path)
         if owner is None:

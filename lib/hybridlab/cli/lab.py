@@ -6,9 +6,9 @@ Nothing is decided here; it only says who is given whom, and in which order they
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
-import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -25,7 +25,8 @@ from hybridlab.calico.cluster import Calico
 from hybridlab.calico.selectors import SelectorError, parse
 from hybridlab.cli import certificates, kubeconfig
 from hybridlab.cli.control import ControlServer
-from hybridlab.cli.exits import ENVIRONMENT, OK
+from hybridlab.cli.ending import EndRequest
+from hybridlab.cli.exits import OK
 from hybridlab.cli.felix_pods import FelixPods
 from hybridlab.cli.rundir import RunDir
 from hybridlab.controllers.manager import ControlPlane
@@ -33,12 +34,14 @@ from hybridlab.dataplane.remote import RemoteDataplane
 from hybridlab.faults.bench import Bench
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.zone import ZoneGate
-from hybridlab.labd.launch import Labd
+from hybridlab.labd.launch import Labd, LabdFailed
 from hybridlab.profiles.machines import machines
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.remote import RemoteRuntime
 
 ADMIN = "kubernetes-admin"
+DEATH_IS_HEARD_WITHIN = 0.5
+"""Seconds; what fails because labd is gone may be heard before its death is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +68,10 @@ class Lab:
         """What ends each part that has started, in the order of starting."""
 
     async def start(self) -> None:
-        """Returns when the cluster is ready: nodes Ready, system pods Running, DNS answering."""
+        """Returns when the cluster is ready: nodes Ready, system pods Running, DNS answering; needs labd connected."""
         setting, profile = self._setting, self._setting.profile
         identity = certificates.make()
-        channel = await setting.labd.connect(self._on_event)
+        channel = setting.labd.channel
         dataplane, self._runtime = RemoteDataplane(channel), RemoteRuntime(channel)
 
         token = secrets.token_urlsafe(32)
@@ -109,6 +112,14 @@ class Lab:
         self._stops.append(control.stop)
         access = kubeconfig.Access(server=server.url, ca_pem=identity.ca_pem, token=token)
         kubeconfig.write(setting.kubeconfig, access, setting.directory.path)
+
+    async def connect(self) -> None:
+        """Wait for labd.  Raises LabdFailed with what this machine lacks."""
+        channel = await self._setting.labd.connect(self._on_event)
+        logging.basicConfig(format="hybridlab %(levelname)s %(name)s: %(message)s")
+        for handler in logging.getLogger().handlers:
+            # Whatever fails once labd is gone fails because of that, which is said once.
+            handler.addFilter(lambda record: not channel.closed)
 
     async def stop(self) -> None:
         """End every part that has started, the last one first, and labd at the end."""
@@ -176,33 +187,47 @@ class Lab:
         }  # fmt: skip
 
 
-async def run_until_signal(setting: Setting, say_ready: Callable[[str], None]) -> int:
+async def run_until_signal(setting: Setting, say_ready: Callable[[str], None], end: EndRequest) -> int:
     """Start a lab, say that it is ready, keep it until SIGINT, SIGTERM or labd's death; the exit code."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked.set)
+    end.tell(lambda: loop.call_soon_threadsafe(asked.set))
     lab = Lab(setting)
     ended = asyncio.create_task(asked.wait())
     try:
-        starting = asyncio.create_task(lab.start())
-        await asyncio.wait({starting, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not starting.done():
-            starting.cancel()
-            await asyncio.gather(starting, return_exceptions=True)
+        if not await _finished(asyncio.create_task(lab.connect()), {ended}):
             return OK
-        starting.result()
-        say_ready(lab.ready_line())
         died = asyncio.create_task(setting.labd.channel.wait_closed())
+        if not await _finished(asyncio.create_task(lab.start()), {ended, died}):
+            return _why_it_ends(ended, died)
+        say_ready(lab.ready_line())
         await asyncio.wait({ended, died}, return_when=asyncio.FIRST_COMPLETED)
-        if not ended.done():
-            print(f"hybridlab: labd died ({died.result()}); the lab is gone", flush=True)
-            return ENVIRONMENT
-        died.cancel()
-        return OK
+        return _why_it_ends(ended, died)
     finally:
         ended.cancel()
         await lab.stop()
+        end.tell(None)
+
+
+async def _finished(starting: asyncio.Task[None], ends: set[asyncio.Task[Any]]) -> bool:
+    """Whether a part of the start finished before one of ``ends``; if not, it is given up, whatever it says then."""
+    await asyncio.wait({starting, *ends}, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done() and starting.exception() is not None:
+        await asyncio.wait(ends, timeout=DEATH_IS_HEARD_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+    if not any(end.done() for end in ends):
+        starting.result()
+        return True
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    return False
+
+
+def _why_it_ends(ended: asyncio.Task[Any], died: asyncio.Task[str]) -> int:
+    """OK when the user asked; raises LabdFailed when labd is gone by itself."""
+    if not ended.done():
+        raise LabdFailed(f"labd died ({died.result()}); the lab is gone")
+    died.cancel()
+    return OK
 
 
 def _api_settings(profile: Profile, tokens: Mapping[str, Token], ca_pem: str) -> Settings:
@@ -212,6 +237,7 @@ def _api_settings(profile: Profile, tokens: Mapping[str, Token], ca_pem: str) ->
         node_port_range=profile.kube_proxy.node_port_range,
         calico_v3_api=profile.calico.v3_api,
         calico_crd_v1_api=profile.calico.crd_v1_api,
+        calico_operator=profile.calico.install == "operator",
         selector_problem=_selector_problem,
         tokens=tokens,
         ca_certificate=ca_pem,

@@ -1,7 +1,7 @@
 """Where a running lab keeps its kubeconfig and control socket, and how others find out whether it still runs.
 
 One directory per lab below ``$XDG_RUNTIME_DIR/hybridlab`` (or ``/tmp/hybridlab-UID``), mode 0700, removed when the lab
-ends.  A lab that was killed leaves its directory; the next one that starts, and ``hybridlab status``, remove it.
+ends.  A lab that was killed leaves its directory; the next one that starts removes it.
 """
 
 from __future__ import annotations
@@ -57,12 +57,18 @@ def base() -> Path:
 def create() -> RunDir:
     """A new lab's directory; those of labs that are gone are removed on the way."""
     parent = base()
-    for path, alive in labs():
-        if not alive:
-            shutil.rmtree(path, ignore_errors=True)
-    path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
-    lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    # Two labs that start at once: neither may take the other's directory, not locked yet, for one left behind.
+    turn = os.open(parent / "turn", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        for path, alive in labs():
+            if not alive:
+                shutil.rmtree(path, ignore_errors=True)
+        path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
+        lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a `hybridlab status` that is just trying the lock
+    finally:
+        os.close(turn)
     return RunDir(path, lock)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hybridlab.cli import kubeconfig, rundir
+from hybridlab.cli.ending import EndRequest
 from hybridlab.cli.exits import ENVIRONMENT, USAGE, Stop
 from hybridlab.labd.launch import LabdFailed, LabdSettings, launch
 from hybridlab.profiles.check import ProfileError
@@ -26,6 +27,8 @@ def run(
 ) -> int:
     """The whole life of a lab; the exit code.  Raises Stop for what cannot be."""
     begun = time.monotonic()
+    end = EndRequest()
+    end.listen()
     try:
         profile = load(profile_name, overrides)
     except ProfileError as error:
@@ -45,10 +48,10 @@ def run(
     from hybridlab.cli.lab import Setting, run_until_signal
 
     directory = rundir.create()
-    path = kubeconfig_path or directory.kubeconfig
+    path = (kubeconfig_path or directory.kubeconfig).absolute()  # others ask for it from elsewhere
     setting = Setting(profile=profile, listener=listener, labd=labd, directory=directory, kubeconfig=path, begun=begun)
     try:
-        return asyncio.run(run_until_signal(setting, lambda line: _say_ready(line, ready_fd)))
+        return asyncio.run(run_until_signal(setting, lambda line: _say_ready(line, ready_fd), end))
     except LabdFailed as error:
         raise Stop(ENVIRONMENT, _lacks(error)) from error
     finally:

@@ -9,7 +9,7 @@ from collections import deque
 from typing import Literal
 
 from hybridlab.api.contract import ApiError, Client, Obj
-from hybridlab.controllers.times import timestamp
+from hybridlab.controllers.times import micro_timestamp, timestamp
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +77,7 @@ class Recorder:
             "source": source,
             "reportingComponent": component,
             "reportingInstance": host,
+            "eventTime": micro_timestamp(),  # the official client's events.k8s.io model requires it
             "firstTimestamp": now,
             "lastTimestamp": now,
             "count": 1,

@@ -130,7 +130,7 @@ class ControlPlane:
             *(self._dataplane.add_node(_node_spec(machine, self.profile)) for machine in self.machines)
         )
         present = {each["metadata"]["name"] for each in (await self._client.list("namespaces"))[0]}
-        for name in system.namespaces():
+        for name in system.namespaces(self.profile):
             if name not in present:
                 body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 await self._client.create("namespaces", body)

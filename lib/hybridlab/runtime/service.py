@@ -155,8 +155,6 @@ class RuntimeService:
             stdin = fds[0] if params["stdin"] else None
             stdout, stderr = fds[-2:]
             container = self._get(spec.container)
-            if cost := float(self._settings.get("exec_cost_ms", 0)):
-                await asyncio.sleep(cost / 1000)
             return await container.exec(spec.argv, Streams(stdin, stdout, stderr), tty=spec.tty)
         finally:
             _close(fds)

@@ -200,3 +200,12 @@ def test_every_reference_in_the_documents_leads_somewhere(run: Any) -> None:
             assert {name.rpartition("/")[2] for name in references(document)} <= schemas.keys()
 
     run(scenario)
+
+
+def test_a_cluster_installed_by_manifests_has_no_operator_group(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        assert (await api.call("GET", "/apis/operator.tigera.io/v1")).code == 404
+        definitions = await api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+        assert not [item for item in definitions["items"] if "tigera" in item["metadata"]["name"]]
+
+    run(scenario, calico_operator=False)

@@ -11,9 +11,9 @@ from hybridlab.controllers.system import calico, kubernetes
 from hybridlab.profiles.model import Profile
 
 
-def namespaces() -> list[str]:
+def namespaces(profile: Profile) -> list[str]:
     """Namespaces that exist before anything else."""
-    return ["default", "kube-system", "kube-public", "kube-node-lease", *calico.NAMESPACES]
+    return ["default", "kube-system", "kube-public", "kube-node-lease", *calico.namespaces(profile)]
 
 
 def objects(profile: Profile, api_address: str, api_port: int) -> list[tuple[str, Obj]]:

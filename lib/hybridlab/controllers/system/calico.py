@@ -19,8 +19,13 @@ from hybridlab.controllers.system.shapes import (
 )
 from hybridlab.profiles.model import Profile
 
-NAMESPACES = ("tigera-operator", "calico-system", "calico-apiserver")
 OPERATOR_VERSION = "v1.40.1"
+
+
+def namespaces(profile: Profile) -> list[str]:
+    """Namespaces that the way of installing makes; manifests put everything but the API server into kube-system."""
+    found = ["tigera-operator", "calico-system"] if profile.calico.install == "operator" else []
+    return [*found, "calico-apiserver"] if profile.calico.v3_api else found
 
 
 def objects(profile: Profile) -> list[tuple[str, Obj]]:

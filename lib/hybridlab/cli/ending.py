@@ -1,0 +1,35 @@
+"""SIGINT and SIGTERM from the first line of ``hybridlab up`` to its last.
+
+A signal is only ever noted, never raised: whatever is being started is finished or given up in good order, and a second
+Ctrl-C cannot interrupt the taking apart that the first one began.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from types import FrameType
+
+
+class EndRequest:
+    """Whether the user asked the lab to end."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._tell: Callable[[], object] | None = None
+
+    def listen(self) -> None:
+        """Take both signals over, for the rest of the process's life."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._heard)
+
+    def tell(self, callback: Callable[[], object] | None) -> None:
+        """Whom to call, from a signal handler, when it is asked; at once when it was asked already."""
+        self._tell = callback
+        if self.asked and callback is not None:
+            callback()
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        if self._tell is not None:
+            self._tell()
