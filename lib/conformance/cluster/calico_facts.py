@@ -51,7 +51,10 @@ class CalicoReading:
         for daemonset in (self._windows, self._linux):
             backend = self._variable(daemonset, "CALICO_NETWORKING_BACKEND")
             if backend in BACKENDS:
-                return Fact(BACKENDS[backend], f"CALICO_NETWORKING_BACKEND={backend} of {_name(daemonset)}")
+                where = f"CALICO_NETWORKING_BACKEND={backend} of {_name(daemonset)}"
+                if BACKENDS[backend] == "bgp" and any(_pool_mode(one) == "vxlan" for one in self.pools()):
+                    return Fact("mixed", f"{where}, while an IPPool has vxlanMode")
+                return Fact(BACKENDS[backend], where)
         spec = (self._installation or {}).get("spec") or {}
         if spec:
             network, where = spec.get("calicoNetwork") or {}, "Installation default .spec"

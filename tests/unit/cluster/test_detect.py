@@ -53,6 +53,12 @@ def test_the_backend_on_windows_decides_the_mode(kube: Any, world: Any, backend:
     assert detect(kube).mode.value == mode
 
 
+def test_a_bgp_backend_over_vxlan_pools_is_mixed(kube: Any, world: Any) -> None:
+    world.daemonset("kube-system/calico-node-windows", CALICO_NETWORKING_BACKEND="windows-bgp")
+    world.put("/apis/projectcalico.org/v3/ippools/a", {"spec": {"vxlanMode": "Always"}})
+    assert detect(kube).mode.value == "mixed"
+
+
 def test_without_a_backend_the_installation_decides_then_the_pools(kube: Any, world: Any) -> None:
     world.put("/apis/projectcalico.org/v3/ippools/a", {"spec": {"vxlanMode": "Always"}})
     assert (detect(kube).mode.value, detect(kube).mode.source) == ("vxlan", "IPPools' vxlanMode and ipipMode")
