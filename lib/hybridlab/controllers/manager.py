@@ -27,6 +27,7 @@ from hybridlab.controllers.nodes import Nodes
 from hybridlab.controllers.replicasets import ReplicaSets
 from hybridlab.controllers.scheduler import Scheduler
 from hybridlab.controllers.settings import KubeletSettings
+from hybridlab.controllers.taint_eviction import TaintEviction
 from hybridlab.controllers.volumes import TokenIssuer
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import NodeSpec
@@ -77,6 +78,7 @@ class ControlPlane:
             ReplicaSets(self._client, self.caches, self.recorder),
             DaemonSets(self._client, self.caches, self.recorder),
             DisruptionBudgets(self._client, self.caches),
+            TaintEviction(self._client, self.caches, self.recorder),
             EndpointsController(self._client, self.caches),
             self.kube_proxies,
             Dns(self.caches, resolvers or dataplane, profile.network.dns_domain),

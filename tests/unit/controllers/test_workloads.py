@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.deployments import share
+from hybridlab.controllers.taint_eviction import tolerated_for
 from tests.unit.controllers.stand_ins import Cluster, is_ready, pod
 
 
@@ -380,3 +383,52 @@ def test_system_workloads_stand_on_the_right_systems() -> None:
         assert dns["spec"]["clusterIP"] == "10.96.0.10"
 
     in_cluster(scene, system_workloads=True)
+
+
+def test_a_no_execute_taint_drives_out_the_pods_that_do_not_tolerate_it() -> None:
+    async def scene(cluster: Cluster) -> None:
+        stays = [{"key": "broken", "operator": "Exists"}]
+        later = [{**stays[0], "effect": "NoExecute", "tolerationSeconds": 3600}]
+        await cluster.client.create("pods", pod("leaves", nodeName="linux-2"))
+        await cluster.client.create("pods", pod("elsewhere", nodeName="linux-1"))
+        await cluster.client.create("pods", pod("stays", nodeName="linux-2", tolerations=stays))
+        await cluster.client.create("pods", pod("later", nodeName="linux-2", tolerations=later))
+        for name in ("leaves", "elsewhere", "stays", "later"):
+            await cluster.running(name)
+        taint = {"key": "broken", "value": "disk", "effect": "NoExecute"}
+        await cluster.client.patch("nodes", "linux-2", {"spec": {"taints": [taint]}})
+
+        async def left() -> bool:
+            found, _ = await cluster.client.list("pods")
+            return {each["metadata"]["name"] for each in found} == {"elsewhere", "stays", "later"}
+
+        await cluster.until(left)
+        assert await cluster.event("TaintManagerEviction") == "Marking for deletion Pod default/leaves"
+        await cluster.client.create("pods", pod("new", nodeName="linux-2", restartPolicy="Never"))
+
+        async def gone() -> bool:
+            found, _ = await cluster.client.list("pods")
+            return "new" not in {each["metadata"]["name"] for each in found}
+
+        await cluster.until(gone)
+        assert {each["metadata"]["name"] for each in (await cluster.client.list("pods"))[0]} >= {"stays", "later"}
+
+    in_cluster(scene)
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "expected"),
+    [
+        ([], 0.0),
+        ([{"key": "broken", "operator": "Exists"}], None),
+        ([{"operator": "Exists"}], None),
+        ([{"key": "broken", "value": "disk"}], None),
+        ([{"key": "broken", "value": "fan"}], 0.0),
+        ([{"key": "broken", "operator": "Exists", "effect": "NoSchedule"}], 0.0),
+        ([{"key": "broken", "operator": "Exists", "tolerationSeconds": 30}], 30.0),
+        ([{"operator": "Exists", "tolerationSeconds": 9}, {"key": "broken", "operator": "Exists"}], 9.0),
+        ([{"key": "broken", "operator": "Exists", "tolerationSeconds": -5}], 0.0),
+    ],
+)
+def test_how_long_a_pod_may_stay_under_a_taint(tolerations: list[Obj], expected: float | None) -> None:
+    assert tolerated_for(tolerations, {"key": "broken", "value": "disk", "effect": "NoExecute"}) == expected

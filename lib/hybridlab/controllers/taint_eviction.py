@@ -1,0 +1,96 @@
+"""Taints with effect NoExecute: pods that do not tolerate one leave its node, at once or when their time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.events import Recorder
+from hybridlab.controllers.fit import tolerates
+from hybridlab.controllers.owned import is_active
+from hybridlab.controllers.times import seconds_of
+from hybridlab.controllers.work import Controller, Work
+
+COMPONENT = "taint-eviction-controller"
+
+
+class TaintEviction(Controller):
+    """The taint eviction controller.
+
+    A taint's age counts from its ``timeAdded`` where it has one, else from when this controller first saw it.
+    """
+
+    def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
+        self._client, self._recorder = client, recorder
+        self._nodes, self._pods = caches.of("nodes"), caches.of("pods")
+        self._seen: dict[tuple[str, str, str], float] = {}
+        """(node, key, value) of a taint to the Unix time of its beginning."""
+        self.work = Work("taint eviction", self._sync)
+        self._nodes.subscribe(self._on_node)
+        self._pods.subscribe(self._on_pod)
+
+    def _on_node(self, node: Obj | None, before: Obj | None) -> None:
+        name = (node or before or {})["metadata"]["name"]
+        taints = {(name, taint["key"], taint.get("value") or ""): taint for taint in no_execute(node)}
+        for gone in [known for known in self._seen if known[0] == name and known not in taints]:
+            del self._seen[gone]
+        new = [identity for identity in taints if identity not in self._seen]
+        for identity in new:
+            added = taints[identity].get("timeAdded")
+            self._seen[identity] = seconds_of(added) if added else time.time()
+        if new:
+            for pod in self._pods:
+                if pod["spec"].get("nodeName") == name:
+                    self._note(pod)
+
+    def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
+        if pod and (before is None or before["spec"].get("nodeName") != pod["spec"].get("nodeName")):
+            node = self._nodes.get("", pod["spec"].get("nodeName") or "")
+            if any(no_execute(node)):
+                self._note(pod)
+
+    def _note(self, pod: Obj) -> None:
+        self.work.note((pod["metadata"]["namespace"], pod["metadata"]["name"]))
+
+    async def _sync(self, key: tuple[str, str]) -> None:
+        pod = self._pods.get(*key)
+        if pod is None or not is_active(pod):
+            return
+        name = pod["spec"].get("nodeName") or ""
+        stays = [
+            self._seen.get((name, taint["key"], taint.get("value") or ""), 0.0) + seconds
+            for taint in no_execute(self._nodes.get("", name))
+            if (seconds := tolerated_for(pod["spec"].get("tolerations") or (), taint)) is not None
+        ]
+        if not stays:
+            return
+        remaining = min(stays) - time.time()
+        if remaining > 0:
+            self.work.note_after(remaining, key)
+            return
+        self._recorder.record(
+            pod, "TaintManagerEviction", f"Marking for deletion Pod {key[0]}/{key[1]}", component=COMPONENT
+        )
+        try:
+            await self._client.delete("pods", key[1], key[0])
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+
+def no_execute(node: Obj | None) -> list[Mapping[str, Any]]:
+    """A node's taints with effect NoExecute."""
+    taints = (node or {}).get("spec", {}).get("taints") or ()
+    return [taint for taint in taints if taint["effect"] == "NoExecute"]
+
+
+def tolerated_for(tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]) -> float | None:
+    """Seconds that a pod may stay under a taint, by the first toleration that fits; 0 without one; None: for ever."""
+    first = next((toleration for toleration in tolerations if tolerates([toleration], taint)), None)
+    if first is None:
+        return 0.0
+    seconds = first.get("tolerationSeconds")
+    return None if seconds is None else max(0.0, float(seconds))
