@@ -20,6 +20,8 @@ HOPELESS_PULL = (
     "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
 )  # fmt: skip
 """Texts of pull errors that waiting does not cure; others (a registry that is slow or busy) may pass."""
+EVENT_SHOWN = 300
+"""Characters of an event in a first line; CNI plugins' errors are long, and end with what repeats."""
 HOPELESS_START = ("does not match the operating system", "0xc0370101", "executable file not found", "no such file")
 """Texts of start errors that waiting does not cure; others (HNS busy, a mount that is late) may pass."""
 
@@ -130,13 +132,14 @@ class Waits:
         raise EnvironmentBroken(f"{ready} of {count} pods ready after {within:.0f} s: {detail}\n  seen    {seen}")
 
     def _pod_message(self, pod: Obj, problem: str) -> str:
-        """What is wrong with a pod in the first line; below it its events and the end of a crashed container's log."""
+        """What is wrong with a pod, and its newest warning, in one line; below: events, a crashed container's log."""
         meta = pod["metadata"]
         node = pod["spec"].get("nodeName") or "no node yet"
         texts = [
             f"{one.get('reason')}: {one.get('message')}" for one in self.events(pod) if one.get("type") == "Warning"
         ]
-        lines = [f"pod {meta['namespace']}/{meta['name']} ({node}): {problem}"]
+        newest = f"; {texts[-1].partition(chr(10))[0][:EVENT_SHOWN]}" if texts else ""
+        lines = [f"pod {meta['namespace']}/{meta['name']} ({node}): {problem}{newest}"]
         lines += [f"  event   {text}" for text in dict.fromkeys(texts[-3:])]
         for one in (pod.get("status") or {}).get("containerStatuses") or []:
             if one.get("restartCount"):

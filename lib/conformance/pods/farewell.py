@@ -47,4 +47,7 @@ class Farewell:
         try:
             self._pods.changes.delete_and_wait(target, "deleting it is what is tested", within=within)
         except EnvironmentBroken as trouble:
-            raise Nonconformance(f"{trouble}\n  because  {because}") from trouble
+            left = [name for name, fact in self.contents().items() if fact.value == "there"]
+            first, _, rest = str(trouble).partition("\n")
+            text = "\n".join([f"{first}; still there: {', '.join(left) or 'nothing any more'}", *filter(None, [rest])])
+            raise Nonconformance(f"{text}\n  because  {because}") from trouble

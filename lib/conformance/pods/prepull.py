@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import EnvironmentBroken, EnvironmentLacks
 from conformance.kube import manifest
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
@@ -22,6 +22,9 @@ from conformance.pods.images import split
 from conformance.pods.placement import tolerations
 from conformance.pods.roles import MANIFESTS, ROLES
 from conformance.settings import Settings
+
+NO_SANDBOX = "FailedCreatePodSandBox"
+"""Reason of the kubelet's event when a pod gets no network; images are pulled only after that."""
 
 
 def needed(node: NodeFacts, settings: Settings) -> list[str]:
@@ -102,7 +105,18 @@ class Prepull:
         if self.changes.dry_run:
             return
         what = ", ".join(split(image)[0].rpartition("/")[2] for image in images)
-        self.changes.waits.pods_ready(
-            self.namespace, f"app={name}", len(nodes), within=self.settings.timings.of(os).image_pull,
-            progress=lambda state: self.progress(f"pulling {what} on {os} nodes: {state}"),
-        )  # fmt: skip
+        try:
+            self.changes.waits.pods_ready(
+                self.namespace, f"app={name}", len(nodes), within=self.settings.timings.of(os).image_pull,
+                progress=lambda state: self.progress(f"pulling {what} on {os} nodes: {state}"),
+            )  # fmt: skip
+        except EnvironmentBroken as trouble:
+            if not self._without_network(name):
+                raise
+            self.progress(f"{str(trouble).partition(chr(10))[0]}; this is no matter of images, the claims decide")
+
+    def _without_network(self, name: str) -> bool:
+        """Whether pods did not even get as far as pulling: the CNI plugin gave them no network."""
+        pods = self.kube.objects("v1", "Pod", self.namespace, labels=f"app={name}")
+        events = [event for pod in pods for event in self.changes.waits.events(pod)]
+        return any(event.get("reason") == NO_SANDBOX for event in events)
