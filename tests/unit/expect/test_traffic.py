@@ -152,6 +152,12 @@ def test_a_name_resolves_only_to_exactly_the_expected_answers(expect: Make) -> N
             expect(friend=[wrong]).resolves(FRIEND, "web", ["10.96.0.7"], because="the Service says so")
 
 
+def test_the_first_line_says_what_a_name_resolved_to_instead(expect: Make) -> None:
+    with pytest.raises(Nonconformance) as raised:
+        expect(friend=[resolved("203.0.113.9")]).resolves(FRIEND, "web", ["10.96.0.7"], because="the Service says so")
+    assert "expected RESOLVED to 10.96.0.7, observed RESOLVED to 203.0.113.9" in str(raised.value).partition("\n")[0]
+
+
 def test_a_path_that_was_never_open_is_a_broken_control_and_no_violation(expect: Make) -> None:
     with pytest.raises(ControlBroken, match=r"control failed: POL-1  ns/friend .* expected CONNECTED"):
         expect(friend=[DROPPED]).control(FRIEND, SERVER, because="no policy is in force yet")
