@@ -42,7 +42,8 @@ class Row:
     """Nodes on which every Service of the run gets service-backend-missing as soon as it is created."""
     claims: tuple[str, ...] = ()
     """Claims to run; none: all."""
-    workers: int = 8
+    workers: int = 0
+    """``pytest -n``; 0: 8 for all claims, 2 for some."""
     timings: dict[str, str] = field(default_factory=dict)
     """Entries of both operating systems that differ from timings.yaml."""
     expect: dict[str, str] = field(default_factory=dict)
@@ -54,6 +55,11 @@ class Row:
     records: dict[str, str] = field(default_factory=dict)
     """Claim to ``NAME >= NUMBER`` that one of its measurements must satisfy."""
     exit: int = 0
+
+    @property
+    def parallel(self) -> int:
+        """How many workers."""
+        return self.workers or (2 if self.claims else 8)
 
     @property
     def lab(self) -> tuple[tuple[str, ...], str]:
