@@ -42,9 +42,7 @@ def preflight(
     unusable: Callable[[NodeFacts], str] = lambda node: "" if node.ready else "not ready",
 ) -> None:
     """Raises ClusterUnusable with every reason.  ``unusable`` says why a node cannot take pods, "" when it can."""
-    reasons = [
-        f"{kube.access.user} may not {right.label}, needed to {right.needed_for}" for right in missing(kube, rights)
-    ]
+    reasons = lacking_rights(kube, rights)
     systems: tuple[OS, ...] = ("linux", "windows")
     for os in systems:
         nodes, name = facts.by_os(os), os.capitalize()
@@ -59,6 +57,13 @@ def preflight(
         reasons.append(f"no Calico found: its API groups {groups}; its version {facts.calico_version.source}")
     if reasons:
         raise ClusterUnusable(reasons)
+
+
+def lacking_rights(kube: Kube, rights: Sequence[Right] = RIGHTS) -> list[str]:
+    """What the user may not do and would have to, one reason each."""
+    return [
+        f"{kube.access.user} may not {right.label}, needed to {right.needed_for}" for right in missing(kube, rights)
+    ]
 
 
 def _has_calico(facts: Facts) -> bool:

@@ -17,6 +17,7 @@ from conformance.plugin.provider import Connection, Inspection
 from conformance.plugin.rundir import RunDirectory
 from conformance.settings import Settings
 
+FORBIDDEN = 403
 EMULATED = "hybridlab.emulated"
 """Label by which a node says that it is emulated (docs/lab.md): a lab named by its kubeconfig is known by it."""
 
@@ -50,7 +51,7 @@ class Clusters:
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
         """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""
         from conformance.cluster.detect import detect
-        from conformance.cluster.preflight import preflight
+        from conformance.cluster.preflight import lacking_rights, preflight
         from conformance.plugin.capacity import free_windows_addresses
         from conformance.pods.placement import Placement
 
@@ -59,7 +60,10 @@ class Clusters:
             facts = _judged(detect(door, evidence="field"), connection, settings)
             preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
             return Inspection(facts=facts, free_windows_addresses=free_windows_addresses(door, facts))
-        except (ApiRefused, ApiUnreachable) as trouble:
+        except ApiRefused as trouble:
+            lacking = lacking_rights(door) if trouble.code == FORBIDDEN else []
+            raise ClusterUnusable(lacking or [first_contact(door.access, trouble)]) from None
+        except ApiUnreachable as trouble:
             raise ClusterUnusable([first_contact(door.access, trouble)]) from None
 
     def connect(self, connection: Connection, settings: Settings) -> Kube:

@@ -115,7 +115,7 @@ class Pods:
         patience = self.settings.timings.of(ROLES[wish.role].os)
         pods = self.changes.waits.pods_ready(
             self._home(wish), f"app={wish.called}", 1, within=patience.image_pull + patience.pod_ready,
-            progress=lambda state: self.progress(f"{wish.called}: {state}"),
+            progress=lambda state: self.progress(f"{self._home(wish)}/{wish.called}: {state}"),
         )  # fmt: skip
         return wish.called, self.workload(pods[0], ROLES[wish.role])
 
