@@ -52,7 +52,7 @@ metadata: {name: windows, namespace: default}
 spec:
   nodeName: windows
   containers:
-  - {name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2022", 
+  - {name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2022",
      command: [powershell, -Command, Start-Sleep 36000]}
 ---
 apiVersion: v1

@@ -7,7 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,18 +29,24 @@ spec:
 
 
 @pytest.fixture(params=["as this user", "as an ordinary user"])
-def user(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Unprivileged | None:
+def user(request: pytest.FixtureRequest) -> Iterator[Unprivileged | None]:
     """None: as whoever runs the tests.  Otherwise how to start an interpreter as an unprivileged uid."""
     if request.param == "as this user":
-        return None
+        yield None
+        return
     if os.getuid() != 0:
         pytest.skip("not started as root: the other case already runs as an ordinary user")
-    found = unprivileged_launcher(tmp_path_factory.mktemp("unprivileged"))
-    if isinstance(found, str):
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"the gate must run this as an ordinary user too, but {found}")
-        pytest.skip(found)
-    return found
+    # Not below pytest's own directory: every pytest that starts closes that one to other users again.
+    directory = Path(tempfile.mkdtemp(prefix="hybridlab-unprivileged-"))
+    try:
+        found = unprivileged_launcher(directory)
+        if isinstance(found, str):
+            if os.environ.get("CI") == "true":
+                pytest.fail(f"the gate must run this as an ordinary user too, but {found}")
+            pytest.skip(found)
+        yield found
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture
