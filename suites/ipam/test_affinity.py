@@ -18,7 +18,7 @@ def test_every_windows_node_has_exactly_one_block(calico, requires):
 
 @verifies("IPAM-8")
 def test_every_windows_pod_has_an_address_of_its_own_nodes_block(pods, calico, requires):
-    pods.start("windows-client", "windows-server", because="at least these two are to be looked at")
+    pods.there("windows-client", "windows-server")
     because = "Windows nodes never borrow: their network knows its own block only"
     do = "delete that pod; where it comes back so, run calicoctl ipam check"
     requires.equal(calico.borrowed(), "own block", because=because, do=do)

@@ -114,6 +114,13 @@ class Cast:
                 self._judge(name, trouble, because)
             raise
 
+    def there(self, *names: str) -> tuple[Workload, ...]:
+        """The pods of these names, for a test that reads about them: ready, whatever their network does.
+
+        Raises what deploying raised; a pod that does not start says nothing about what was to be read.
+        """
+        return self._deployed(names)
+
     def name_of(self, workload: Workload) -> str:
         """The name it was deployed by, which is its ``app`` label."""
         there = {name: work.result() for name, work in self._work.items() if work.done() and not work.exception()}
