@@ -12,7 +12,10 @@ from hybridlab.profiles.model import NodeGroup, Profile
 NODE_NAME = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 WINDOWS_BUILD = re.compile(r"^10\.0\.\d{4,6}\.\d+$")
 TAINT = re.compile(r"^[^:=]+(=[^:=]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$")
+VERSION = re.compile(r"^v\d+\.\d+\.\d+([-+.][0-9A-Za-z.+-]+)?$")
 POD_ADDRESSES_RESERVED_ON_WINDOWS = 4
+SERVICE_ADDRESSES = 32
+"""The cluster's own Services have the first and the tenth address; the rest is for the user's."""
 
 
 class ProfileError(ValueError):
@@ -36,6 +39,11 @@ class Where:
                 return f"{self.source}:{self.lines[path[:end]]}"
         return self.source
 
+    def within(self, path: tuple[str, ...]) -> str:
+        """As :meth:`of`, but ``--set ...`` where that gave one of the values below the key."""
+        below = [said for key, said in self.overridden.items() if key[: len(path)] == path]
+        return below[-1] if below else self.of(path)
+
 
 def check(profile: Profile, where: Where) -> None:
     """Values that are well-formed and still impossible."""
@@ -53,7 +61,13 @@ def check(profile: Profile, where: Where) -> None:
             raise ProfileError(
                 f"{where.of(('network', one))}: network.{one} {cidrs[one]} overlaps network.{other} {cidrs[other]}"
             )
+    if cidrs["service_cidr"].num_addresses < SERVICE_ADDRESSES:
+        raise ProfileError(
+            f"{where.of(('network', 'service_cidr'))}: network.service_cidr {cidrs['service_cidr']} has "
+            f"{cidrs['service_cidr'].num_addresses} addresses, expected {SERVICE_ADDRESSES} or more"
+        )
     _check_ranges(profile, where)
+    _check_names(profile, where)
     if not profile.nodes:
         raise ProfileError(f"{where.source}: a cluster needs at least one node group under nodes")
     if not any(group.control_plane for group in profile.nodes):
@@ -85,16 +99,34 @@ def _check_ranges(profile: Profile, where: Where) -> None:
             raise ProfileError(f"{where.of(('timing', field.name))}: timing.{field.name} is negative")
 
 
+def _check_names(profile: Profile, where: Where) -> None:
+    for path, value in (
+        (("kubernetes", "version"), profile.kubernetes.version),
+        (("calico", "version"), profile.calico.version),
+    ):
+        if not VERSION.match(value):
+            raise ProfileError(f"{where.of(path)}: {'.'.join(path)} is {value!r}, expected like v1.34.1")
+    domain = profile.network.dns_domain
+    if not all(NODE_NAME.match(label) for label in domain.split(".")):
+        raise ProfileError(
+            f"{where.of(('network', 'dns_domain'))}: network.dns_domain is {domain!r}, expected like cluster.local"
+        )
+    if not (profile.calico.v3_api or profile.calico.crd_v1_api):
+        raise ProfileError(
+            f"{where.within(('calico',))}: calico.v3_api and calico.crd_v1_api are both false, one must be served"
+        )
+
+
 def _check_nodes(profile: Profile, where: Where) -> None:
     seen: set[str] = set()
     for index, group in enumerate(profile.nodes):
         path = ("nodes", str(index))
         problem = _node_problem(group)
         if problem:
-            raise ProfileError(f"{where.of(path)}: node group {group.name!r}: {problem}")
+            raise ProfileError(f"{where.within(path)}: node group {group.name!r}: {problem}")
         for name in node_names(group):
             if name in seen:
-                raise ProfileError(f"{where.of(path)}: two nodes are named {name!r}")
+                raise ProfileError(f"{where.within(path)}: two nodes are named {name!r}")
             seen.add(name)
 
 

@@ -82,24 +82,28 @@ def _note_lines(node: yaml.Node | None, path: tuple[str, ...], where: Where) -> 
 
 
 def _override(document: dict[str, Any], where: Where, key: str, text: str) -> None:
-    path = tuple(key.split("."))
+    said = f"--set {key}={text}"
+    steps = key.split(".")
+    path: tuple[str, ...] = ()
     try:
         value = yaml.load(text, Loader=Loader)
     except yaml.YAMLError as error:
         raise ProfileError(f"--set {key}={text}: the value is not YAML") from error
-    where.overridden[path] = f"--set {key}={text}"
     target: Any = document
-    for step in path[:-1]:
+    for step in steps[:-1]:
         if isinstance(target, list):
-            target = target[_index(step, target, where.overridden[path])]
+            index = _index(step, target, said)
+            path, target = (*path, str(index)), target[index]
         else:
-            target = target.setdefault(step, {})
+            path, target = (*path, step), target.setdefault(step, {})
         if not isinstance(target, (dict, list)):
-            raise ProfileError(f"{where.overridden[path]}: {step!r} is a single value, it has no parts")
+            raise ProfileError(f"{said}: {step!r} is a single value, it has no parts")
     if isinstance(target, list):
-        target[_index(path[-1], target, where.overridden[path])] = value
+        last = _index(steps[-1], target, said)
+        path, target[last] = (*path, str(last)), value
     else:
-        target[path[-1]] = value
+        path, target[steps[-1]] = (*path, steps[-1]), value
+    where.overridden[path] = said
 
 
 def _index(step: str, items: list[Any], where: str) -> int:
