@@ -170,7 +170,9 @@ class Controller:
         if heard and (not crash or heard.verdict is ClaimVerdict.VIOLATED):
             return heard
         if crash:
-            decision = Decision(verdict=ClaimVerdict.INCONCLUSIVE, reason=crash.splitlines()[-1])  # above it: the worker's Python
+            decision = Decision(
+                verdict=ClaimVerdict.INCONCLUSIVE, reason=crash.splitlines()[-1]
+            )  # above it: the worker's Python
         else:
             decision = Decision(verdict=ClaimVerdict.NOT_RUN, reason="the run ended before it", remedy="run it again")
         return TestOutcome(

@@ -33,5 +33,9 @@ class Progress:
             if now - self._told.setdefault(what, now) < self._every:
                 return
             self._told[what] = now
-            with self._capture.global_and_fixture_disabled() if self._capture else nullcontext():
-                print(f"\n[{now - begin:.0f} s] {line}", file=sys.stderr, flush=True)
+            self.tell(f"[{now - begin:.0f} s] {line}")
+
+    def tell(self, line: str) -> None:
+        """Tell at once."""
+        with self._capture.global_and_fixture_disabled() if self._capture else nullcontext():
+            print(f"\n{line}", file=sys.stderr, flush=True)

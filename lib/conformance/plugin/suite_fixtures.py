@@ -17,6 +17,7 @@ from conformance.cluster.bundle import collect
 from conformance.cluster.calico_api import CalicoApi
 from conformance.cluster.objects import CalicoObjects
 from conformance.cluster.remedies import Remedies
+from conformance.errors import SuiteTrouble
 from conformance.expect.addresses import Addresses
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
@@ -29,7 +30,7 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
 from conformance.model.endpoint import Workload
-from conformance.model.facts import Facts
+from conformance.model.facts import Facts, NodeFacts
 from conformance.plugin import state
 from conformance.plugin.policies import Policy
 from conformance.plugin.progress import Progress
@@ -97,7 +98,7 @@ def deployer(
     if run_state.run and not run_state.choice.own_lab:  # a lab has its images
         nodes = [*placement.usable("linux"), *placement.usable("windows")]
         prepull = Prepull(cluster, changes, settings, progress)
-        run_state.run.once("prepull", lambda: prepull.run(nodes))
+        run_state.run.once("prepull", lambda: _pull(prepull, nodes, progress))
     yield pods
     if not settings.keep:
         pods.remove()
@@ -274,6 +275,14 @@ def remedy(cluster: Kube, facts: Facts) -> Remedies:
 
 
 # --- how --------------------------------------------------------------------------------------------------------------
+
+
+def _pull(prepull: Prepull, nodes: Sequence[NodeFacts], progress: Progress) -> None:
+    """Pull images; what cannot be pulled is told here, and decided by the tests whose pods need it."""
+    try:
+        prepull.run(nodes)
+    except SuiteTrouble as trouble:
+        progress.tell(f"pulling images first: {str(trouble).splitlines()[0]}")
 
 
 def _bundle(kube: Kube, cast: Cast) -> Callable[[Failure], dict[str, str]]:

@@ -108,6 +108,33 @@ def test_an_interruption_is_2_and_leaves_the_rest_not_run(project: Project, work
     assert_all_outputs_know(run, 8)
 
 
+def test_a_cancelled_run_clears_up_as_after_ctrl_c_and_says_what_was_left(project: Project) -> None:
+    project.suite(MANY % "open('here', 'w').close(); time.sleep(30)")
+    process = project.start("--kubeconfig", "lane", STAND_IN='{"left": ["Namespace x was left"]}')
+    wait_for(project.path / "here")
+    os.kill(process.pid, signal.SIGTERM)  # as CI systems cancel
+    run = project.finish(process)
+    assert run.code == 2
+    assert "Namespace x was left" in run.out
+    assert (project.path / "cluster.log").read_text().split()[-2:] == ["sweep", "close"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--kubeconfig", "lane", "--keep")], ids=["own lab", "--keep"])
+def test_nothing_is_swept_on_a_lab_that_ends_anyway_or_where_all_is_kept(
+    project: Project, arguments: tuple[str, ...]
+) -> None:
+    project.suite(MANY % "pass")
+    assert project.run(*arguments).code == 0
+    assert "sweep" not in (project.path / "cluster.log").read_text()
+
+
+def test_a_crashed_worker_is_told_by_the_test_that_it_ran(project: Project) -> None:
+    project.suite(MANY % "import os; os._exit(3)")
+    run = project.run("-n", "1", "--max-worker-restart=0")
+    assert run.code == 6
+    assert "crashed while running" in str(run.claim("CONN-1")["reason"])
+
+
 def test_the_cluster_is_closed_however_the_run_ends(project: Project) -> None:
     project.suite(MANY % "open('here', 'w').close(); time.sleep(30)")
     process = project.start()
