@@ -19,7 +19,7 @@ class EndRequest:
         self._tell: Callable[[], object] | None = None
 
     def listen(self) -> None:
-        """Take both signals over, for the rest of the process's life."""
+        """Take both signals over."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._heard)
 
@@ -28,6 +28,11 @@ class EndRequest:
         self._tell = callback
         if self.asked and callback is not None:
             callback()
+
+    def ignore(self) -> None:
+        """The lab is over: what is asked now changes nothing, the interpreter's own end and exit code included."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         self.asked = True

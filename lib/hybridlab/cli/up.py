@@ -55,6 +55,7 @@ def run(
     except LabdFailed as error:
         raise Stop(ENVIRONMENT, _lacks(error)) from error
     finally:
+        end.ignore()
         labd.kill()
         kubeconfig.remove_if_ours(path, directory.path)
         directory.remove()
