@@ -168,9 +168,15 @@ async def sleep(process: Process) -> int:
 
 
 async def idle(process: Process) -> int:
-    """A program whose work is done elsewhere (Felix, kube-proxy, the API server) or that has none (pause)."""
+    """A program that has no work of its own (pause)."""
     await asyncio.get_running_loop().create_future()
     return 0
+
+
+async def elsewhere(process: Process) -> int:
+    """A program whose work the lab does elsewhere (Felix, kube-proxy, the API server): its log begins by saying so."""
+    await out(process, f"Starting {' '.join(process.argv)} (emulated: the lab does its work outside this container)")
+    return await idle(process)
 
 
 async def echo(process: Process) -> int:

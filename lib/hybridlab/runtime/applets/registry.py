@@ -23,7 +23,7 @@ LINUX: Mapping[str, Applet] = {
     "curl": curl.curl,
     "nginx": nginx.nginx,
     "pause": busybox.idle,
-    "idle": busybox.idle,
+    "idle": busybox.elsewhere,
     "agnhost": agnhost.agnhost,
 }
 
@@ -37,7 +37,7 @@ WINDOWS: Mapping[str, Applet] = {
     "porter": porter.porter,
     "agnhost": agnhost.agnhost,
     "pause": busybox.idle,
-    "idle": busybox.idle,
+    "idle": busybox.elsewhere,
     "true": busybox.true,
 }
 
