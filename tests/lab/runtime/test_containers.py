@@ -146,7 +146,7 @@ def test_logs_follow_until_the_container_ends(lab: Lab) -> None:
     assert lab.log(container, follow=True) == "one\ntwo\n"
     container = lab.start("appended", "quay.io/calico/typha:v3.31.2")
     lab.run(lab.runtime.append_log(container, "Felix did something"))
-    assert lab.log(container) .endswith("container)\nFelix did something\n")
+    assert lab.log(container).endswith("container)\nFelix did something\n")
 
 
 def test_mounted_files_are_read_and_follow_their_config_map(lab: Lab) -> None:
