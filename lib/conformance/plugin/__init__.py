@@ -63,6 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         if run_state.run:
             _report_paths(config, run_state.run.path)
+        _join_arguments(config)
         config.pluginmanager.register(Controller(run_state), "conformance-controller")
         if config.option.plan:
             config.pluginmanager.register(lists.PlanOnly(run_state, whole=activity.whole(config)), "conformance-plan")
@@ -140,3 +141,14 @@ def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
 
     config.option.no_header = config.option.no_summary = True
     return wrap_session(config, body)
+
+
+def _join_arguments(config: pytest.Config) -> None:
+    """Hand ``--report-dir DIR`` to workers as ``--report-dir=DIR``.
+
+    Workers read the command line before they know these options, and take a separate word that is an existing path for
+    the place of the tests.
+    """
+    told = config.invocation_params
+    arguments = options.joined([str(argument) for argument in told.args])
+    config.invocation_params = pytest.Config.InvocationParams(args=arguments, plugins=told.plugins, dir=told.dir)

@@ -7,6 +7,7 @@ that is an existing path for a test path, and looks for its configuration there 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,20 @@ def add_options(parser: pytest.Parser) -> None:
     )
     claims.addoption("--no-disruptive", action="store_true", help="not even on a lab of the run's own")
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
+
+
+WITH_PATHS = ("--kubeconfig", "--timings", "--calicoctl", "--report-dir")
+
+
+def joined(arguments: Sequence[str]) -> list[str]:
+    """The command line with ``--option PATH`` written as ``--option=PATH``, for options whose value is a path."""
+    found: list[str] = []
+    for argument in arguments:
+        if found and found[-1] in WITH_PATHS:
+            found[-1] = f"{found[-1]}={argument}"
+        else:
+            found.append(argument)
+    return found
 
 
 def read_choice(config: pytest.Config) -> Choice:

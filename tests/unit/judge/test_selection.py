@@ -225,3 +225,10 @@ def test_it_wakes_from_a_directory_below_too(project: Project) -> None:
     process = project.start("test_it.py::test_names", directory="suites")
     assert project.finish(process).code == 0
     assert (project.path / "cluster.log").exists()
+
+
+def test_a_report_directory_given_as_a_word_of_its_own_does_not_lead_workers_astray(project: Project) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_one(facts): pass')
+    run = project.run("-n", "2", "--report-dir", "elsewhere")
+    assert run.code == 0, run.out
+    assert (project.path / "elsewhere" / "latest" / "conformance.json").exists()
