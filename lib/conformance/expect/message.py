@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from conformance.model.attempt import Attempt
-from conformance.model.observation import Observation, Verdict
+from conformance.model.observation import Observation
 
 MARK = "<---- WRONG"
 
@@ -101,11 +101,6 @@ def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
         for name, wanted, found, right in rows
     ]
     return "\n".join([head.rstrip(), *lines])
-
-
-def verdict_of(seen: Sequence[Observation]) -> Verdict | None:
-    """The newest verdict."""
-    return seen[-1].verdict if seen else None
 
 
 def _word(observation: Observation) -> str:

@@ -70,7 +70,7 @@ def summary(report: RunReport, where: Path) -> Iterator[tuple[str, Tone]]:
 
 
 def _claim(outcome: ClaimOutcome, tone: Tone) -> Iterator[tuple[str, Tone]]:
-    first = outcome.reason.splitlines()[0] if outcome.reason else ""
+    first = (outcome.reason.splitlines() or [""])[0].removeprefix(f"{outcome.claim.id}  ")
     text = first if outcome.verdict in _WITH_REASON and first else outcome.claim.statement
     yield f"{outcome.word:12} {outcome.claim.id:9} {text}", tone
     if outcome.missing:
