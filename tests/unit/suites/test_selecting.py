@@ -34,6 +34,11 @@ def test_the_table_has_a_row_for_every_subject() -> None:
     assert set(rows()) >= WORDS
 
 
+def test_the_readme_has_the_same_words_and_counts() -> None:
+    short = re.findall(r"^\| `(\w+)` \| [^|]+ \| (\d+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert {word: int(count) for word, count in short} == {word: count for word, (count, _) in rows().items()}
+
+
 @pytest.mark.parametrize("word", sorted(WORDS))
 def test_the_row_of_a_word_is_what_it_selects(word: str) -> None:
     done = subprocess.run(
