@@ -35,7 +35,8 @@ from hybridlab.labd.launch import LabdSettings, launch
 T = TypeVar("T")
 POOL = "192.168.0.0/16"
 OPEN = EndpointProgram()
-DENIED_SECONDS = 0.3
+DENIED_SECONDS = 1.3
+"""Longer than the first retransmission of a SYN (1 s, RFC 6298): a packet that a busy machine loses is no denial."""
 
 
 @dataclass(frozen=True)
