@@ -217,7 +217,7 @@ class Felix:
         rendered = self._rendered.get(keys)
         if rendered is None:
             program = self._renderer.endpoint(graph.tiers_for(keys))
-            rendered = self._rendered[keys] = Rendered(program, named_sets(program))
+            rendered = self._rendered[keys] = Rendered(program, program.named_sets())
         return rendered
 
     async def _apply_policy(self) -> None:
@@ -298,20 +298,3 @@ class Felix:
         if self._node.os == "windows":
             return pod_mtu(network.underlay_mtu, network.windows_mtu)
         return self._typha.routing.mtu or pod_mtu(network.underlay_mtu)
-
-
-def named_sets(program: EndpointProgram) -> frozenset[str]:
-    """Every IP set that a program names."""
-    return frozenset(
-        name
-        for tier in (*program.ingress, *program.egress)
-        for rule in tier.rules
-        for names in (
-            rule.match.src_sets,
-            rule.match.not_src_sets,
-            rule.match.dst_sets,
-            rule.match.not_dst_sets,
-            rule.match.dst_ip_port_sets,
-        )
-        for name in names
-    )

@@ -160,6 +160,22 @@ class EndpointProgram:
     ingress: tuple[Tier, ...] = ()
     egress: tuple[Tier, ...] = ()
 
+    def named_sets(self) -> frozenset[str]:
+        """Every IP set that a rule names."""
+        return frozenset(
+            name
+            for tier in (*self.ingress, *self.egress)
+            for rule in tier.rules
+            for names in (
+                rule.match.src_sets,
+                rule.match.not_src_sets,
+                rule.match.dst_sets,
+                rule.match.not_dst_sets,
+                rule.match.dst_ip_port_sets,
+            )
+            for name in names
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdate:

@@ -117,7 +117,7 @@ class Policy:
             if endpoint in update.removed_endpoints:
                 continue
             if endpoint in update.endpoints or update.removed_sets:
-                missing = _named_sets(program) - known
+                missing = program.named_sets() - known
                 if missing:
                     raise Refused(
                         f"the program of endpoint {endpoint} names IP sets that were never sent or are "
@@ -209,19 +209,3 @@ def _tier_chains(renderer: Renderer, name: str, tiers: tuple[Tier, ...]) -> list
         rendered.rules.append(f'{end} comment "end of tier {tier.name[:80]}"')
         chains.append((names[number], rendered))
     return chains
-
-
-def _named_sets(program: EndpointProgram) -> set[str]:
-    return {
-        name
-        for tier in (*program.ingress, *program.egress)
-        for rule in tier.rules
-        for names in (
-            rule.match.src_sets,
-            rule.match.not_src_sets,
-            rule.match.dst_sets,
-            rule.match.not_dst_sets,
-            rule.match.dst_ip_port_sets,
-        )
-        for name in names
-    }
