@@ -67,6 +67,10 @@ class EnvironmentBroken(SuiteTrouble):
     """The surroundings broke while a test ran: a pod restarted or moved, an image cannot be pulled ..."""
 
 
+class LockLost(EnvironmentBroken):
+    """Another run has taken the cluster's run lock: this one may change nothing beyond its own namespaces any more."""
+
+
 class UsageProblem(SuiteTrouble):
     """Options, files or contexts that cannot be used: exit 4 before anything is touched."""
 

@@ -65,6 +65,18 @@ class KubeProxy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Windows:
+    """What Windows nodes do where documents and reports from the field leave it open."""
+
+    reset: Literal["remote", "both"] = "remote"
+    """Who gets the RST when an endpoint's ACL list is replaced.  remote: the peer alone, the pod's own socket stalls
+    (calico#10199); both: the pod's own socket as well."""
+    windows_to_windows_with_new_vni: Literal["holds", "breaks"] = "holds"
+    """Traffic between pods of two Windows nodes while the VNI that was delivered is not their HNS networks' VSID
+    (deduced: nobody has reported it)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Timing:
     """How slow the lab is, milliseconds; 0 is as fast as the machine."""
 
@@ -108,5 +120,6 @@ class Profile:
     calico: Calico = Calico()
     network: Network = Network()
     kube_proxy: KubeProxy = KubeProxy()
+    windows: Windows = Windows()
     timing: Timing = Timing()
     nodes: tuple[NodeGroup, ...] = ()
