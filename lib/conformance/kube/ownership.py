@@ -51,3 +51,12 @@ class Ownership:
     def _label(self, holder: dict[str, Any]) -> None:
         meta = holder.setdefault("metadata", {})
         meta["labels"] = {**(meta.get("labels") or {}), **self.labels}
+
+
+class Shared(Ownership):
+    """What all runs share: labelled as this suite's and as no run's, so that no run's clearing up takes it away."""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of everything that is made in this name."""
+        return {MANAGED_BY[0]: MANAGED_BY[1]}

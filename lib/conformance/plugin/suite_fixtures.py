@@ -15,9 +15,10 @@ import pytest
 
 from conformance.cluster.bundle import collect
 from conformance.cluster.calico_api import CalicoApi
+from conformance.cluster.journal import Healers, Journal, Journalled, Outcome
 from conformance.cluster.objects import CalicoObjects
 from conformance.cluster.remedies import Remedies
-from conformance.errors import SuiteTrouble
+from conformance.errors import EnvironmentBroken, SuiteTrouble
 from conformance.expect.addresses import Addresses
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
@@ -32,6 +33,7 @@ from conformance.kube.ownership import Ownership
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts, NodeFacts
 from conformance.plugin import state
+from conformance.plugin.healers import healers_of
 from conformance.plugin.policies import Policy
 from conformance.plugin.progress import Progress
 from conformance.plugin.recorder import Recorder
@@ -145,6 +147,24 @@ def services(changes: Changes, cast: Cast, domain: str) -> Services:
     return Services(changes, cast, domain)
 
 
+@pytest.fixture(scope="session")
+def journal(cluster: Kube, changes: Changes, settings: Settings) -> Journal:
+    """Where the run writes down what it changes beyond its own namespaces."""
+    return Journal(cluster, changes.run, within=settings.timings.run.journal)
+
+
+@pytest.fixture(scope="session")
+def healers(cluster: Kube, changes: Changes, facts: Facts, settings: Settings) -> Healers:
+    """What undoes procedures."""
+    return healers_of(cluster, changes, facts, settings)
+
+
+@pytest.fixture(scope="session")
+def still_allowed() -> Callable[[], None]:
+    """Raises when this run may change nothing beyond its namespaces any more; asked before each such change."""
+    return lambda: None
+
+
 # --- each test's ------------------------------------------------------------------------------------------------------
 
 
@@ -174,6 +194,21 @@ def policy(
     )
     yield one
     one.remove()
+
+
+@pytest.fixture
+def journalled(
+    changes: Changes, journal: Journal, healers: Healers, still_allowed: Callable[[], None], attach: Attachments
+) -> Iterator[Journalled]:
+    """Changes beyond the run's namespaces, put back after the test, and that is verified."""
+    one = Journalled(changes, journal, healers, still_allowed)
+    yield one
+    done = one.restore()
+    if done:
+        attach.text("restored", "\n".join(map(str, done)))
+    trouble = [str(each) for each in done if each.outcome in (Outcome.CONFLICT, Outcome.FAILED)]
+    if trouble:
+        raise EnvironmentBroken("\n".join(trouble))
 
 
 @pytest.fixture

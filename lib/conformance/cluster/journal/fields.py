@@ -1,0 +1,117 @@
+"""Which fields a merge patch touches, what they held before, and how to put them back (RFC 7396)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conformance.kube.client import Obj
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """What a field holds; a field that is not there is told apart from one that holds null."""
+
+    present: bool
+    value: Any = None
+
+    def __str__(self) -> str:
+        return repr(self.value) if self.present else "(absent)"
+
+
+ABSENT = Content(present=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One field that a change touches."""
+
+    path: tuple[str, ...]
+    before: Content
+    ours: Content
+    """What the change makes of it."""
+    answered: Content | None = None
+    """What the server made of it, where it stores another form of the value; None: not known."""
+    parents: int = 0
+    """How many of the path's first names held an object before; the others were made along with the field."""
+
+    @property
+    def label(self) -> str:
+        """``.spec.vxlanVNI``, ``.metadata.annotations["a.b/c"]``."""
+        return "".join(f".{name}" if name.isidentifier() else f'["{name}"]' for name in self.path)
+
+    def is_ours(self, content: Content) -> bool:
+        """Whether a field still holds what the change made of it."""
+        return content in (self.ours, self.answered)
+
+
+def touched(current: Obj, patch: Mapping[str, Any]) -> tuple[Field, ...]:
+    """Exactly the fields that a merge patch sets or removes, with what they hold now."""
+    return tuple(_touched(current, patch, (), 0))
+
+
+def _touched(current: Any, patch: Mapping[str, Any], at: tuple[str, ...], parents: int) -> Iterator[Field]:
+    for name, value in patch.items():
+        path = (*at, name)
+        found = content_at(current, (name,))
+        if isinstance(value, Mapping) and isinstance(found.value, Mapping):
+            yield from _touched(found.value, value, path, parents + 1)
+        elif isinstance(value, Mapping) and value and not found.present:
+            yield from _touched({}, value, path, parents)
+        else:
+            ours = ABSENT if value is None else Content(present=True, value=value)
+            yield Field(path=path, before=found, ours=ours, parents=parents)
+
+
+def content_at(obj: Any, path: Sequence[str]) -> Content:
+    """What is at a path."""
+    for name in path:
+        if not isinstance(obj, Mapping) or name not in obj:
+            return ABSENT
+        obj = obj[name]
+    return Content(present=True, value=obj)
+
+
+def answered(fields: Sequence[Field], obj: Obj) -> tuple[Field, ...]:
+    """The fields with what the server says that they hold after the change."""
+    return tuple(replace(field, answered=content_at(obj, field.path)) for field in fields)
+
+
+def putting_back(fields: Sequence[Field], current: Obj) -> dict[str, Any]:
+    """The merge patch that gives these fields what they held; objects made along with them go when they are empty."""
+    patch: dict[str, Any] = {}
+    gone = {field.path for field in fields if not field.before.present}
+    for field in fields:
+        path = field.path
+        if path in gone:
+            while len(path) - 1 > field.parents and _all_gone(current, path[:-1], gone):
+                path = path[:-1]
+                gone.add(path)
+            _put(patch, path, None)
+        else:
+            _put(patch, path, _whole(field.before.value, content_at(current, path).value))
+    return patch
+
+
+def _all_gone(current: Obj, parent: tuple[str, ...], gone: set[tuple[str, ...]]) -> bool:
+    inside = content_at(current, parent).value
+    return isinstance(inside, Mapping) and all((*parent, name) in gone for name in inside)
+
+
+def _whole(wanted: Any, found: Any) -> Any:
+    """A value for a merge patch after which exactly ``wanted`` stands where ``found`` stands now."""
+    if not isinstance(wanted, Mapping) or not isinstance(found, Mapping):
+        return wanted
+    return {name: None for name in found if name not in wanted} | {
+        name: _whole(value, found.get(name)) for name, value in wanted.items()
+    }
+
+
+def _put(patch: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    for name in path[:-1]:
+        inner = patch.setdefault(name, {})
+        if inner is None:  # a parent goes as a whole
+            return
+        patch = inner
+    patch[path[-1]] = value

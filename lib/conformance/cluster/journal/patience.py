@@ -1,0 +1,48 @@
+"""What must happen although the API server hiccups: asked again inside a deadline, and never given up in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+
+T = TypeVar("T")
+PAUSE = 0.5
+"""s.  Between two tries."""
+
+
+class _Later(Generic[T]):
+    """What came of one try: a result, or trouble that may pass."""
+
+    def __init__(self, result: T | None = None, trouble: ApiRefused | ApiUnreachable | None = None) -> None:
+        self.result, self.trouble = result, trouble
+
+
+def insist(act: Callable[[], T], *, within: float, what: str, clock: Clock = SYSTEM_CLOCK) -> T:
+    """The result of ``act``, which must be safe to do twice.
+
+    Raises EnvironmentBroken when the API server did not take it for ``within`` seconds, ApiRefused at once when it
+    refuses for good.
+    """
+
+    def attempt() -> _Later[T]:
+        try:
+            return _Later(result=act())
+        except ApiUnreachable as trouble:
+            return _Later(trouble=trouble)
+        except ApiRefused as trouble:
+            if trouble.code < 500 and trouble.code != 429:
+                raise
+            return _Later(trouble=trouble)
+
+    settled = until(
+        attempt, lambda one: one.trouble is None, within=within, every=PAUSE, what=f"{what} is done", clock=clock
+    )
+    if not settled.met:
+        raise EnvironmentBroken(
+            f"{what}: not done after {len(settled.answers)} tries in {settled.seconds:.0f} s: {settled.last.trouble}"
+        ) from settled.last.trouble
+    return settled.last.result  # type: ignore[return-value]

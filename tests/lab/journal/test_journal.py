@@ -1,0 +1,242 @@
+"""What a run changes beyond its namespaces is written down first, and put back exactly, except what others changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conformance.cluster.journal import Journal, Journalled, Outcome
+from conformance.cluster.journal.restore import restore
+from conformance.cluster.journal.secrecy import JournalRefused
+from conformance.errors import EnvironmentBroken, LockLost
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube
+from conformance.kube.ownership import Ownership
+from conformance.model.change import ObjectRef
+
+FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
+Begin = Callable[..., Journalled]
+
+
+def spec(kube: Kube) -> dict[str, Any]:
+    found: dict[str, Any] = kube.get(FELIX.api_version, FELIX.kind, FELIX.name)["spec"]
+    return found
+
+
+def content(kube: Kube, target: ObjectRef) -> dict[str, Any]:
+    """An object without what the server counts."""
+    found = kube.get(target.api_version, target.kind, target.name, target.namespace)
+    for name in ("resourceVersion", "generation", "managedFields"):
+        found["metadata"].pop(name, None)
+    return found
+
+
+def a_node(kube: Kube) -> ObjectRef:
+    return ObjectRef(api_version="v1", kind="Node", name=kube.objects("v1", "Node")[0]["metadata"]["name"])
+
+
+def outcomes(done: list[Any]) -> list[Outcome]:
+    return [one.outcome for one in done]
+
+
+def test_what_a_patch_set_added_and_removed_is_put_back(kube: Kube, begin: Begin) -> None:
+    before = content(kube, FELIX)
+    one = begin()
+    one.patch(FELIX, {"spec": {"vxlanVNI": 5000, "logSeverityScreen": "Debug"}}, "a test")
+    one.patch(FELIX, {"metadata": {"annotations": {"example.org/a": "b"}}, "spec": {"vxlanVNI": None}}, "a test")
+    assert content(kube, FELIX) != before
+    assert outcomes(one.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
+    assert content(kube, FELIX) == before
+
+
+def test_the_journal_holds_the_old_state_before_the_change_is_made(kube: Kube, journal: Journal, begin: Begin) -> None:
+    seen: list[Any] = []
+
+    def check() -> None:
+        seen.extend(journal.entries())
+        assert spec(kube)["vxlanVNI"] == 4096
+
+    one = begin(check)
+    one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    (entry,) = seen
+    (field,) = entry.fields
+    assert (field.path, field.before.value, field.ours.value) == (("spec", "vxlanVNI"), 4096, 5000)
+    assert entry.uid
+    assert entry.resource_version
+    assert [each.state for each in journal.entries()] == ["done"]
+    one.restore()
+    assert [each.state for each in journal.entries()] == ["closed"]
+
+
+def test_a_process_that_knows_nothing_of_the_run_restores_it(kube: Kube, journal: Journal, begin: Begin) -> None:
+    before = content(kube, a_node(kube))
+    begin().patch(a_node(kube), {"spec": {"unschedulable": True}}, "cordons it")
+    other = Journal(kube, Ownership("j1"), within=5.0)
+    assert outcomes(restore(other, Changes(kube, Ownership("j1")), {})) == [Outcome.RESTORED]
+    assert content(kube, a_node(kube))["spec"].get("unschedulable") == before["spec"].get("unschedulable")
+    assert restore(other, Changes(kube, Ownership("j1")), {}) == []
+
+
+def test_a_change_that_was_written_down_and_never_made_needs_nothing(kube: Kube, journal: Journal) -> None:
+    class Killed(Exception): ...
+
+    class DiesBefore(Changes):
+        def patch(self, *arguments: Any, **more: Any) -> Any:
+            raise Killed
+
+    one = Journalled(DiesBefore(kube, journal.run), journal, {}, lambda: None)
+    with pytest.raises(Killed):
+        one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    assert [each.state for each in journal.entries()] == ["intended"]
+    assert outcomes(restore(journal, Changes(kube, journal.run), {})) == [Outcome.UNCHANGED]
+
+
+def test_somebody_elses_value_is_left_and_named_and_the_rest_is_put_back(kube: Kube, begin: Begin) -> None:
+    severity = spec(kube).get("logSeverityScreen")
+    one = begin()
+    one.patch(FELIX, {"spec": {"vxlanVNI": 5000, "logSeverityScreen": "Debug"}}, "a test")
+    Changes(kube, Ownership("foreign")).patch(FELIX, {"spec": {"vxlanVNI": 6000}}, "a user", foreign=True)
+    (done,) = one.restore()
+    assert done.outcome is Outcome.CONFLICT
+    assert (
+        "FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI was 4096, was set to 5000 by this suite "
+        "and is now 6000: somebody else's value is left"
+    ) in str(done)
+    assert "kubectl get felixconfiguration default -o yaml" in done.by_hand
+    assert spec(kube)["vxlanVNI"] == 6000
+    assert spec(kube).get("logSeverityScreen") == severity
+    Changes(kube, Ownership("foreign")).patch(FELIX, {"spec": {"vxlanVNI": 4096}}, "a user", foreign=True)
+
+
+def test_an_object_that_was_made_is_removed_and_one_of_somebody_else_is_left(kube: Kube, begin: Begin) -> None:
+    target = ObjectRef(api_version="v1", kind="ConfigMap", name="made", namespace="kube-system")
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made", "namespace": "kube-system"}}
+    one = begin()
+    one.create(body, "a test")
+    assert outcomes(one.restore()) == [Outcome.RESTORED]
+    assert kube.find("v1", "ConfigMap", "made", "kube-system") is None
+    one.create(body, "a test")
+    foreign = Changes(kube, Ownership("foreign"))
+    foreign.delete(target, "a user", foreign=True)
+    foreign.create(body, "a user", foreign=True)
+    assert outcomes(one.restore()) == [Outcome.CONFLICT]
+    assert kube.find("v1", "ConfigMap", "made", "kube-system") is not None
+    foreign.delete(target, "a user", foreign=True)
+
+
+def test_procedures_are_healed_newest_first_unless_they_were_closed(begin: Begin) -> None:
+    healed: list[Any] = []
+    one = begin(heal=healed.append)
+    one.procedure("heal", {"node": "a"}, "a test")
+    closed = one.procedure("heal", {"node": "b"}, "a test")
+    one.procedure("heal", {"node": "c"}, "a test")
+    one.close(closed)
+    assert outcomes(one.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
+    assert healed == [{"node": "c"}, {"node": "a"}]
+
+
+def test_a_healer_that_breaks_is_told_stays_open_and_does_not_keep_others_back(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
+    def breaks(arguments: dict[str, Any]) -> None:
+        raise RuntimeError("no such node")
+
+    one = begin(breaks=breaks)
+    one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    one.procedure("breaks", {}, "a test")
+    failed, restored = one.restore()
+    assert (failed.outcome, restored.outcome) == (Outcome.FAILED, Outcome.RESTORED)
+    assert "RuntimeError: no such node" in str(failed)
+    assert [entry.open for entry in journal.entries()] == [False, True]
+
+
+def test_a_procedure_that_nobody_can_undo_is_refused(journal: Journal, begin: Begin) -> None:
+    with pytest.raises(JournalRefused, match="no healer is called 'unknown'"):
+        begin().procedure("unknown", {}, "a test")
+    assert journal.entries() == []
+
+
+def test_secrets_are_neither_changed_nor_written_down(kube: Kube, journal: Journal, begin: Begin) -> None:
+    secret = ObjectRef(api_version="v1", kind="Secret", name="s", namespace="kube-system")
+    with pytest.raises(JournalRefused, match="secrets are not journalled; nothing was changed"):
+        begin().patch(secret, {"stringData": {"a": "planted"}}, "a test")
+    environment = [{"name": "DB_PASSWORD", "value": "planted"}]
+    with pytest.raises(JournalRefused, match="DB_PASSWORD looks like a secret") as refusal:
+        begin().patch(a_node(kube), {"metadata": {"annotations": {"x": environment}}}, "a test")
+    assert "planted" not in str(refusal.value)
+    assert journal.entries() == []
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_changed(kube: Kube, journal: Journal, begin: Begin) -> None:
+    before = content(kube, FELIX)
+    with pytest.raises(JournalRefused, match="of which a ConfigMap holds 1048576; nothing was changed"):
+        begin().patch(FELIX, {"metadata": {"annotations": {"example.org/a": "x" * 1024 * 1024}}}, "a test")
+    assert content(kube, FELIX) == before
+
+
+def test_a_run_that_lost_its_lock_changes_nothing(kube: Kube, journal: Journal, begin: Begin) -> None:
+    def check() -> None:
+        raise LockLost("another run holds it")
+
+    before = content(kube, FELIX)
+    with pytest.raises(LockLost):
+        begin(check).patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    assert content(kube, FELIX) == before
+    assert [entry.open for entry in journal.entries()] == [False]
+
+
+def test_a_pod_without_a_controller_is_not_deleted(kube: Kube, begin: Begin) -> None:
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "namespace": "kube-system"},
+        "spec": {"containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10"}]},
+    }  # fmt: skip
+    Changes(kube, Ownership("foreign")).create(pod, "a user", foreign=True)
+    target = ObjectRef(api_version="v1", kind="Pod", name="alone", namespace="kube-system")
+    with pytest.raises(EnvironmentBroken, match="no controller would make it anew"):
+        begin().delete_owned_pod(target, "a test")
+    assert kube.find("v1", "Pod", "alone", "kube-system") is not None
+    Changes(kube, Ownership("foreign")).delete(target, "a user", foreign=True)
+
+
+def test_a_journal_with_nothing_open_is_removed_and_one_with_something_stays(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
+    one = begin()
+    one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    journal.remove()
+    assert len(journal.entries()) == 1
+    one.restore()
+    journal.remove()
+    assert kube.find("v1", "ConfigMap", journal.ref.name, journal.ref.namespace) is None
+
+
+def test_a_journal_that_somebody_removed_is_written_anew_with_all_that_is_open(
+    kube: Kube, journal: Journal, begin: Begin
+) -> None:
+    one = begin()
+    one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    Changes(kube, Ownership("foreign")).delete(journal.ref, "a user", foreign=True)
+    one.patch(a_node(kube), {"spec": {"unschedulable": True}}, "a test")
+    assert outcomes(one.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
+    assert spec(kube)["vxlanVNI"] == 4096
+
+
+def test_changes_survive_an_api_server_that_does_not_answer_for_a_while(kube: Kube, begin: Begin) -> None:
+    class Hiccups(Changes):
+        left = 2
+
+        def patch(self, *arguments: Any, **more: Any) -> Any:
+            from conformance.kube.refused import ApiUnreachable
+
+            if Hiccups.left:
+                Hiccups.left -= 1
+                raise ApiUnreachable("PATCH", 1, 0.0, "refused")
+            return super().patch(*arguments, **more)
+
+    one = begin()
+    one.changes = Hiccups(kube, one.changes.run)
+    one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    assert spec(kube)["vxlanVNI"] == 5000
+    assert outcomes(one.restore()) == [Outcome.RESTORED]
