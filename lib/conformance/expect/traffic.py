@@ -14,11 +14,12 @@ from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
 from conformance.expect import message
+from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.settings import OsTimings, Timings
-from conformance.timing import SYSTEM_CLOCK, Clock, hold, until
+from conformance.timing import SYSTEM_CLOCK, Answer, Clock, hold, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -49,6 +50,11 @@ class Context:
     """Puts a text into the report."""
     record: Callable[[str, float], None] = lambda name, value: None
     """Keeps a figure with the claim's result."""
+    draw: Callable[[str, str], object] = lambda name, svg: None
+    """Puts a drawing into the report."""
+    change: Callable[[], PolicyChange | None] = lambda: None
+    """The newest change of policy that this test has made."""
+    figures: FigureLog = field(default_factory=FigureLog)
 
 
 @dataclass
@@ -61,6 +67,8 @@ class Expect:
     clock: Clock = SYSTEM_CLOCK
     _opened: set[tuple[str, str]] = field(default_factory=set)
     """Routes that this test has seen open: the controls before."""
+    _closed: set[tuple[str, str]] = field(default_factory=set)
+    """Routes that it has seen closed, and not open since."""
 
     # --- what tests say --------------------------------------------------------------------------------------------
 
@@ -183,6 +191,7 @@ class Expect:
             return all(_as_wanted(observation, want) for observation, want in zip(round_, wanted, strict=True))
 
         patience = self._patience([attempt.source for attempt in attempts] + self._servers(attempts))
+        began = self.clock.monotonic()
         settled = until(
             lambda: self.prober.observe(attempts),
             right,
@@ -215,8 +224,26 @@ class Expect:
         if settled.first_correct_after is not None and settled.stable_after is not None:
             self.context.record("seconds to first correct answer", round(settled.first_correct_after, 3))
             self.context.record("seconds to stable answer", round(settled.stable_after, 3))
-        self._opened.update(_key(attempt) for attempt, want in zip(attempts, wanted, strict=True) if want)
+        self._take_down(attempts, wanted, settled.answers, began)
         return rounds[-1]
+
+    def _take_down(
+        self,
+        attempts: Sequence[Attempt],
+        wanted: Sequence[bool],
+        rounds: Sequence[Answer[list[Observation]]],
+        began: float,
+    ) -> None:
+        """Remember which routes are open and closed now, and what it took to see that."""
+        figures, change = self.context.figures, self.context.change()
+        figures.decided(attempts, wanted, rounds, _as_wanted)
+        paths = list(zip(range(len(attempts)), attempts, wanted, strict=True))
+        turned = [(index, one, want) for index, one, want in paths if not want or _key(one) in self._closed]
+        if change is not None:
+            figures.took_effect(change, turned, rounds, began, _as_wanted)
+        self._opened.update(_key(attempt) for _, attempt, want in paths if want)
+        self._closed.update(_key(attempt) for _, attempt, want in paths if not want)
+        self._closed.difference_update(_key(attempt) for _, attempt, want in paths if want)
 
     def _attempt(self, source: Workload, target: Target, kind: Kind | None) -> Attempt:
         kind = kind or (Kind.UDP if target.protocol == "udp" else Kind.TCP)

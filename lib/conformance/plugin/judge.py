@@ -205,6 +205,7 @@ class Judge:
             worker=self.state.settings.worker,
             touched=tuple(sorted(statement.touched)),
             needs_windows=test.about_windows,
+            figures=statement.figures.figures(),
         )
 
     def _result(self, item: pytest.Item, part: plan.ClaimPart, statement: Statement) -> ClaimResult:

@@ -6,12 +6,15 @@ Calico's objects go through whatever writes them on this cluster, Kubernetes' th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from conformance.cluster.calico_api import CalicoApi
 from conformance.errors import SuiteTrouble, UsageProblem
+from conformance.expect.figures import PolicyChange
 from conformance.kube import manifest
 from conformance.kube.changes import Changes, reference
+from conformance.kube.client import Obj
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
 from conformance.pods.roles import MANIFESTS
@@ -37,6 +40,8 @@ class Policy:
         self._changes, self._calico = changes, calico
         self._removed_within, self._attach = removed_within, attach
         self._applied: dict[ObjectRef, float] = {}
+        self.change: PolicyChange | None = None
+        """The newest one that the API server has accepted."""
 
     def apply(self, *, into: str = "", **named: Workload | str) -> None:
         """Apply it with these values for its placeholders: ``policy.apply(server=server)``.
@@ -62,6 +67,9 @@ class Policy:
                 self._calico().apply(obj, f"the test's policy, {self._path}", namespace=namespace)
             else:
                 self._changes.apply(obj, f"the test's policy, {self._path}", namespace=namespace)
+        self.change = PolicyChange(
+            what=", ".join(target.label for target in self._applied), at=time.monotonic(), enforced_at=_side(filled)
+        )
 
     def remove(self) -> None:
         """Delete what was applied and wait until it is gone.  Raises EnvironmentBroken when something stays."""
@@ -84,3 +92,12 @@ class Policy:
         """What is applied, with its age: ``NetworkPolicy ns/allow-friend (projectcalico.org/v3), applied 31 s ago``."""
         now = time.monotonic()
         return [f"{target.label}, applied {now - at:.0f} s ago" for target, at in self._applied.items()]
+
+
+def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:
+    """Where policies of these types are enforced: ingress at the target, egress at the source."""
+    specs = [obj.get("spec") or {} for obj in policies]
+    types = {one for spec in specs for one in spec.get("types") or spec.get("policyTypes") or ["Ingress"]}
+    if types == {"Egress"}:
+        return "source"
+    return "target" if types == {"Ingress"} else "both"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from conformance.catalog import Claim, Modality
 from conformance.errors import SuiteTrouble
+from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.plugin.verdicts import Inapplicable, Statement
 
@@ -24,6 +25,11 @@ class Recorder:
     def touched(self, systems: Iterable[str]) -> None:
         """Say on which operating systems the pods of this test really ran."""
         self._statement.touched.update(systems)
+
+    @property
+    def figures(self) -> FigureLog:
+        """Where expectations take down tries and the effect of policy changes."""
+        return self._statement.figures
 
     def not_observed(self, reason: str, claim: str = "") -> None:
         """A claim that "can happen" did not, although a witness shows that its cause took effect."""

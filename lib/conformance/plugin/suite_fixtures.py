@@ -22,6 +22,7 @@ from conformance.errors import EnvironmentBroken, SuiteTrouble
 from conformance.expect.addresses import Addresses
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
+from conformance.expect.figures import PolicyChange
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
@@ -219,11 +220,20 @@ def context(request: pytest.FixtureRequest, attach: Attachments, record: Recorde
     def in_force() -> Sequence[str]:
         return request.getfixturevalue("policy").in_force() if "policy" in request.fixturenames else ()
 
+    def newest_change() -> PolicyChange | None:
+        if "policy" not in request.fixturenames:
+            return None
+        one: Policy = request.getfixturevalue("policy")
+        return one.change
+
     return Context(
         claims=tuple(claims),
         policies=in_force,
         attach=attach.text,
         record=lambda name, value: record(**{name: value}),
+        draw=attach.svg,
+        change=newest_change,
+        figures=record.figures,
     )
 
 

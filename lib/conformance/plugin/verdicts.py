@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from conformance.catalog import Claim
 from conformance.errors import EnvironmentLacks, Unmet
+from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimVerdict
 
 
@@ -28,6 +29,7 @@ class Statement:
     """Claim (empty: all of the test's) to LIFTED, NOT_OBSERVED or ADVISED, with the reason."""
     measured: dict[str, float | str] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
+    figures: FigureLog = field(default_factory=FigureLog)
 
     def say(self, verdict: ClaimVerdict, reason: str, remedy: str = "") -> None:
         """Note a verdict; a violation is never taken back, and trouble is not covered up by a skip."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from conformance.catalog import Claim, IsolationKind, NotApplicable, applicability
 from conformance.model.claim import PRECEDENCE, ClaimResult, ClaimVerdict
 from conformance.model.facts import Facts
+from conformance.model.figures import Figures
 
 _OPEN = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
 
@@ -30,6 +31,7 @@ class TestOutcome:
     needs_windows: bool = False
     ran: bool = True
     """False: the plan had it, and nothing was heard of it."""
+    figures: Figures = field(default_factory=Figures)
 
 
 @dataclass(frozen=True, kw_only=True)

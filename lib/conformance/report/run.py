@@ -15,6 +15,7 @@ from conformance.model.codec import to_plain
 from conformance.model.facts import Facts
 from conformance.report.matrix import Matrix, direction_matrix
 from conformance.report.outcomes import ClaimOutcome, TestOutcome
+from conformance.report.statistics import Statistics, statistics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,11 @@ class RunReport:
         return direction_matrix([result for test in self.tests for result in test.results])
 
     @property
+    def statistics(self) -> Statistics:
+        """Of all tests."""
+        return statistics(test.figures for test in self.tests)
+
+    @property
     def counts(self) -> dict[str, int]:
         """Claims by verdict, in order of severity; ``not selected`` last."""
         found = Counter(claim.word for claim in self.claims)
@@ -72,6 +78,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "matrix": {
             path: {direction: str(verdict) for direction, verdict in row.items()} for path, row in report.matrix.items()
         },
+        "statistics": to_plain(report.statistics),
         "claims": [_claim(outcome) for outcome in report.claims],
         "tests": [_test(test) for test in report.tests],
     }
@@ -110,4 +117,5 @@ def _test(test: TestOutcome) -> dict[str, Any]:
         "seconds": round(test.seconds, 3),
         "worker": test.worker,
         "ran": test.ran,
+        "figures": to_plain(test.figures),
     }

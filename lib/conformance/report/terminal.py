@@ -11,6 +11,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.report.matrix import render
 from conformance.report.outcomes import ClaimOutcome
 from conformance.report.run import RunReport
+from conformance.report.statistics import lines
 
 Tone = Literal["plain", "good", "warn", "bad"]
 
@@ -59,6 +60,10 @@ def summary(report: RunReport, where: Path) -> Iterator[tuple[str, Tone]]:
     if rows:
         yield "", "plain"
         yield from ((row, "plain") for row in rows)
+    figures = lines(report.statistics)
+    if figures:
+        yield "", "plain"
+        yield from ((line, "plain") for line in figures)
     yield "", "plain"
     yield f"claims: {_counts(report)}", "plain"
     for note in report.notes:

@@ -1,0 +1,115 @@
+"""Takes down, while expectations are decided, how many tries each attempt needed and when a policy change showed.
+
+Only rounds that ended as expected are taken down: a failure is told by its message, and has no effect to time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import OS
+from conformance.model.figures import Effect, Figures, Tries
+from conformance.model.observation import Observation
+from conformance.timing import Answer
+
+Round = Answer[list[Observation]]
+Judged = Callable[[Observation, bool], bool]
+"""(observation, whether the path is to be open) to whether it is right."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyChange:
+    """A change of policy that was accepted by the API server."""
+
+    what: str
+    at: float
+    """Seconds of the suite's monotonic clock."""
+    enforced_at: Literal["source", "target", "both"]
+    """Whose node enforces it: the source's for egress, the target's for ingress."""
+
+
+@dataclass
+class FigureLog:
+    """Of one test."""
+
+    tries: Counter[tuple[str, int]] = field(default_factory=Counter)
+    resent: Counter[tuple[str, int]] = field(default_factory=Counter)
+    effects: list[Effect] = field(default_factory=list)
+    _timed: set[PolicyChange] = field(default_factory=set)
+
+    def figures(self) -> Figures:
+        """What was taken down so far."""
+        tries = [
+            Tries(direction=direction, tries=number, attempts=count, resent=self.resent[direction, number])
+            for (direction, number), count in sorted(self.tries.items())
+        ]
+        return Figures(tries=tuple(tries), effects=tuple(self.effects))
+
+    def decided(
+        self, attempts: Sequence[Attempt], wanted: Sequence[bool], rounds: Sequence[Round], right: Judged
+    ) -> None:
+        """A wait ended as expected after these rounds; the last one is right in all attempts."""
+        for index, (attempt, want) in enumerate(zip(attempts, wanted, strict=True)):
+            seen = [round_.value[index] for round_ in rounds]
+            key = (direction(attempt), _stable_from([right(one, want) for one in seen]) + 1)
+            self.tries[key] += 1
+            self.resent[key] += sum(one.tries - 1 for one in seen)
+
+    def took_effect(
+        self,
+        change: PolicyChange,
+        paths: Sequence[tuple[int, Attempt, bool]],
+        rounds: Sequence[Round],
+        began: float,
+        right: Judged,
+    ) -> None:
+        """The first wait after a change ended as expected.
+
+        ``paths``: (index in a round, attempt, whether it is to be open) of those that the change turned; ``began``:
+        monotonic seconds at which the wait did.
+        """
+        if change in self._timed or not paths:
+            return
+        self._timed.add(change)
+        times: dict[tuple[OS, bool], list[tuple[float, float, float]]] = {}
+        for index, attempt, want in paths:
+            judged = [right(round_.value[index], want) for round_ in rounds]
+            first, stable = judged.index(True), _stable_from(judged)
+            wrong = [number for number, fits in enumerate(judged) if not fits]
+            when = [
+                max(0.0, began - change.at + round_.asked_at + (round_.value[index].seconds if want else 0.0))
+                for round_ in rounds
+            ]
+            exposure = when[wrong[-1]] if wrong else 0.0
+            for os in _enforcers(change, attempt):
+                times.setdefault((os, want), []).append((when[first], when[stable], exposure))
+        for (os, want), found in times.items():
+            first_correct, until_stable, last_wrong = (round(max(one), 3) for one in zip(*found, strict=True))
+            self.effects.append(
+                Effect(
+                    change=change.what, os=os, wanted="open" if want else "closed", first_correct=first_correct,
+                    stable=until_stable, exposure=None if want else last_wrong,
+                )
+            )  # fmt: skip
+
+
+def direction(attempt: Attempt) -> str:
+    """``linux->windows``; where no pod is known to answer, ``linux->-``."""
+    backends = attempt.target.backends if attempt.target else ()
+    return f"{attempt.source.os}->{backends[0].os if backends else '-'}"
+
+
+def _stable_from(judged: Sequence[bool]) -> int:
+    """Index of the first right one after which none is wrong."""
+    return max((number for number, fits in enumerate(judged) if not fits), default=-1) + 1
+
+
+def _enforcers(change: PolicyChange, attempt: Attempt) -> set[OS]:
+    sides: set[OS] = {attempt.source.os} if change.enforced_at != "target" else set()
+    if change.enforced_at != "source" and attempt.target:
+        sides |= {backend.os for backend in attempt.target.backends}
+    return sides

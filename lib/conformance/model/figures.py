@@ -1,0 +1,54 @@
+"""Figures about the network's patience with us and ours with it: tries, and how long policy changes took to show.
+
+They are data for reports and comparisons between releases; nothing is judged by them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conformance.model.endpoint import OS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tries:
+    """How many times attempts of one direction had to be made before they showed, to the end, what was expected."""
+
+    direction: str
+    """``linux->windows``: operating systems of source and target; ``linux->-`` where the target is no pod."""
+    tries: int
+    """1: right from the first round on."""
+    attempts: int
+    """Attempts that needed so many."""
+    resent: int = 0
+    """Times that one of these was sent again because the way to the probe had broken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """How long one policy change took to show, on nodes of one operating system.
+
+    Seconds from the API server's acceptance.  A denial counts from when its attempt was sent, not from when it was
+    given up; a connection from when it was there.
+    """
+
+    change: str
+    """``NetworkPolicy ns/allow-friend (projectcalico.org/v3)``."""
+    os: OS
+    """Of the node that enforces it."""
+    wanted: str
+    """``closed`` or ``open``: what the change was to make of paths that were the other before."""
+    first_correct: float
+    """s.  To the first right observation of the slowest path."""
+    stable: float
+    """s.  To the first of those right observations after which none was wrong."""
+    exposure: float | None = None
+    """s.  To the last connection that still got through; 0: none did after the change.  Only for ``closed``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """All of one test."""
+
+    tries: tuple[Tries, ...] = ()
+    effects: tuple[Effect, ...] = ()

@@ -1,0 +1,114 @@
+"""Tries by direction and the effect of policy changes by operating system, over all tests of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.model.figures import Effect, Figures
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Of some durations, seconds."""
+
+    p50: float
+    p95: float
+    max: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """Attempts of one direction."""
+
+    attempts: int
+    by_tries: Mapping[int, int]
+    """Tries until right to the end, to how many attempts needed so many."""
+    resent: int
+    """Times that the way to the probe broke and an attempt was sent again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyEffect:
+    """Changes of policy that one operating system's nodes enforced, all to one end."""
+
+    changes: int
+    first_correct: Spread
+    stable: Spread
+    exposure: Spread | None
+    """How long after a change that closes a path somebody still got through."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """Of one run."""
+
+    tries: Mapping[str, Tried]
+    """By direction, ``linux->windows``."""
+    policy_effect: Mapping[str, PolicyEffect]
+    """By operating system and what the change did: ``windows closed``."""
+
+
+def statistics(figures: Iterable[Figures]) -> Statistics:
+    """What all tests took down."""
+    given = list(figures)
+    by_tries: dict[str, dict[int, int]] = {}
+    resent: dict[str, int] = {}
+    for one in (entry for each in given for entry in each.tries):
+        counts = by_tries.setdefault(one.direction, {})
+        counts[one.tries] = counts.get(one.tries, 0) + one.attempts
+        resent[one.direction] = resent.get(one.direction, 0) + one.resent
+    effects: dict[str, list[Effect]] = {}
+    for effect in (entry for each in given for entry in each.effects):
+        effects.setdefault(f"{effect.os} {effect.wanted}", []).append(effect)
+    return Statistics(
+        tries={
+            way: Tried(attempts=sum(counts.values()), by_tries=dict(sorted(counts.items())), resent=resent[way])
+            for way, counts in sorted(by_tries.items())
+        },
+        policy_effect={name: _effect(found) for name, found in sorted(effects.items())},
+    )
+
+
+def lines(found: Statistics) -> list[str]:
+    """For the terminal; none where nothing was taken down."""
+    told = []
+    for way, tried in found.tries.items():
+        late = {number: count for number, count in tried.by_tries.items() if number > 1}
+        more = ", ".join(f"{count} after {number}" for number, count in late.items())
+        again = f"; {tried.resent} sent again" if tried.resent else ""
+        told.append(
+            f"tries {way}: {tried.by_tries.get(1, 0)} of {tried.attempts} right at once{more and f', {more}'}{again}"
+        )
+    for name, effect in found.policy_effect.items():
+        exposure = f", open for {_shown(effect.exposure)} after it" if effect.exposure else ""
+        told.append(
+            f"policy {name}: {effect.changes} changes, first right after {_shown(effect.first_correct)}, "
+            f"for good after {_shown(effect.stable)}{exposure} (p50/p95/max)"
+        )
+    return told
+
+
+def _effect(found: Sequence[Effect]) -> PolicyEffect:
+    exposures = [one.exposure for one in found if one.exposure is not None]
+    return PolicyEffect(
+        changes=len({one.change for one in found}),
+        first_correct=_spread([one.first_correct for one in found]),
+        stable=_spread([one.stable for one in found]),
+        exposure=_spread(exposures) if exposures else None,
+    )
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    """Nearest-rank percentiles: each is a duration that was really seen."""
+    ordered = sorted(values)
+
+    def rank(share: float) -> float:
+        return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+    return Spread(p50=rank(0.5), p95=rank(0.95), max=ordered[-1])
+
+
+def _shown(spread: Spread) -> str:
+    return f"{spread.p50:.2f}/{spread.p95:.2f}/{spread.max:.2f} s"
