@@ -25,7 +25,9 @@ from conformance.settings import Images, Settings
 BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
 PRIVILEGED = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
 """For pods in a node's own network, which baseline refuses."""
-PROGRAMS = ("agent.py", "echo_server.py", "matrix-agent.ps1", "echo-server.ps1")
+PROGRAMS = (
+    "agent.py", "stream_agent.py", "echo_server.py", "matrix-agent.ps1", "stream-agent.ps1", "echo-server.ps1",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

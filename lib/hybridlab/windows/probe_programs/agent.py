@@ -26,6 +26,7 @@ class Agent:
         self.begin = self.last_line = time.monotonic()
         self.batches: set[asyncio.Task[None]] = set()
         self.open = 0
+        """Attempts, or ends of streams, that are open."""
         self._writing = asyncio.Lock()
 
     async def run(self) -> int:
@@ -49,13 +50,17 @@ class Agent:
         async with self._writing:
             await self.process.stdout.write(MARK + json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
+    def up_ms(self) -> float:
+        """Milliseconds since it started."""
+        return (time.monotonic() - self.begin) * 1000
+
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(self.beat)
             await self._say_beat()
 
     async def _say_beat(self) -> None:
-        await self.say(type="beat", up_ms=round((time.monotonic() - self.begin) * 1000), open=self.open)
+        await self.say(type="beat", up_ms=round(self.up_ms()), open=self.open)
 
     async def _read(self) -> str:
         while True:
@@ -88,13 +93,17 @@ class Agent:
                     return True
                 case "ping":
                     await self._say_beat()
-                case "batch":
-                    self._start(number, _attempts(message))
                 case other:
-                    raise ValueError(f"type {other!r} is not known")
+                    await self._job(other, number, message)
         except ValueError as error:
             await self.say(type="error", batch=number, message=str(error))
         return False
+
+    async def _job(self, kind: Any, number: Any, message: Mapping[str, Any]) -> None:
+        """Begin what a line asks for.  Raises ValueError."""
+        if kind != "batch":
+            raise ValueError(f"type {kind!r} is not known")
+        self._start(number, _attempts(message))
 
     def _start(self, number: Any, attempts: Sequence[Mapping[str, Any]]) -> None:
         task = asyncio.create_task(self._batch(number, attempts))

@@ -8,6 +8,9 @@ from hybridlab.runtime.applet import Process
 from hybridlab.windows.probe_programs import recorded
 from hybridlab.windows.probe_programs.agent import Agent
 from hybridlab.windows.probe_programs.echo_server import EchoServer
+from hybridlab.windows.probe_programs.stream_agent import StreamAgent
+
+AGENTS: dict[str, type[Agent]] = {"matrix-agent.ps1": Agent, "stream-agent.ps1": StreamAgent}
 
 
 async def run(process: Process, path: str, content: bytes, arguments: Sequence[str]) -> int:
@@ -15,12 +18,12 @@ async def run(process: Process, path: str, content: bytes, arguments: Sequence[s
     try:
         program = recorded.identify(path, content)
         options = _options(arguments)
-        if program.name == "matrix-agent.ps1":
+        if program.name in AGENTS:
             _known(options, {"-beatms", "-idlems"})
             beat, idle = (
                 float(options.get(name, default)) / 1000 for name, default in (("-beatms", 5e3), ("-idlems", 12e4))
             )
-            return await Agent(process, program, beat=beat, idle=idle).run()
+            return await AGENTS[program.name](process, program, beat=beat, idle=idle).run()
         _known(options, {"-ports", "-page"})
         ports = [int(port) for port in options.get("-ports", "8080").split(",")]
         return await EchoServer(process, program, ports=ports, page="-page" in options).run()

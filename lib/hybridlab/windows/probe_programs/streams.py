@@ -1,0 +1,327 @@
+"""Ends of streams as section 8 of docs/probe-protocol.md describes them, with sockets born in the pod.
+
+Each end is a task that reads, with a task beside it that sends heartbeats and watches for silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hybridlab.runtime.applet import Net
+from hybridlab.windows.probe_programs.attempts import WINSOCK
+
+GREETING = re.compile(r"(stream|again) ([A-Za-z0-9.-]{1,64})")
+KEPT = 200
+TICK = 0.01
+"""s.  The program's loop sleeps so long when nothing moves."""
+
+Clock = Callable[[], float]
+"""Milliseconds since the agent started."""
+
+
+class Over(Exception):
+    """A connection is over: verdict and the system's words."""
+
+    def __init__(self, verdict: str, detail: str) -> None:
+        super().__init__(verdict)
+        self.verdict, self.detail = verdict, detail
+
+
+class Lines:
+    """A connected socket, spoken to in lines."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._rest = b""
+
+    async def say(self, text: str) -> None:
+        """One line.  Raises Over."""
+        try:
+            await asyncio.get_running_loop().sock_sendall(self.sock, text.encode("ascii") + b"\n")
+        except OSError as error:
+            raise _lost(error) from None
+
+    async def hear(self) -> str:
+        """The next line.  Raises Over."""
+        while b"\n" not in self._rest:
+            try:
+                data = await asyncio.get_running_loop().sock_recv(self.sock, 65536)
+            except OSError as error:
+                raise _lost(error) from None
+            if not data:
+                raise Over("CLOSED", "the peer closed in order")
+            self._rest += data
+            if len(self._rest) > 65536:
+                raise Over("BROKEN", "the peer speaks no stream protocol")
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("latin-1")
+
+    def close(self, *, reset: bool = False) -> None:
+        """In order, or by a RST; idempotent."""
+        if self.sock.fileno() >= 0:
+            if reset:
+                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.sock.close()
+
+
+class End:
+    """One end of a stream."""
+
+    def __init__(self, clock: Clock, side: str, stream: str, every: float, stall: float) -> None:
+        """``every`` and ``stall`` in ms."""
+        self.clock, self.side, self.stream, self.every, self.stall = clock, side, stream, every, stall
+        self.verdict = self.detail = self.local = self.remote = ""
+        self.lines: Lines | None = None
+        self.sent = self.heard = 0
+        self.heard_at = clock()
+        self.open = self.stalled = False
+        self.events: list[dict[str, Any]] = []
+        self.task: asyncio.Task[None] | None = None
+        self.begun = asyncio.Event()
+        """Set with the first heartbeat, or when it is over."""
+        self.settled = asyncio.Event()
+        """Set when it is over."""
+        self._told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def note(self, event: str, detail: str = "") -> None:
+        """An event, with its time."""
+        self.events.append({"at_ms": round(self.clock(), 1), "event": event, "detail": detail})
+        if len(self.events) > KEPT:
+            del self.events[KEPT // 2]
+
+    def take(self, lines: Lines) -> None:
+        """Its connection is there."""
+        self.lines = lines
+        self.local, self.remote = _place(lines.sock.getsockname()), _place(lines.sock.getpeername())
+
+    async def live(self, first: str = "") -> None:
+        """Exchange heartbeats until the connection is over; ``first`` was heard already."""
+        assert self.lines is not None
+        self.open, self.heard_at = True, self.clock()
+        self.note("opened", f"{self.local} to {self.remote}")
+        work = [asyncio.create_task(one) for one in (self._read(first), self._send(), self._watch())]
+        over: Over | None = None
+        try:
+            await asyncio.wait({*work, self._told}, return_when=asyncio.FIRST_COMPLETED)
+            for one in (self._told, *work):
+                if one.done():
+                    one.result()
+        except Over as found:
+            over = found
+        finally:
+            for one in work:
+                one.cancel()
+            await asyncio.gather(
+                *work, return_exceptions=True
+            )  # the socket may be closed only when nobody waits for it
+            self.lines.close(reset=over is not None and over.verdict == "ABORTED")
+        if over is not None:
+            self.ended(over)
+
+    def ended(self, over: Over) -> None:
+        """It is over, or never began."""
+        self.open, self.verdict, self.detail = False, over.verdict, over.detail
+        self.note("ended", f"{over.verdict} {over.detail}")
+        self.begun.set()
+        self.settled.set()
+
+    async def abort(self) -> None:
+        """Give the connection up with a RST, as told."""
+        if self.open and not self._told.done():
+            self._told.set_exception(Over("ABORTED", "as told"))
+            await self.settled.wait()
+
+    async def close(self) -> None:
+        """End whatever it does."""
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+    def report(self) -> dict[str, Any]:
+        """As the document has it."""
+        verdict = self.verdict or ("STALLED" if self.stalled else "SURVIVED" if self.open else "OPENING")
+        return {
+            "stream": self.stream, "side": self.side, "verdict": verdict, "detail": self.detail,
+            "local": self.local, "remote": self.remote, "sent": self.sent, "heard": self.heard,
+            "events": list(self.events), "quiet_ms": round(self.clock() - self.heard_at) if self.open else None,
+        }  # fmt: skip
+
+    async def _send(self) -> None:
+        assert self.lines is not None
+        while True:
+            self.sent += 1
+            await self.lines.say(str(self.sent))
+            await asyncio.sleep(self.every / 1000)
+
+    async def _read(self, line: str) -> None:
+        assert self.lines is not None
+        while True:
+            line = line or await self.lines.hear()
+            if line != str(self.heard + 1):
+                raise Over("BROKEN", f"heartbeat {line[:40]!r} after {self.heard}")
+            if self.stalled:
+                self.stalled = False
+                self.note("resumed", f"after {self.clock() - self.heard_at:.0f} ms")
+            self.heard, self.heard_at, line = self.heard + 1, self.clock(), ""
+            self.begun.set()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(max(TICK, (self.heard_at + self.stall - self.clock()) / 1000))
+            await asyncio.sleep(TICK)  # what has come is read before silence is stated
+            quiet = self.clock() - self.heard_at
+            if quiet >= self.stall and not self.stalled:
+                self.stalled = True
+                self.note("stalled", f"no heartbeat for {quiet:.0f} ms")
+
+
+class Opened(End):
+    """The end that connects, and after trouble tries new connections until one works."""
+
+    def __init__(
+        self, clock: Clock, net: Net, job: Mapping[str, Any], settings: Mapping[str, float | str | int]
+    ) -> None:
+        super().__init__(clock, "opened", str(job["stream"]), float(job["every_ms"]), float(job["stall_ms"]))
+        self.net, self.target = net, (str(job["host"]), int(job["port"]))
+        self.give_up, self.settings = float(job["give_up_ms"]) / 1000, settings
+        self.decided = asyncio.Event()
+        """Set when it is open or has failed."""
+        self.trouble: float | None = None
+        self.recovered: float | None = None
+        self.tries = 0
+
+    async def run(self) -> None:
+        """Its whole life."""
+        recovering = asyncio.create_task(self._recover())
+        try:
+            try:
+                lines, first = await self._greet("stream")
+            except Over as over:
+                self.ended(over)
+                return
+            self.take(lines)
+            living = asyncio.create_task(self.live(first))
+            await self.begun.wait()
+            self.decided.set()
+            try:
+                await living
+            finally:
+                living.cancel()
+                await asyncio.gather(living, return_exceptions=True)
+            await recovering
+        finally:
+            self.decided.set()
+            recovering.cancel()
+
+    def report(self) -> dict[str, Any]:
+        """As the document has it."""
+        after = None if self.recovered is None or self.trouble is None else round(self.recovered - self.trouble)
+        return {**super().report(), "recovered_ms": after, "recovery_tries": self.tries}
+
+    async def _greet(self, word: str) -> tuple[Lines, str]:
+        """A new connection that was greeted, and the first heartbeat.  Raises Over."""
+        lines: Lines | None = None
+        sock = self.net.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            try:
+                async with asyncio.timeout(self.give_up):
+                    await asyncio.get_running_loop().sock_connect(sock, self.target)
+            except TimeoutError:
+                raise Over("TIMED_OUT", "no answer to the first packet") from None
+            except OSError as error:
+                if isinstance(error, ConnectionRefusedError):
+                    # Winsock sends its SYN again after a RST before it gives up (KB175523).
+                    await asyncio.sleep(float(self.settings.get("windows_refused_ms", 0)) / 1000)
+                raise Over(*WINSOCK.get(error.errno or 0, ("BROKEN", str(error)))) from None
+            lines = Lines(sock)
+            try:
+                async with asyncio.timeout(self.give_up):
+                    await lines.say(f"{word} {self.stream}")
+                    return lines, await lines.hear()
+            except TimeoutError:
+                raise Over("NO_ANSWER" if word == "stream" else "TIMED_OUT", "no heartbeat") from None
+        except BaseException:
+            sock.close()
+            raise
+
+    async def _recover(self) -> None:
+        while self.recovered is None:
+            await asyncio.sleep(TICK)
+            over = self.verdict and self.decided.is_set()
+            if self.open and not self.stalled:
+                self.trouble = None
+            elif self.trouble is None and (self.stalled or over):
+                self.trouble = self.clock()
+            if self.trouble is not None:
+                await self._try_again()
+
+    async def _try_again(self) -> None:
+        self.tries += 1
+        trying = asyncio.create_task(self._greet("again"))
+        try:
+            while not trying.done():
+                await asyncio.wait({trying}, timeout=TICK)
+                if self.open and not self.stalled:  # the stream resumed
+                    return
+            trying.result()[0].close()
+            self.recovered = self.clock()
+            self.note("recovered", f"a new connection works, try {self.tries}")
+        except Over as over:
+            self.note("tried", f"{over.verdict} {over.detail}")
+            await asyncio.sleep(self.every / 1000)
+        finally:
+            if not trying.cancel() and not trying.cancelled() and trying.exception() is None:
+                trying.result()[0].close()
+
+
+class Listener:
+    """A port on which streams are accepted."""
+
+    def __init__(self, clock: Clock, sock: socket.socket, joined: Callable[[End], None]) -> None:
+        """``joined`` is told of each stream that is accepted."""
+        self.clock, self.sock, self._joined = clock, sock, joined
+        self.every = self.stall = 0.0
+        self._tasks = {asyncio.create_task(self._accept())}
+
+    def close(self) -> None:
+        """Accept no more, and end what was accepted."""
+        for task in list(self._tasks):
+            task.cancel()
+        self.sock.close()
+
+    async def _accept(self) -> None:
+        while True:
+            sock, _ = await asyncio.get_running_loop().sock_accept(self.sock)
+            task = asyncio.create_task(self._serve(Lines(sock)))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, lines: Lines) -> None:
+        with contextlib.closing(lines), contextlib.suppress(Over):
+            while match := GREETING.fullmatch(await lines.hear()):
+                if match[1] == "again":
+                    await lines.say("1")
+                    continue
+                end = End(self.clock, "accepted", match[2], self.every, self.stall)
+                end.take(lines)
+                end.task = asyncio.current_task()
+                self._joined(end)
+                await end.live()
+                return
+
+
+def _lost(error: OSError) -> Over:
+    """How an open connection ended: what is neither RST nor FIN is the own system's giving up."""
+    verdict, detail = WINSOCK.get(error.errno or 0, ("BROKEN", str(error)))
+    return Over(verdict if verdict in ("RESET", "BROKEN") else "ABORTED", detail)
+
+
+def _place(address: tuple[Any, ...]) -> str:
+    return f"{address[0]}:{address[1]}"

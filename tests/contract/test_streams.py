@@ -1,0 +1,245 @@
+"""Stream agents tell RST, FIN, silence and giving up apart, at whichever end they happen, as the document says.
+
+Every test runs with the Linux program and with the lab's stand-in for the Windows one at either end, over a relay on
+loopback that injects the trouble; where there is a pwsh on the PATH, with the Windows program itself.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.relay import Relay, relay
+
+HERE = Path(__file__).parent
+PROGRAMS = HERE.parents[1] / "manifests" / "probes"
+WINDOWS = str(PROGRAMS / "stream-agent.ps1")
+AGENTS = {
+    "linux": (sys.executable, "-I", "-S", "-u", str(PROGRAMS / "stream_agent.py")),
+    "emulated": (sys.executable, "-m", "tests.contract.emulated", WINDOWS),
+}
+if shutil.which("pwsh"):
+    AGENTS["pwsh"] = ("pwsh", "-NoLogo", "-NoProfile", "-NonInteractive", "-File", WINDOWS)
+TIMES = {"every_ms": 20, "stall_ms": 250}
+OTHER = {"opened": "accepted", "accepted": "opened"}
+
+
+@dataclass
+class Stream:
+    """A stream through the relay, and the agents of its ends."""
+
+    programs: dict[str, Any]
+    relay: Relay
+    first: dict[str, Any]
+
+    def ask(self, side: str, kind: str = "stream-report", **more: Any) -> dict[str, Any]:
+        """What the agent of one side says of its end."""
+        program = self.programs[side]
+        program.say({"type": kind, "batch": "b", "stream": "s1", **more})
+        (end,) = program.hear()["ends"]
+        assert end["side"] == side
+        found: dict[str, Any] = end
+        return found
+
+    def settles(
+        self, side: str, verdict: str, done: Callable[[dict[str, Any]], bool] = lambda end: True
+    ) -> dict[str, Any]:
+        """The end's report once it says so."""
+        deadline = time.monotonic() + 10
+        while True:
+            end = self.ask(side)
+            if end["verdict"] == verdict and done(end):
+                return end
+            assert time.monotonic() < deadline, end
+            time.sleep(0.02)
+
+
+def recovered(end: dict[str, Any]) -> bool:
+    return end["recovered_ms"] is not None
+
+
+def words(end: dict[str, Any]) -> list[str]:
+    return [one["event"] for one in end["events"]]
+
+
+@pytest.fixture(params=[(one, other) for one in AGENTS for other in AGENTS], ids="-to-".join)
+def stream(request: pytest.FixtureRequest, converse: Callable[..., Any]) -> Iterator[Stream]:
+    """An open stream."""
+    opener, acceptor = (converse(*AGENTS[name]) for name in request.param)
+    for program in (opener, acceptor):
+        program.hear()
+    acceptor.say({"type": "stream-listen", "batch": "l", "port": 0, **TIMES})
+    with ExitStack() as stack:
+        between = stack.enter_context(relay(acceptor.hear()["port"]))
+        opener.say(
+            {"type": "stream-open", "batch": "o", "stream": "s1", "host": "127.0.0.1", "port": between.port,
+             "give_up_ms": 400, **TIMES}
+        )  # fmt: skip
+        (first,) = opener.hear()["ends"]
+        yield Stream({"opened": opener, "accepted": acceptor}, between, first)
+
+
+def test_a_stream_that_nobody_touches_survives_at_both_ends(stream: Stream) -> None:
+    assert (stream.first["verdict"], stream.first["heard"] >= 1, words(stream.first)) == ("SURVIVED", True, ["opened"])
+    for side in ("opened", "accepted"):
+        end = stream.settles(side, "SURVIVED", lambda end: end["heard"] > 5 and end["sent"] > 5)
+        assert words(end) == ["opened"]
+        assert end["quiet_ms"] < TIMES["stall_ms"]
+    assert stream.ask("opened")["recovery_tries"] == 0
+
+
+@pytest.mark.parametrize("side", ["opened", "accepted"])
+def test_a_reset_is_told_by_the_end_that_got_it_and_is_silence_at_the_other(stream: Stream, side: str) -> None:
+    stream.relay.reset(side)
+    end = stream.settles(side, "RESET")
+    assert (words(end)[:2], end["quiet_ms"]) == (["opened", "ended"], None)
+    assert any(word in end["detail"] for word in ("ECONNRESET", "ConnectionReset/10054"))
+    assert stream.settles(OTHER[side], "STALLED")["quiet_ms"] >= TIMES["stall_ms"]
+    client = stream.settles("opened", "RESET" if side == "opened" else "STALLED", recovered)
+    assert (client["recovery_tries"], words(client)[-1]) == (1, "recovered")
+
+
+@pytest.mark.parametrize("side", ["opened", "accepted"])
+def test_an_orderly_end_is_no_reset(stream: Stream, side: str) -> None:
+    stream.relay.finish(side)
+    assert "in order" in stream.settles(side, "CLOSED")["detail"]
+    stream.settles(OTHER[side], "STALLED")
+
+
+def test_silence_is_a_stall_at_both_ends_and_its_end_a_resumption(stream: Stream) -> None:
+    stream.relay.dead = True
+    stream.relay.silence()
+    for side in ("opened", "accepted"):
+        stream.settles(side, "STALLED")
+    stream.relay.silence(False)
+    for side in ("opened", "accepted"):
+        end = stream.settles(side, "SURVIVED", lambda end: "resumed" in words(end))
+        assert [word for word in words(end) if word != "tried"] == ["opened", "stalled", "resumed"]
+
+
+def test_recovery_is_tried_until_a_new_connection_works(stream: Stream) -> None:
+    stream.relay.dead = True
+    stream.relay.reset("opened")
+    stream.settles("opened", "RESET", lambda end: "tried" in words(end))
+    stream.relay.dead = False
+    end = stream.settles("opened", "RESET", recovered)
+    assert end["recovery_tries"] >= 2
+    assert end["recovered_ms"] >= 400, "the first new connection was given up only after its time"
+
+
+@pytest.mark.parametrize("side", ["opened", "accepted"])
+def test_giving_up_is_told_by_the_end_that_did_and_is_a_reset_at_the_other(stream: Stream, side: str) -> None:
+    end = stream.ask(side, "stream-close", how="rst")
+    assert (end["verdict"], end["detail"]) == ("ABORTED", "as told")
+    stream.settles(OTHER[side], "RESET")
+
+
+@pytest.mark.parametrize("side", ["opened", "accepted"])
+def test_closing_says_how_it_was_and_forgets(stream: Stream, side: str) -> None:
+    assert stream.ask(side, "stream-close")["verdict"] == "SURVIVED"
+    stream.programs[side].say({"type": "stream-report", "batch": "again"})
+    assert stream.programs[side].hear()["ends"] == []
+
+
+def test_several_streams_of_one_agent_fare_each_on_its_own(stream: Stream) -> None:
+    opener = stream.programs["opened"]
+    for name in ("s2", "s3"):
+        opener.say(
+            {"type": "stream-open", "batch": name, "stream": name, "host": "127.0.0.1", "port": stream.relay.port,
+             "give_up_ms": 400, **TIMES}
+        )  # fmt: skip
+    assert {opener.hear()["batch"] for _ in range(2)} == {"s2", "s3"}
+    stream.relay.reset("opened")  # the first
+    stream.settles("opened", "RESET")
+    opener.say({"type": "stream-report", "batch": "all"})
+    assert {one["stream"]: one["verdict"] for one in opener.hear()["ends"]} == {
+        "s1": "RESET", "s2": "SURVIVED", "s3": "SURVIVED",
+    }  # fmt: skip
+
+
+@pytest.fixture(params=AGENTS)
+def agent(request: pytest.FixtureRequest, converse: Callable[..., Any]) -> Any:
+    """One agent that has said hello."""
+    program = converse(*AGENTS[request.param])
+    hello = program.hear()
+    assert (hello["type"], hello["protocol"]) == ("hello", 1)
+    return program
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"type": "dance"},
+        {"type": "batch", "attempts": []},
+        {"type": "stream-open", "stream": "a b", "host": "127.0.0.1", "port": 1, "give_up_ms": 1, **TIMES},
+        {"type": "stream-open", "stream": "s", "host": "some.name", "port": 1, "give_up_ms": 1, **TIMES},
+        {"type": "stream-open", "stream": "s", "host": "127.0.0.1", "port": 1, "give_up_ms": 0, **TIMES},
+        {"type": "stream-listen", "port": 0, "every_ms": 0, "stall_ms": 1},
+        {"type": "stream-close", "how": "softly"},
+    ],
+    ids=lambda one: str(one)[:40],
+)
+def test_a_line_that_cannot_be_carried_out_is_an_error_and_the_agent_lives(agent: Any, wrong: dict[str, Any]) -> None:
+    agent.say({"batch": "b", **wrong})
+    error = agent.hear()
+    assert (error["type"], error["batch"], bool(error["message"])) == ("error", "b", True)
+    agent.say({"type": "ping"})
+    assert agent.hear(skip=())["open"] == 0
+    agent.say({"type": "quit"})
+    assert agent.hear() == {"type": "bye", "reason": "quit"}
+    assert agent.end() == 0
+
+
+def test_a_stream_that_never_opens_says_why_and_is_not_tried_again(agent: Any, ports: dict[str, int]) -> None:
+    wanted = {
+        "$REFUSING": "REFUSED",
+        "$DROPPING": "TIMED_OUT",
+        "$SILENT": "NO_ANSWER",
+        "$CLOSING": "CLOSED",
+        "$RESETTING": "RESET",
+    }
+    for name in wanted:
+        agent.say(
+            {"type": "stream-open", "batch": name, "stream": name[1:], "host": "127.0.0.1", "port": ports[name],
+             "give_up_ms": 200, **TIMES}
+        )  # fmt: skip
+    answers = [agent.hear() for _ in wanted]
+    assert {one["batch"]: one["ends"][0]["verdict"] for one in answers} == wanted
+    assert all(one["ends"][0]["recovery_tries"] == 0 for one in answers)
+
+
+def test_streams_end_with_their_agent(agent: Any, converse: Callable[..., Any]) -> None:
+    other = converse(*AGENTS["linux"])
+    other.hear()
+    agent.say({"type": "stream-listen", "batch": "l", "port": 0, **TIMES})
+    port = agent.hear()["port"]
+    other.say(
+        {
+            "type": "stream-open",
+            "batch": "o",
+            "stream": "s1",
+            "host": "127.0.0.1",
+            "port": port,
+            "give_up_ms": 400,
+            **TIMES,
+        }
+    )
+    assert other.hear()["ends"][0]["verdict"] == "SURVIVED"
+    agent.say({"type": "quit"})
+    agent.hear()
+    deadline = time.monotonic() + 5
+    while True:
+        other.say({"type": "stream-report", "batch": "r"})
+        end = other.hear()["ends"][0]
+        if end["verdict"] in ("CLOSED", "RESET"):  # a RST where heartbeats were unread
+            return
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
