@@ -92,6 +92,10 @@ class ChannelWriter(Protocol):
     async def send(self, data: bytes) -> None: ...
 
 
+class StreamCut(Exception):
+    """The node's connection broke while a command ran: nobody hears how it ended."""
+
+
 @dataclass(frozen=True)
 class ExecOutcome:
     """How a command ended; ``start_error`` when it never started (message as the real runtime words it)."""
@@ -114,7 +118,10 @@ class NodeAgent(Protocol):
         stderr: ChannelWriter,
         tty: bool = False,
     ) -> ExecOutcome:
-        """Run ``argv``; returns when it ended and all output was sent.  Cancellation kills it."""
+        """Run ``argv``; returns when it ended and all output was sent.  Cancellation kills it.
+
+        Raises StreamCut when the node's connection breaks.
+        """
         ...
 
     def logs(

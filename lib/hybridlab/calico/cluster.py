@@ -29,12 +29,16 @@ from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.routes import IPV4_ADDRESS, IPV4_TUNNEL, TUNNEL_MAC
 from hybridlab.calico.selectors import parse
 from hybridlab.calico.typha import Typha
+from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.profiles.machines import Machine, dns_address, machines
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import vtep_mac
 from hybridlab.windows.reserved import gateway
 from hybridlab.windows.snat import service_source
+
+FELIX_RESTART_SECONDS = 0.05
+"""From Felix' end to its next start.  Really about 2 s; nothing depends on it."""
 
 FelixLog = Callable[[str, str], None]
 """(node, line): where a Felix' log lines go; an empty node: all of them."""
@@ -52,7 +56,7 @@ class Calico:
         nodes: Sequence[Machine] | None = None,
         log: FelixLog = lambda node, line: None,
     ) -> None:
-        self._profile, self._log = profile, log
+        self._profile, self._log, self._dataplane = profile, log, dataplane
         self.nodes = {node.name: node for node in (machines(profile) if nodes is None else nodes)}
         self.dns_address = dns_address(profile)
         self._client = client_factory("system:serviceaccount:calico-system:calico-node")
@@ -66,15 +70,18 @@ class Calico:
         )
         self._writer = IPAMWriter(self._client, self.ipam, self._resources, lambda line: log("", line))
         self.typha = Typha(self._client, self._resources, self._warn_all)
-        self.felixes = {
-            name: Felix(node, profile, self.typha, dataplane, self._node_log(name)) for name, node in self.nodes.items()
-        }
+        self.windows = {name: WindowsNode(node, profile) for name, node in self.nodes.items() if node.os == "windows"}
+        self.felixes = {name: self._felix(node) for name, node in self.nodes.items()}
+        self._wanted: set[str] = set()
+        """Nodes whose calico-node pod runs, and Felix with it."""
+        self._restarts: dict[str, asyncio.Task[None]] = {}
         self.pod_network = CNI(
             profile,
             self.nodes,
             dataplane,
             self.ipam,
             self._writer,
+            self.windows,
             endpoint_up=self._endpoint_up,
         )
         """Implements ``dataplane.pod_network.PodNetwork``."""
@@ -92,6 +99,8 @@ class Calico:
 
     async def stop(self) -> None:
         """Stop every Felix and following; the data plane stays as it is."""
+        self._wanted.clear()
+        await asyncio.gather(*self._restarts.values(), return_exceptions=True)
         await asyncio.gather(*(felix.stop() for felix in self.felixes.values() if felix.running))
         for informer in self._informers:
             await informer.stop()
@@ -99,14 +108,79 @@ class Calico:
         for task in self._statuses:
             task.cancel()
 
-    def felix_started(self, node: str) -> None:
-        """The calico-node pod of a node runs: its Felix programs everything anew and follows (call it on the loop)."""
-        self.felixes[node].start()
+    def felix_started(self, node: str, felix: dict[str, str] | None = None, cni: dict[str, str] | None = None) -> None:
+        """The calico-node pod of a node runs: its Felix programs everything anew and follows (call it on the loop).
+
+        ``felix`` and ``cni`` are the environments of the containers ``felix`` and ``install-cni`` on a Windows node.
+        """
+        if node in self.windows:
+            self.windows[node].configure(felix or {}, cni or {})
+        self._wanted.add(node)
+        if node not in self._restarts:
+            self._start(node)
 
     async def felix_stopped(self, node: str) -> None:
         """The calico-node pod of a node is gone: nothing is programmed there until it is back."""
-        if self.felixes[node].running:
+        self._wanted.discard(node)
+        if node in self._restarts:
+            await asyncio.gather(self._restarts[node], return_exceptions=True)
+        elif self.felixes[node].running:
             await self.felixes[node].stop()
+
+    async def restart_felix(self, node: str) -> None:
+        """End a node's Felix; whoever keeps it (runit, felix-service.ps1) starts it again.  Returns when it is back,
+        at once where none is running."""
+        if node not in self._wanted:
+            return
+        if node not in self._restarts:
+            self._restarts[node] = asyncio.create_task(self._restart(node), name=f"felix {node} restart")
+        await asyncio.shield(self._restarts[node])
+
+    async def remove_hns_network(self, node: str, identity: str) -> None:
+        """Remove an HNS network of a Windows node; its pods have no network from then on.  Raises KeyError."""
+        for pod in self.windows[node].hns.remove_network(identity):
+            await self._dataplane.cut_off_pod(pod)
+
+    def _felix(self, node: Machine) -> Felix:
+        name = node.name
+        return Felix(
+            node,
+            self._profile,
+            self.typha,
+            self._dataplane,
+            self._node_log(name),
+            self.windows.get(name),
+            exits=lambda: self._restart_soon(name),
+        )
+
+    def _restart_soon(self, node: str) -> None:
+        if node in self._wanted and node not in self._restarts:
+            self._restarts[node] = asyncio.create_task(self._restart(node), name=f"felix {node} restart")
+
+    async def _restart(self, node: str) -> None:
+        try:
+            if self.felixes[node].running:
+                await self.felixes[node].stop()
+            await asyncio.sleep(FELIX_RESTART_SECONDS)
+        finally:
+            del self._restarts[node]
+            if node in self._wanted:
+                self._start(node)
+
+    def _start(self, node: str) -> None:
+        """Start Felix; on Windows Calico's startup has made the HNS network before, if there was none."""
+        if node in self.windows:
+            self._ensure_network(self.windows[node])
+        self.felixes[node].start()
+
+    def _ensure_network(self, windows: WindowsNode) -> None:
+        blocks = self.ipam.blocks_of(windows.machine.name)
+        if not blocks:
+            return
+        try:
+            windows.hns.ensure_pod_network(str(blocks[0].cidr), windows.felix_vni)
+        except ValueError as error:
+            self._node_log(windows.machine.name)("ERROR", f"Failed to create the HNS network Calico: {error}")
 
     def snat_for(self, node: str) -> str | None:
         """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep their own."""

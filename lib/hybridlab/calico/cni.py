@@ -17,19 +17,19 @@ from typing import Any
 from hybridlab.api.contract import ApiError
 from hybridlab.calico.ipam import IPAM, IPAMError
 from hybridlab.calico.ipam_objects import IPAMWriter
+from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.dataplane.contract import Dataplane, DataplaneError
 from hybridlab.dataplane.model import PodSpec
 from hybridlab.dataplane.pod_network import PodAttachment, SandboxError
 from hybridlab.profiles.machines import Machine, resolver
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import pod_mac, pod_mtu
+from hybridlab.windows.hns_networks import SMALLEST_VNI
 from hybridlab.windows.reserved import gateway
 
 LINUX_GATEWAY = "169.254.1.1"
 NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 """The CNI network's name, first part of an IPAM handle."""
-
-SMALLEST_WINDOWS_VNI = 4096
 
 EndpointUp = Callable[[str, str], Awaitable[None]]
 """Told (node, pod uid) when an interface appeared; returns once its policy is in place, or is not to be waited for."""
@@ -45,18 +45,19 @@ class _Wired:
 class CNI:
     """The CNI plugins of all nodes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         profile: Profile,
         nodes: Mapping[str, Machine],
         dataplane: Dataplane,
         ipam: IPAM,
         writer: IPAMWriter,
+        windows: Mapping[str, WindowsNode],
         *,
         endpoint_up: EndpointUp,
     ) -> None:
         self._profile, self._nodes, self._dataplane = profile, nodes, dataplane
-        self._ipam, self._writer = ipam, writer
+        self._ipam, self._writer, self._windows = ipam, writer, windows
         self._endpoint_up = endpoint_up
         self._wired: dict[str, _Wired] = {}
 
@@ -73,9 +74,9 @@ class CNI:
         if uid in self._wired:
             return self._wired[uid].attachment
         machine = self._nodes[node]
-        vni = self._profile.network.vxlan_vni
-        if machine.os == "windows" and vni < SMALLEST_WINDOWS_VNI:
-            raise _failed(f"Windows does not support VXLANVNI < {SMALLEST_WINDOWS_VNI}")
+        windows = self._windows.get(node)
+        if windows is not None and windows.cni_vni < SMALLEST_VNI:
+            raise _failed(f"Windows does not support VXLANVNI < {SMALLEST_VNI}")
         sandbox_id = secrets.token_hex(32)
         handle = f"{NETWORK_NAME[machine.os]}.{sandbox_id}"
         try:
@@ -85,6 +86,9 @@ class CNI:
         attachment = self._attachment(machine, address, sandbox_id)
         self._wired[uid] = _Wired(node, handle, attachment)
         try:
+            if windows is not None:
+                windows.hns.ensure_pod_network(self._ipam.block_of(address), windows.cni_vni)
+                windows.hns.attach(uid, sandbox_id, address, attachment.mac or "")
             results = await asyncio.gather(
                 self._writer.saved(),
                 self._dataplane.add_pod(self._spec(pod, machine, attachment)),
@@ -107,6 +111,7 @@ class CNI:
         if wired is None:
             return
         await self._dataplane.remove_pod(pod_uid)
+        self._remove_endpoint(wired.node, pod_uid)
         self._wired.pop(pod_uid, None)
         self._ipam.release(wired.handle)
         await self._writer.saved()
@@ -114,9 +119,14 @@ class CNI:
     async def _undo(self, uid: str) -> None:
         """Leave nothing of an attachment that failed halfway."""
         wired = self._wired.pop(uid)
+        self._remove_endpoint(wired.node, uid)
         self._ipam.release(wired.handle)
         with contextlib.suppress(DataplaneError):  # it may never have been there
             await self._dataplane.remove_pod(uid)
+
+    def _remove_endpoint(self, node: str, uid: str) -> None:
+        if node in self._windows:
+            self._windows[node].hns.detach(uid)
 
     def _attachment(self, machine: Machine, address: str, sandbox_id: str) -> PodAttachment:
         network, windows = self._profile.network, machine.os == "windows"
@@ -124,7 +134,7 @@ class CNI:
             address=address,
             gateway=gateway(self._ipam.block_of(address)) if windows else LINUX_GATEWAY,
             mtu=pod_mtu(network.underlay_mtu, network.windows_mtu if windows else None),
-            mac=pod_mac(address) if windows else None,
+            mac=pod_mac(address, self._windows[machine.name].mac_prefix) if windows else None,
             annotations={
                 "cni.projectcalico.org/containerID": sandbox_id,
                 "cni.projectcalico.org/podIP": f"{address}/32",

@@ -12,12 +12,14 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
+from hybridlab.calico.felix_configuration import EXIT_STATUS, FelixSettings, effective, needs_restart
 from hybridlab.calico.policy import PolicyKey
 from hybridlab.calico.render import renderer
 from hybridlab.calico.routes import DEFAULT_PORT, node_routes, vxlan_spec
 from hybridlab.calico.typha import Typha
+from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.dataplane.contract import Dataplane, DataplaneError
-from hybridlab.dataplane.model import EndpointProgram, NodeRoutes, PolicyUpdate, VxlanSpec
+from hybridlab.dataplane.model import EndpointProgram, NodeRoutes, PolicyUpdate, RemoteBlock, VxlanSpec
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import pod_mtu
@@ -56,8 +58,21 @@ class Programmed:
 class Felix:
     """The Felix of one node."""
 
-    def __init__(self, node: Machine, profile: Profile, typha: Typha, dataplane: Dataplane, log: Log) -> None:
+    def __init__(  # noqa: PLR0917
+        self,
+        node: Machine,
+        profile: Profile,
+        typha: Typha,
+        dataplane: Dataplane,
+        log: Log,
+        windows: WindowsNode | None = None,
+        exits: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``windows`` on a Windows node; ``exits`` is called when Felix cannot go on and must be started again."""
         self._node, self._profile, self._typha, self._dataplane, self._log = node, profile, typha, dataplane, log
+        self._windows, self._exits = windows, exits
+        self._settings = FelixSettings(values={})
+        self._exiting = False
         timing = profile.timing
         own_delay = timing.windows_policy_delay_ms if node.os == "windows" else timing.linux_policy_delay_ms
         self._own_delay = own_delay / 1000
@@ -75,7 +90,12 @@ class Felix:
         self._rendered: dict[frozenset[PolicyKey], Rendered] = {}
         self._rendered_version = -1
         self._tasks: list[asyncio.Task[None]] = []
+        self.acls: dict[str, tuple[dict[str, object], ...]] = {}
+        """Pod uid to the ACL list that HNS was last given for it; empty on Linux."""
         typha.on_routing(self._routes_due.set)
+        typha.on_felix_configuration(self._configuration_changed)
+        if windows is not None:
+            windows.hns.on_change(self._routes_due.set)
 
     @property
     def running(self) -> bool:
@@ -105,6 +125,10 @@ class Felix:
         if self.running:
             return
         self._log("INFO", "Felix starting up")
+        self._settings = effective(self._typha.felix_configurations, self._node.name)
+        self._exiting = False
+        if self._windows is not None:
+            self._windows.felix_started()
         self._typha.graph.subscribe(self._node.name, self)
         self._everything_due = True
         self._policy_due.set()
@@ -119,6 +143,8 @@ class Felix:
         """Stop; the data plane stays as it is, and what was still waiting is not applied."""
         tasks, self._tasks = self._tasks, []
         self._typha.graph.unsubscribe(self._node.name)
+        if self._windows is not None:
+            self._windows.felix_ended()
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
@@ -131,6 +157,13 @@ class Felix:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
         self._log("INFO", "Felix exiting")
+
+    def _configuration_changed(self) -> None:
+        now = effective(self._typha.felix_configurations, self._node.name)
+        if self.running and not self._exiting and needs_restart(self._settings, now, self._node.os):
+            self._exiting = True
+            self._log("WARNING", f"Datastore config changed, need to restart; exiting with status {EXIT_STATUS}")
+            self._exits()
 
     def endpoint_due(self, uid: str) -> None:
         """The graph: this endpoint's policy has changed, or it came or went."""
@@ -268,14 +301,17 @@ class Felix:
 
     async def _program_routes(self) -> None:
         facts, sent, name = self._typha.routing, self._sent, self._node.name
-        spec = vxlan_spec(facts, name, vni=self._vni(), port=self._port(), mtu=self._mtu())
+        vni = self._vni()
+        spec = None if vni is None else vxlan_spec(facts, name, vni=vni, port=self._port(), mtu=self._mtu())
         if spec != sent.vxlan:
             sent.vxlan = sent.routes = None
             await self._dataplane.set_vxlan(name, spec)
             sent.vxlan = spec
+            if spec is None and self._windows is not None:
+                self._log("ERROR", "HNS network Calico is missing, no route to another node is in place")
             if spec is not None:
                 self._log("INFO", f"VXLAN tunnel device configured: vni {spec.vni}, address {spec.tunnel_address}")
-        routes, unknown = node_routes(facts, name)
+        routes, unknown = node_routes(facts, name, tunnel=spec is not None, vni=self._isolation_id())
         for cidr in unknown:
             self._log("WARNING", f"Received route without corresponding VTEP, will retry: {cidr}")
         if routes != sent.routes:
@@ -283,18 +319,30 @@ class Felix:
             await self._dataplane.set_routes(name, routes)
             sent.routes = routes
 
-    def _vni(self) -> int:
-        """Linux follows FelixConfiguration; a Windows node keeps what its HNS network was made with."""
-        if self._node.os == "windows" and self._sent.vxlan is not None:
-            return self._sent.vxlan.vni
-        return self._typha.routing.vni
+    def _vni(self) -> int | None:
+        """Linux: as FelixConfiguration said at Felix' start; Windows: the HNS network's VSID, None without network."""
+        return self._settings.vni if self._windows is None else self._windows.hns.vsid
+
+    def _isolation_id(self) -> int | None:
+        """The VNI of what a Windows node sends, when it is not the VSID of its HNS network.
+
+        Felix gives every remote route the VNI it was started with.  Whether Windows then still reaches Windows, where
+        all have the old VSID, nobody has reported: the profile says.
+        """
+        if self._windows is None or self._profile.windows.windows_to_windows_with_new_vni == "holds":
+            return None
+        return None if self._windows.felix_vni == self._windows.hns.vsid else self._windows.felix_vni
+
+    def remote_routes(self) -> list[RemoteBlock]:
+        """The blocks of other nodes that are routed over the tunnel now."""
+        return [] if self._sent.routes is None else list(self._sent.routes.remote_blocks)
 
     def _port(self) -> int:
         """Windows knows no other port than 4789."""
-        return DEFAULT_PORT if self._node.os == "windows" else self._typha.routing.port
+        return DEFAULT_PORT if self._windows is not None else self._settings.port
 
     def _mtu(self) -> int:
         network = self._profile.network
-        if self._node.os == "windows":
+        if self._windows is not None:
             return pod_mtu(network.underlay_mtu, network.windows_mtu)
-        return self._typha.routing.mtu or pod_mtu(network.underlay_mtu)
+        return self._settings.mtu or pod_mtu(network.underlay_mtu)

@@ -175,7 +175,7 @@ def config_maps(profile: Profile) -> list[Obj]:
         ("calico-system", "cni-config", {"config": json.dumps(_linux_cni(profile), indent=2)}),
     ]
     if has_windows(profile):
-        config = json.dumps(_windows_cni(profile), indent=2)
+        config = json.dumps(windows_cni(profile), indent=2)
         maps.append(("calico-system", "cni-config-windows", {"config": config}))
     return [
         {
@@ -212,7 +212,8 @@ def _linux_cni(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _windows_cni(profile: Profile) -> dict[str, Any]:
+def windows_cni(profile: Profile) -> dict[str, Any]:
+    """The CNI configuration of Windows nodes, before anything was changed."""
     network = profile.network
     return {
         "name": "Calico",

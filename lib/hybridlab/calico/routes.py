@@ -51,10 +51,6 @@ class RoutingFacts:
     vteps: dict[str, Vtep] = field(default_factory=dict)
     blocks: dict[str, BlockFacts] = field(default_factory=dict)
     pools: dict[str, PoolFacts] = field(default_factory=dict)
-    vni: int = DEFAULT_VNI
-    port: int = DEFAULT_PORT
-    mtu: int | None = None
-    """vxlanMTU of FelixConfiguration; None: Felix finds it out itself."""
 
 
 def vtep(name: str, annotations: Mapping[str, str]) -> Vtep | None:
@@ -79,8 +75,14 @@ def vxlan_spec(facts: RoutingFacts, node: str, *, vni: int, port: int, mtu: int)
     return VxlanSpec(vni=vni, port=port, mtu=mtu, tunnel_address=own.tunnel_address, tunnel_mac=own.tunnel_mac)
 
 
-def node_routes(facts: RoutingFacts, node: str) -> tuple[NodeRoutes, tuple[str, ...]]:
-    """The node's routes, and the networks that cannot be routed yet because their node's tunnel is not known."""
+def node_routes(
+    facts: RoutingFacts, node: str, *, tunnel: bool = True, vni: int | None = None
+) -> tuple[NodeRoutes, tuple[str, ...]]:
+    """The node's routes, and the networks that cannot be routed yet because their node's tunnel is not known.
+
+    Without a ``tunnel`` of its own the node has no remote routes; ``vni``: what is sent carries this one instead of the
+    VXLAN device's.
+    """
     own: list[str] = []
     remote: list[RemoteBlock] = []
     unknown: list[str] = []
@@ -101,11 +103,12 @@ def node_routes(facts: RoutingFacts, node: str) -> tuple[NodeRoutes, tuple[str, 
                     node_address=end.node_address,
                     tunnel_address=end.tunnel_address,
                     tunnel_mac=end.tunnel_mac,
+                    vni=vni,
                 )
             )
     routes = NodeRoutes(
         own_blocks=tuple(own),
-        remote_blocks=tuple(remote) if node in facts.vteps else (),
+        remote_blocks=tuple(remote) if tunnel and node in facts.vteps else (),
         pools=tuple(sorted(pool.cidr for pool in facts.pools.values())),
         nat_outgoing=any(pool.nat_outgoing for pool in facts.pools.values()),
     )

@@ -15,7 +15,7 @@ from hybridlab.calico.kubernetes_policy import from_kubernetes
 from hybridlab.calico.policy import Policy, PolicyKey, from_calico
 from hybridlab.calico.resolve import Graph
 from hybridlab.calico.resources import CalicoResources
-from hybridlab.calico.routes import DEFAULT_PORT, DEFAULT_VNI, RoutingFacts, vtep
+from hybridlab.calico.routes import RoutingFacts, vtep
 
 Log = Callable[[str], None]
 KUBERNETES_POLICIES = "networkpolicies.networking.k8s.io"
@@ -28,7 +28,10 @@ class Typha:
         self._client, self._resources, self._log = client, resources, log
         self.graph = Graph()
         self.routing = RoutingFacts()
+        self.felix_configurations: dict[str, Obj] = {}
+        """Name to spec."""
         self._routing_listeners: list[Callable[[], None]] = []
+        self._configuration_listeners: list[Callable[[], None]] = []
         self._informers: list[Informer] = []
         self._policies: dict[str, PolicyKey] = {}
 
@@ -60,6 +63,10 @@ class Typha:
     def on_routing(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` whenever routes may have to change."""
         self._routing_listeners.append(listener)
+
+    def on_felix_configuration(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` whenever a FelixConfiguration came, changed or went."""
+        self._configuration_listeners.append(listener)
 
     def _follow(self, resource: str, put: Callable[[Obj], None], drop: Callable[[Obj], None]) -> None:
         def take(obj: Obj) -> None:
@@ -182,17 +189,16 @@ class Typha:
         self._routing_due()
 
     def _felix_configuration(self, obj: Obj) -> None:
-        if obj["metadata"]["name"] != "default":
-            return
-        spec = obj.get("spec") or {}
-        self.routing.vni = spec.get("vxlanVNI", DEFAULT_VNI)
-        self.routing.port = spec.get("vxlanPort", DEFAULT_PORT)
-        self.routing.mtu = spec.get("vxlanMTU") or None
-        self._routing_due()
+        self.felix_configurations[obj["metadata"]["name"]] = obj.get("spec") or {}
+        self._configuration_due()
 
     def _no_felix_configuration(self, obj: Obj) -> None:
-        if obj["metadata"]["name"] == "default":
-            self._felix_configuration({"metadata": obj["metadata"], "spec": {}})
+        if self.felix_configurations.pop(obj["metadata"]["name"], None) is not None:
+            self._configuration_due()
+
+    def _configuration_due(self) -> None:
+        for listener in self._configuration_listeners:
+            listener()
 
     def _routing_due(self) -> None:
         for listener in self._routing_listeners:

@@ -14,6 +14,9 @@ from hybridlab.runtime.contract import Runtime
 FELIX_CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
 """``k8s-app`` label of the pod to the container that Felix runs in."""
 
+CNI_CONTAINER = "install-cni"
+"""Init container that writes the node's CNI configuration."""
+
 
 class FelixPods:
     """Ties every node's Felix to its pod."""
@@ -44,16 +47,18 @@ class FelixPods:
 
     def _started(self, node: str, pod: Obj, container: str) -> None:
         if self._is_felix(pod, container):
-            self._containers[node] = self._control_plane.kubelets[node].container_id(pod, container)
-            self._then(node, self._start(node))
+            kubelet = self._control_plane.kubelets[node]
+            self._containers[node] = kubelet.container_id(pod, container)
+            felix, cni = kubelet.environment(pod, container), kubelet.environment(pod, CNI_CONTAINER)
+            self._then(node, self._start(node, felix, cni))
 
     def _stopped(self, node: str, pod: Obj, container: str) -> None:
         if self._is_felix(pod, container) and not self._ending:
             self._containers.pop(node, None)
             self._then(node, self._calico.felix_stopped(node))
 
-    async def _start(self, node: str) -> None:
-        self._calico.felix_started(node)
+    async def _start(self, node: str, felix: dict[str, str], cni: dict[str, str]) -> None:
+        self._calico.felix_started(node, felix, cni)
 
     @staticmethod
     def _is_felix(pod: Obj, container: str) -> bool:

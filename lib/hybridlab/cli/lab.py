@@ -29,6 +29,8 @@ from hybridlab.cli.ending import EndRequest
 from hybridlab.cli.exits import OK
 from hybridlab.cli.felix_pods import FelixPods
 from hybridlab.cli.rundir import RunDir
+from hybridlab.cli.windows_hosts import handler as windows_host_handler
+from hybridlab.cli.windows_hosts import windows_hosts
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.remote import RemoteDataplane
 from hybridlab.faults.bench import Bench
@@ -37,6 +39,7 @@ from hybridlab.faults.zone import ZoneGate
 from hybridlab.labd.launch import Labd, LabdFailed
 from hybridlab.profiles.machines import machines
 from hybridlab.profiles.model import Profile
+from hybridlab.runtime.model import HOST_METHOD
 from hybridlab.runtime.remote import RemoteRuntime
 
 ADMIN = "kubernetes-admin"
@@ -94,6 +97,8 @@ class Lab:
             snat_local_pods_to=calico.snat_for,
             issue_token=self._issue_token,
         )
+        hosts = windows_hosts(calico, self._control_plane, profile)
+        channel.register(HOST_METHOD, windows_host_handler(hosts))
         self._felixes = FelixPods(calico, self._control_plane, self._runtime)
         bench = Bench(dataplane, calico, server.client("hybridlab"), zone_gate, server.interference)
         self._injector = Injector(bench)

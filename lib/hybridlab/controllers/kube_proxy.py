@@ -58,6 +58,10 @@ class KubeProxies:
         """Look again: what ``snat_local_pods_to`` answers may have changed."""
         self._work.note("all")
 
+    def table(self, node: str) -> ServiceTable | None:
+        """What was programmed on a node last; None: nothing yet."""
+        return self._programmed.get(node)
+
     def _on_service(self, new: Obj | None, old: Obj | None) -> None:
         if new is not None and old is None and new["spec"].get("sessionAffinity") == "ClientIP":
             self._recorder.record(

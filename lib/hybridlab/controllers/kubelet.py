@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
-from hybridlab.api.contract import ApiError, ChannelWriter, ExecOutcome, Obj
+from hybridlab.api.contract import ApiError, ChannelWriter, ExecOutcome, Obj, StreamCut
 from hybridlab.controllers.container_state import ContainerState
 from hybridlab.controllers.exec_streams import Pipe, pump_in, pump_out
 from hybridlab.controllers.fit import PodNeeds, matches_node
@@ -28,6 +28,7 @@ class Kubelet:
         self._node = node
         self._workers: dict[str, PodWorker] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._execs: set[asyncio.Task[ExecOutcome]] = set()
 
     # ---- pods
     def on_pod(self, pod: Obj | None, before: Obj | None) -> None:
@@ -134,6 +135,11 @@ class Kubelet:
         state = self._state(pod, container)
         return state.id if state else ""
 
+    def environment(self, pod: Obj, container: str) -> dict[str, str]:
+        """The environment that a container (or init container) was last started with; empty when it never was."""
+        state = self._state(pod, container)
+        return dict(state.environment) if state else {}
+
     # ---- exec
     async def exec(
         self,
@@ -148,8 +154,38 @@ class Kubelet:
     ) -> ExecOutcome:
         """Run a command in a running container.
 
-        Raises ApiError when there is no such container or it does not run, as a kubelet refuses the connection.
+        Raises ApiError when there is no such container or it does not run, as a kubelet refuses the connection, and
+        StreamCut when :meth:`cut_streams` ends it.
         """
+        work = asyncio.create_task(self._exec(pod, container, argv, stdin=stdin, stdout=stdout, stderr=stderr, tty=tty))
+        self._execs.add(work)
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            if work.cancelled():
+                raise StreamCut(f"the connection to node {self.context.machine.name} broke") from None
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            raise
+        finally:
+            self._execs.discard(work)
+
+    def cut_streams(self) -> None:
+        """The node's network breaks for a moment: every exec that runs is cut off and its command killed."""
+        for work in self._execs:
+            work.cancel()
+
+    async def _exec(
+        self,
+        pod: Obj,
+        container: str,
+        argv: tuple[str, ...],
+        *,
+        stdin: asyncio.StreamReader | None,
+        stdout: ChannelWriter,
+        stderr: ChannelWriter,
+        tty: bool,
+    ) -> ExecOutcome:
         state = self._state(pod, container)
         if state is None or state.running_since is None:
             message = f'unable to upgrade connection: container not found ("{container}")'

@@ -33,6 +33,10 @@ class Dataplane(Protocol):
         """Address re-usable at once on return; the kernel may finish later."""
         ...
 
+    async def cut_off_pod(self, pod_id: str) -> None:
+        """Delete a pod's interface; its sandbox stays, without network, until ``remove_pod``."""
+        ...
+
     async def set_services(self, node: str, table: ServiceTable) -> None: ...
 
     async def update_policy(self, node: str, update: PolicyUpdate) -> None:

@@ -44,6 +44,8 @@ class RemoteBlock:
     node_address: str
     tunnel_address: str
     tunnel_mac: str
+    vni: int | None = None
+    """What is sent there carries this VNI (HNS: IsolationId of the remote subnet route); None: the device's own."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -120,9 +120,9 @@ class Node:
         for block in routes.own_blocks:
             self.route.set_route(block, blackhole=True)
         if self._vxlan_index is not None:
-            for tunnel in {(b.tunnel_address, b.tunnel_mac, b.node_address) for b in routes.remote_blocks}:
-                address, mac, node = tunnel
-                self.route.set_forwarding(self._vxlan_index, mac, node)
+            for tunnel in {(b.tunnel_address, b.tunnel_mac, b.node_address, b.vni) for b in routes.remote_blocks}:
+                address, mac, node, vni = tunnel
+                self.route.set_forwarding(self._vxlan_index, mac, node, vni)
                 self.route.set_neighbour(self._vxlan_index, address, mac)
             for remote in routes.remote_blocks:
                 self.route.set_route(remote.cidr, via=remote.tunnel_address, index=self._vxlan_index, onlink=True)
@@ -132,8 +132,8 @@ class Node:
         self._routes = routes
 
     def _remove_stale(self, routes: NodeRoutes) -> None:
-        def tunnels(blocks: tuple[RemoteBlock, ...]) -> dict[str, tuple[str, str]]:
-            return {b.tunnel_address: (b.tunnel_mac, b.node_address) for b in blocks}
+        def tunnels(blocks: tuple[RemoteBlock, ...]) -> dict[str, tuple[str, str, int | None]]:
+            return {b.tunnel_address: (b.tunnel_mac, b.node_address, b.vni) for b in blocks}
 
         cidrs = {*routes.own_blocks, *(b.cidr for b in routes.remote_blocks)}
         for cidr in (*self._routes.own_blocks, *(b.cidr for b in self._routes.remote_blocks)):
@@ -142,11 +142,11 @@ class Node:
         if self._vxlan_index is None:
             return
         before, wanted = tunnels(self._routes.remote_blocks), tunnels(routes.remote_blocks)
-        for address, (mac, node) in before.items():
+        for address, (mac, node, vni) in before.items():
             if address not in wanted:
                 self.route.delete_neighbour(self._vxlan_index, address, tolerated=_GONE)
-            if (mac, node) not in wanted.values() and mac not in {m for m, _ in wanted.values()}:
-                self.route.delete_forwarding(self._vxlan_index, mac, node, tolerated=_GONE)
+            if mac not in {one for one, _, _ in wanted.values()}:
+                self.route.delete_forwarding(self._vxlan_index, mac, node, vni, tolerated=_GONE)
 
     def _set_outgoing(self, routes: NodeRoutes) -> None:
         """natOutgoing: what a pod sends to an address outside the pools carries the node's address."""

@@ -112,6 +112,13 @@ def remove_pod(node: Node, pod: Pod) -> None:
     node.policy.remove_interface(pod.spec.id)
 
 
+def cut_off_pod(node: Node, pod: Pod) -> None:
+    """Delete its interface, and with it every route to it; the sandbox stays."""
+    remove_pod(node, pod)
+    node.route.delete_link_named(pod.interface, tolerated=frozenset({errno.ENODEV}))
+    node.route.flush()
+
+
 def add_address(node: Node, pod: Pod, address: str) -> None:
     """One more address in the pod, and the node's route to it."""
     with namespaces.entered(pod.netns):

@@ -37,6 +37,10 @@ class RemoteDataplane:
         """Address re-usable at once on return."""
         await self._call("remove_pod", pod_id=pod_id)
 
+    async def cut_off_pod(self, pod_id: str) -> None:
+        """Delete the pod's interface."""
+        await self._call("cut_off_pod", pod_id=pod_id)
+
     async def set_services(self, node: str, table: ServiceTable) -> None:
         """Replace the node's services."""
         await self._call("set_services", node=node, table=table)

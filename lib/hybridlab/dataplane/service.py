@@ -70,6 +70,7 @@ class DataplaneService:
             "dataplane.set_routes": self._set_routes,
             "dataplane.add_pod": self._add_pod,
             "dataplane.remove_pod": self._remove_pod,
+            "dataplane.cut_off_pod": self._cut_off_pod,
             "dataplane.set_services": self._set_services,
             "dataplane.update_policy": self._update_policy,
             "dataplane.set_zone": self._set_zone,
@@ -151,6 +152,12 @@ class DataplaneService:
             removed = pod
             await self._program(lambda: pods.remove_pod(node, removed))
         self._sandboxes.remove(sandbox.id)
+        return None
+
+    async def _cut_off_pod(self, params: Any, fds: list[int]) -> object:
+        pod = self._pod(params["pod_id"])
+        node = self._node(pod.spec.node)
+        await self._program(lambda: pods.cut_off_pod(node, pod))
         return None
 
     async def _set_services(self, params: Any, fds: list[int]) -> object:

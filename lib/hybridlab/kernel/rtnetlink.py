@@ -28,6 +28,7 @@ RTM_NEWNEIGH, RTM_DELNEIGH = 28, 29
 
 _SOL_NETLINK, _NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 270, 10, 11
 _AF_BRIDGE = 7
+_NDA_VNI = 7
 _IFF_UP = 1
 
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_MASTER, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 4, 10, 18, 28
@@ -253,16 +254,17 @@ class RouteSocket:
         """Remove an ARP entry."""
         self._add(RTM_DELNEIGH, _neighbour(index, address), 0, f"delete neighbour {address}", tolerated=tolerated)
 
-    def set_forwarding(self, index: int, mac: str, destination: str) -> None:
-        """A static VXLAN forwarding entry: frames to ``mac`` go to the VTEP at ``destination``."""
-        body = _forwarding(index, mac, destination)
+    def set_forwarding(self, index: int, mac: str, destination: str, vni: int | None = None) -> None:
+        """A static VXLAN forwarding entry: frames to ``mac`` go to the VTEP at ``destination``, with the device's VNI
+        or another one."""
+        body = _forwarding(index, mac, destination, vni)
         self._add(RTM_NEWNEIGH, body, NLM_F_CREATE | NLM_F_REPLACE, f"set forwarding entry {mac} to {destination}")
 
     def delete_forwarding(
-        self, index: int, mac: str, destination: str, *, tolerated: frozenset[int] = frozenset()
+        self, index: int, mac: str, destination: str, vni: int | None = None, *, tolerated: frozenset[int] = frozenset()
     ) -> None:
-        """Remove a VXLAN forwarding entry."""
-        body = _forwarding(index, mac, destination)
+        """Remove a VXLAN forwarding entry; ``vni`` as it was set."""
+        body = _forwarding(index, mac, destination, vni)
         what = f"delete forwarding entry {mac} to {destination}"
         self._add(RTM_DELNEIGH, body, 0, what, tolerated=tolerated)
 
@@ -336,9 +338,10 @@ def _neighbour(index: int, address: str, mac: str | None = None) -> bytes:
     return body
 
 
-def _forwarding(index: int, mac: str, destination: str) -> bytes:
+def _forwarding(index: int, mac: str, destination: str, vni: int | None) -> bytes:
     header = struct.pack("BxxxiHBB", _AF_BRIDGE, index, _NUD_PERMANENT, _NTF_SELF, 0)
-    return header + attribute(2, _mac(mac)) + attribute(1, socket.inet_aton(destination))
+    body = header + attribute(2, _mac(mac)) + attribute(1, socket.inet_aton(destination))
+    return body if vni is None else body + attribute(_NDA_VNI, _u32(vni))
 
 
 def _route(network: str, index: int | None, via: str | None, *, onlink: bool, blackhole: bool, protocol: int) -> bytes:

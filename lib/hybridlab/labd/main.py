@@ -26,6 +26,7 @@ from hybridlab.kernel.reaper import Reaper
 from hybridlab.kernel.sandbox import Sandboxes
 from hybridlab.kernel.shapes import from_json
 from hybridlab.kernel.wire import Channel
+from hybridlab.labd.host import RemoteHost
 from hybridlab.labd.launch import FAILED, READY, LabdSettings
 
 
@@ -81,6 +82,7 @@ async def _serve(control: int, settings: LabdSettings, times: dict[str, float], 
             applet_settings=settings.applet_settings,
             servers={"coredns": dataplane.resolver.serve},
             windows_applets=applets(),
+            host_of=lambda node: RemoteHost(channel, node),
         )
         for method, handler in runtime.handlers().items():
             channel.register(method, handler)

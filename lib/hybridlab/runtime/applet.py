@@ -50,6 +50,22 @@ class Files(Protocol):
     def write(self, path: str, data: bytes) -> None: ...
 
 
+class HostProblem(Exception):
+    """A host cannot do what was asked; ``kind`` says which kind of error it is."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Host(Protocol):
+    """The machine around a HostProcess container."""
+
+    async def ask(self, question: str, arguments: Mapping[str, object]) -> object:
+        """What the machine says, JSON.  Raises :class:`HostProblem`."""
+        ...
+
+
 @dataclass
 class Process:
     """Everything a running applet has."""
@@ -64,6 +80,8 @@ class Process:
     stderr: Output
     settings: Mapping[str, float | str | int]
     """The lab's settings for applets (``powershell_start_ms`` ...), by name."""
+    host: Host | None = None
+    """Only in a HostProcess container."""
 
 
 Applet = Callable[[Process], Awaitable[int]]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
 from hybridlab.runtime import start_errors
-from hybridlab.runtime.applet import Applet, Files, Net, Output, Process
+from hybridlab.runtime.applet import Applet, Files, Host, Net, Output, Process
 from hybridlab.runtime.files import MemoryFiles
 from hybridlab.runtime.images import Found
 from hybridlab.runtime.logs import LogBuffer, LogStream
@@ -63,6 +63,8 @@ class Surroundings:
     hosts: ProgramHosts
     volumes: Callable[[str], dict[str, bytes]]
     """A pod's emptyDir by its key, as long as no real process uses it."""
+    host: Host | None = None
+    """The machine itself, of a HostProcess container."""
 
 
 class Container:
@@ -321,6 +323,7 @@ class Container:
             stdout=out,
             stderr=err,
             settings=settings,
+            host=self._around.host,
         )
 
     async def _run_applet(self, applet: Applet, process: Process) -> int:

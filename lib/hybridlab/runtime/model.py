@@ -7,6 +7,9 @@ from typing import Literal
 
 OS = Literal["linux", "windows"]
 
+HOST_METHOD = "windows.host"
+"""What labd calls at the cluster's end: a question of a HostProcess container about its node."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSpec:

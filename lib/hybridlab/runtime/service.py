@@ -12,7 +12,7 @@ from hybridlab.kernel.reaper import Reaper
 from hybridlab.kernel.sandbox import Sandboxes
 from hybridlab.kernel.wire import Handler, Refused, from_json, to_json
 from hybridlab.runtime import images, probes
-from hybridlab.runtime.applet import Applet
+from hybridlab.runtime.applet import Applet, Host
 from hybridlab.runtime.applets import registry
 from hybridlab.runtime.applets.coredns import Resolver
 from hybridlab.runtime.container import Container, Streams, Surroundings
@@ -40,13 +40,16 @@ class RuntimeService:
         applet_settings: Mapping[str, float | str | int] | None = None,
         servers: Mapping[str, Resolver | None] | None = None,
         windows_applets: Mapping[str, Applet] | None = None,
+        host_of: Callable[[str], Host] | None = None,
     ) -> None:
+        """``host_of`` gives HostProcess containers the machine around them, by their node's name."""
         self._sandboxes = sandboxes
         self._emit = emit
         self._settings = dict(applet_settings or {})
         self._linux = registry.linux((servers or {}).get("coredns"))
         self._windows = registry.windows(windows_applets)
         self._hosts = ProgramHosts(reaper)
+        self._host_of = host_of
         self._containers: dict[str, Container] = {}
         self._volumes: dict[tuple[str, str], dict[str, bytes]] = {}
 
@@ -91,6 +94,7 @@ class RuntimeService:
             settings=self._settings,
             hosts=self._hosts,
             volumes=lambda key: self._volumes.setdefault((spec.pod, key), {}),
+            host=self._host_of(sandbox.node) if self._host_of is not None and spec.host_process else None,
         )
         container = Container(spec, found, around, self._exited)
         self._containers[spec.id] = container

@@ -87,7 +87,7 @@ def test_what_the_image_has_and_the_lab_has_not_is_not_emulated(lab: Lab) -> Non
     ran = lab.exec(windows, "netsh", "int")
     assert (ran.code, ran.err) == (1, f"not emulated: netsh in image {SERVERCORE}\n")
     ran = lab.exec(windows, "powershell", "Get-HnsNetwork")
-    assert (ran.code, ran.err) == (1, "not emulated: cmdlet Get-HnsNetwork\n")
+    assert (ran.code, ran.err) == (1, "not emulated: cmdlet Get-HnsNetwork outside a HostProcess container\n")
 
 
 def test_nothing_of_a_stopped_container_lives_on(lab: Lab) -> None:

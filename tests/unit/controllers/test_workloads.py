@@ -370,6 +370,8 @@ def test_a_pod_that_fits_nowhere_says_so_and_goes_when_a_node_changes() -> None:
 def test_system_workloads_stand_on_the_right_systems() -> None:
     async def scene(cluster: Cluster) -> None:
         cluster.runtime.ends_with = {"install-cni": [0] * 9, "uninstall-calico": [0] * 9}
+        rendered = {"metadata": {"name": "cni-config-windows"}, "data": {"config": "{}"}}  # Calico's part writes it
+        await cluster.client.create("configmaps", rendered, "calico-system")
 
         async def all_ready() -> bool:
             found, _ = await cluster.client.list("pods")

@@ -13,7 +13,7 @@ from typing import Final
 
 import orjson
 
-from hybridlab.api.contract import ApiError, ExecOutcome, NodeAgent, Obj
+from hybridlab.api.contract import ApiError, ExecOutcome, NodeAgent, Obj, StreamCut
 from hybridlab.api.errors import bad_request, internal, not_found, status_of
 from hybridlab.api.http.aio import WSMsgType, web
 from hybridlab.api.interference import Interference
@@ -226,6 +226,8 @@ async def _execute(
             status = status_of(error)
         except _CutError:
             raise
+        except StreamCut:
+            raise _CutError from None
         except Exception as error:
             asyncio.get_running_loop().call_exception_handler({"message": "exec failed", "exception": error})
             status = _failure(f"error executing command in container: {error}")

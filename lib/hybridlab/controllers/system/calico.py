@@ -76,6 +76,16 @@ def _node_environment(profile: Profile) -> dict[str, str]:
     }
 
 
+def _cni_environment(vni: int) -> dict[str, str]:
+    """What the operator tells ``install-cni`` on Windows; other installations fill in the image's own template."""
+    return {
+        "CNI_CONF_NAME": "10-calico.conflist",
+        "CNI_NET_DIR": "/etc/cni/net.d",
+        "VXLAN_VNI": str(vni),
+        "CNI_NETWORK_CONFIG": "configmap:cni-config-windows/config",
+    }
+
+
 def _nodes(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
     version, network = profile.calico.version, profile.network
     common = {
@@ -109,7 +119,12 @@ def _nodes(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
         ],
         initContainers=[
             container("uninstall-calico", image, command=[f"{mount}/uninstall-calico.ps1"]),
-            container("install-cni", f"quay.io/calico/cni-windows:{version}", command=["/opt/cni/bin/install.exe"]),
+            container(
+                "install-cni",
+                f"quay.io/calico/cni-windows:{version}",
+                command=["/opt/cni/bin/install.exe"],
+                env=_cni_environment(network.vxlan_vni) if profile.calico.install == "operator" else None,
+            ),
         ],
         **{key: value for key, value in common.items() if key != "hostNetwork"},
     )

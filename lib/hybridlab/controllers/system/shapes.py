@@ -24,7 +24,8 @@ def container(
     readiness: Obj | None = None,
     cpu: str = "",
 ) -> Obj:
-    """One container; ``env`` values that begin with ``field:`` are read from the pod."""
+    """One container; ``env`` values that begin with ``field:`` are read from the pod, ``configmap:NAME/KEY`` from a
+    ConfigMap."""
     made: Obj = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
     if command:
         made["command"] = list(command)
@@ -45,6 +46,9 @@ def _variable(name: str, value: str) -> Obj:
     kind, colon, path = value.partition(":")
     if colon and kind == "field":
         return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+    if colon and kind == "configmap":
+        source, _, key = path.partition("/")
+        return {"name": name, "valueFrom": {"configMapKeyRef": {"name": source, "key": key}}}
     return {"name": name, "value": value}
 
 

@@ -12,6 +12,7 @@ from hybridlab.windows.powershell import syntax as s
 from hybridlab.windows.powershell.faults import Fault
 from hybridlab.windows.powershell.interpreter import Call, Interpreter, Library
 from hybridlab.windows.powershell.objects import (
+    CUSTOM_OBJECT,
     HashTable,
     NetObject,
     enumerate_value,
@@ -22,6 +23,9 @@ from hybridlab.windows.powershell.objects import (
 )
 from hybridlab.windows.powershell.operators import equal
 from hybridlab.windows.powershell.syntax import NotEmulated
+
+JSON_DEPTH = 2
+"""Of ConvertTo-Json when nothing else is asked for."""
 
 
 def parameter(call: Call, *names: str, position: int | None = None, default: object = None) -> object:
@@ -191,22 +195,36 @@ async def convert_to_json(shell: Interpreter, call: Call) -> list[object]:
     """-Compress and -Depth; 5.1's two-column indentation is not imitated."""
     only(call, "inputobject", "depth", "compress", positions=1)
     given = parameter(call, "inputobject", position=0)
-    value = _plain(unwrap(list(call.piped)) if given is None and call.piped is not None else given)
+    if given is None and not call.piped and call.piped is not None:
+        return []  # nothing was piped in: nothing comes out
+    depth = int(to_number(parameter(call, "depth", default=JSON_DEPTH)))
+    value = _plain(unwrap(list(call.piped)) if given is None and call.piped is not None else given, depth)
     if call.named.get("compress"):
         return [json.dumps(value, separators=(",", ":"), ensure_ascii=False)]
     return [json.dumps(value, indent=4, separators=(",", ":  "), ensure_ascii=False).replace("\n", "\r\n")]
 
 
-def _plain(value: object) -> object:
+def _plain(value: object, depth: int) -> object:
+    """A value as JSON has it; below ``depth`` levels objects are their text, as ConvertTo-Json cuts them."""
+    if isinstance(value, NetObject) and value.text is not None:
+        return value.text if value.number is None else value.number
+    if not isinstance(value, (HashTable, NetObject, list, bytes)):
+        return value
+    if depth < 0:
+        return _cut_off(value)
     if isinstance(value, HashTable):
-        return {to_text(key): _plain(item) for key, item in value.items()}
+        return {to_text(key): _plain(item, depth - 1) for key, item in value.items()}
     if isinstance(value, NetObject):
-        if value.text is not None:
-            return value.text
-        return {name: _plain(value.get(name)) for name in value.shown or value.properties}
-    if isinstance(value, (list, bytes)):
-        return [_plain(item) for item in value]
-    return value
+        return {name: _plain(value.get(name), depth - 1) for name in value.shown or value.properties}
+    return [_plain(item, depth - 1) for item in value]
+
+
+def _cut_off(value: object) -> str:
+    if isinstance(value, NetObject) and value.type_name == CUSTOM_OBJECT:
+        shown = {name: value.get(name) for name in value.properties}
+        texts = {name: "System.Object[]" if isinstance(item, list) else to_text(item) for name, item in shown.items()}
+        return "@{" + "; ".join(f"{name}={text}" for name, text in texts.items()) + "}"
+    return to_text(value)
 
 
 async def convert_from_json(shell: Interpreter, call: Call) -> list[object]:
@@ -229,7 +247,7 @@ def from_json(value: object) -> object:
     """A decoded JSON value as PowerShell has it."""
     if isinstance(value, dict):
         properties = {name: from_json(item) for name, item in value.items()}
-        return NetObject("System.Management.Automation.PSCustomObject", properties, shown=tuple(properties))
+        return NetObject(CUSTOM_OBJECT, properties, shown=tuple(properties))
     return [from_json(item) for item in value] if isinstance(value, list) else value
 
 

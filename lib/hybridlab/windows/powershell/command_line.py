@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hybridlab.runtime.applet import Process
-from hybridlab.windows.powershell import cmdlets, dotnet, network, web
+from hybridlab.windows.powershell import cmdlets, dotnet, host, network, web
 from hybridlab.windows.powershell.faults import Fault, clixml, position
 from hybridlab.windows.powershell.interpreter import Exit, Interpreter, Library
 from hybridlab.windows.powershell.parser import parse
@@ -97,7 +97,7 @@ def _parse(words: list[str], *, seven: bool) -> _Invocation:
 def library() -> Library:
     """All cmdlets and types."""
     made = Library()
-    for module in (cmdlets, web, network, dotnet):
+    for module in (cmdlets, web, network, dotnet, host):
         module.add_to(made)
     return made
 

@@ -13,6 +13,9 @@ from typing import Any
 
 from hybridlab.windows.powershell.syntax import NotEmulated
 
+CUSTOM_OBJECT = "System.Management.Automation.PSCustomObject"
+"""What ConvertFrom-Json and the HNS cmdlets make."""
+
 
 class HashTable:
     """``@{}``: keys compare as PowerShell compares them, strings without case."""
@@ -59,12 +62,15 @@ class NetObject:
         properties: Mapping[str, object] | None = None,
         *,
         text: str | None = None,
+        number: int | None = None,
         shown: tuple[str, ...] = (),
         table: tuple[str, ...] = (),
         **more: object,
     ) -> None:
         self.type_name = type_name
         self.text = text
+        self.number = number
+        """Of an enumeration's value: what ConvertTo-Json writes."""
         self.shown = shown
         """Property names of the default list view."""
         self.table = table
@@ -81,9 +87,11 @@ class NetObject:
         self.properties[name] = value
 
     def get(self, name: str) -> object:
-        """A property's value; raises NotEmulated when this object has none of that name."""
+        """A property's value; without one of that name null of a custom object, NotEmulated of all others."""
         known = self._names.get(name.lower())
         if known is None:
+            if self.type_name == CUSTOM_OBJECT:
+                return None
             raise NotEmulated(f"property {name} of {self.type_name}")
         value = self.properties[known]
         return value() if callable(value) else value

@@ -1,0 +1,61 @@
+"""The Windows hosts of one lab: what PowerShell in a HostProcess container asks, Calico, kube-proxy and HNS answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridlab.calico.cluster import Calico
+from hybridlab.calico.windows_node import WindowsNode
+from hybridlab.controllers.manager import ControlPlane
+from hybridlab.kernel.wire import Handler
+from hybridlab.profiles.model import Profile
+from hybridlab.windows.hns_objects import remote_subnet_route
+from hybridlab.windows.host import HostRefused, HostState, WindowsHost
+
+
+def windows_hosts(calico: Calico, control_plane: ControlPlane, profile: Profile) -> dict[str, WindowsHost]:
+    """By node."""
+    return {
+        name: WindowsHost(node.machine, profile, _state(node, calico, control_plane))
+        for name, node in calico.windows.items()
+    }
+
+
+def handler(hosts: Mapping[str, WindowsHost]) -> Handler:
+    """What labd calls as ``HOST_METHOD``."""
+
+    async def answer(params: Any, fds: list[int]) -> object:
+        try:
+            return {"answer": await hosts[params["node"]].answer(params["question"], params["arguments"])}
+        except HostRefused as refused:
+            return {"problem": str(refused), "kind": refused.kind}
+
+    return answer
+
+
+def _state(node: WindowsNode, calico: Calico, control_plane: ControlPlane) -> HostState:
+    name = node.machine.name
+    felix = calico.felixes[name]
+
+    def remote_routes() -> list[dict[str, Any]]:
+        return [
+            remote_subnet_route(block.cidr, node.felix_vni, block.tunnel_mac, block.node_address)
+            for block in felix.remote_routes()
+        ]
+
+    async def remove_network(identity: str) -> None:
+        await calico.remove_hns_network(name, identity)
+        control_plane.kubelets[name].cut_streams()
+
+    return HostState(
+        hns=node.hns,
+        acls=lambda: felix.acls,
+        pod_policies=lambda: node.pod_policies,
+        remote_routes=remote_routes,
+        services=lambda: control_plane.kube_proxies.table(name),
+        files=lambda: dict.fromkeys((node.cni_path, node.cni_path.removesuffix("list")), node.cni_text),
+        felix_process=lambda: node.process,
+        restart_felix=lambda: calico.restart_felix(name),
+        remove_network=remove_network,
+    )

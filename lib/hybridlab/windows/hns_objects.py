@@ -1,0 +1,110 @@
+"""HNS' networks, endpoints and policy lists as Get-HnsNetwork, Get-HnsEndpoint and Get-HnsPolicyList show them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hybridlab.dataplane.model import ServiceTable
+from hybridlab.windows.hns_networks import HnsEndpoint, HnsNetwork
+
+Object = dict[str, Any]
+RUNNING = 1
+"""State of networks and endpoints that are in order (3 is an error)."""
+PROTOCOLS = {"tcp": 6, "udp": 17}
+
+
+def network(found: HnsNetwork, management_address: str, router_mac: str, remote_blocks: Iterable[Object]) -> Object:
+    """A network; ``remote_blocks`` are the RemoteSubnetRoute policies that Felix has put on it."""
+    routes = list(remote_blocks)
+    policies: list[Object] = [
+        {"Type": "HostRoute"},
+        {"Type": "DrMacAddress", "Address": hyphens(router_mac)},
+        *routes,
+    ]
+    return {
+        "ActivityId": found.id,
+        "ID": found.id,
+        "Name": found.name,
+        "Type": "Overlay",
+        "State": RUNNING,
+        "ManagementIP": management_address,
+        "IPv6": False,
+        "Subnets": [
+            {
+                "AddressPrefix": found.subnet,
+                "GatewayAddress": found.gateway,
+                "Policies": [{"Type": "VSID", "VSID": found.vsid}],
+            }
+        ],
+        "Policies": policies,
+    }
+
+
+def remote_subnet_route(block: str, vni: int, mac: str, node_address: str) -> Object:
+    """The policy by which a network reaches another node's block."""
+    return {
+        "Type": "RemoteSubnetRoute",
+        "DestinationPrefix": block,
+        "IsolationId": vni,
+        "DistributedRouterMacAddress": hyphens(mac),
+        "ProviderAddress": node_address,
+    }
+
+
+def endpoint(
+    found: HnsEndpoint,
+    on: HnsNetwork,
+    management_address: str,
+    own_policies: Sequence[Mapping[str, Any]],
+    acls: Sequence[Mapping[str, Any]],
+) -> Object:
+    """An endpoint with the policies that the CNI plugin gave it and the ACLs that Felix did."""
+    return {
+        "ActivityId": found.id,
+        "ID": found.id,
+        "Name": found.name,
+        "State": RUNNING,
+        "VirtualNetwork": on.id,
+        "VirtualNetworkName": on.name,
+        "IPAddress": found.address,
+        "PrefixLength": int(on.subnet.partition("/")[2]),
+        "MacAddress": hyphens(found.mac),
+        "GatewayAddress": on.gateway,
+        "IsRemoteEndpoint": False,
+        "Policies": [
+            {"Type": "PA", "PA": management_address},
+            *([dict(policy) for policy in own_policies] if found.pod else []),
+            *(dict(acl) for acl in acls),
+        ],
+    }
+
+
+def policy_lists(node: str, table: ServiceTable, endpoints: Iterable[HnsEndpoint], *, dsr: bool) -> list[Object]:
+    """kube-proxy's load balancers, one for each ClusterIP port; they name the backends that are on the node."""
+    by_address = {one.address: one.id for one in endpoints}
+    lists: list[Object] = []
+    for port in table.ports:
+        if port.cluster_ip is None or not port.backends:
+            continue
+        policy: Object = {
+            "Type": "ELB",
+            "Protocol": PROTOCOLS[port.protocol],
+            "ExternalPort": port.port,
+            "InternalPort": port.backends[0].port,
+            "VIPs": [port.cluster_ip],
+        }
+        if dsr:
+            policy["IsDSR"] = True
+        if table.snat_local_pods_to is not None:
+            policy["SourceVIP"] = table.snat_local_pods_to
+        identity = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{port.name}.{node}")).upper()
+        references = [f"/endpoints/{by_address[one.address]}" for one in port.backends if one.address in by_address]
+        lists.append({"ID": identity, "Policies": [policy], "References": references})
+    return lists
+
+
+def hyphens(mac: str) -> str:
+    """``0E-2A-C0-A8-00-43``."""
+    return mac.upper().replace(":", "-")

@@ -1,0 +1,172 @@
+"""A Windows node's host as PowerShell in a HostProcess container finds it: HNS, services, processes, files.
+
+Answers come from the lab's true state.  What is asked arrives from labd by name (see :meth:`WindowsHost.answer`),
+because PowerShell runs there and the state is here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hybridlab.dataplane.model import ServiceTable
+from hybridlab.profiles.machines import Machine
+from hybridlab.profiles.model import Profile
+from hybridlab.windows import hns_objects
+from hybridlab.windows.dsr import uses_dsr
+from hybridlab.windows.hns_networks import POD_NETWORK, Hns
+
+ALWAYS_RUNNING = ("containerd", "hns", "kubelet", "vmcompute")
+CALICO_SERVICES = ("CalicoFelix", "CalicoNode")
+"""Services of an installation without operator; an operator runs the same scripts in HostProcess containers."""
+FELIX_SERVICE = "CalicoFelix"
+RUNNING, STOPPED = "Running", "Stopped"
+
+
+class HostRefused(Exception):
+    """The host cannot do what was asked; ``kind`` names which error PowerShell shows."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostState:
+    """Where a host's state is read and what can be done to it."""
+
+    hns: Hns
+    acls: Callable[[], Mapping[str, tuple[dict[str, object], ...]]]
+    """Pod uid to the ACL list that HNS was last given for it."""
+    pod_policies: Callable[[], list[dict[str, Any]]]
+    """What the CNI plugin gives every endpoint of a pod besides its ACLs."""
+    remote_routes: Callable[[], list[dict[str, Any]]]
+    """RemoteSubnetRoute policies that Felix has put on the pod network."""
+    services: Callable[[], ServiceTable | None]
+    """What kube-proxy has programmed on the node."""
+    files: Callable[[], Mapping[str, str]]
+    """Path (as written, backslashes) to content."""
+    felix_process: Callable[[], int | None]
+    """Process id of Felix; None while it does not run."""
+    restart_felix: Callable[[], Awaitable[None]]
+    remove_network: Callable[[str], Awaitable[None]]
+    """Remove a network by id, with everything that this cuts off."""
+
+
+class WindowsHost:
+    """The host of one Windows node."""
+
+    def __init__(self, machine: Machine, profile: Profile, state: HostState) -> None:
+        self._machine, self._profile, self._state = machine, profile, state
+        self._acts: set[asyncio.Task[None]] = set()
+
+    async def answer(self, question: str, arguments: Mapping[str, Any]) -> object:
+        """JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``, ``processes`` and ``files``; nothing
+        for the acts ``remove-network`` (id), ``restart-service`` (name) and ``stop-process`` (id).
+
+        Raises HostRefused.
+        """
+        match question:
+            case "networks":
+                return self._networks()
+            case "endpoints":
+                return self._endpoints()
+            case "policy-lists":
+                return self._policy_lists()
+            case "services":
+                return self._services()
+            case "processes":
+                return self._processes()
+            case "files":
+                return dict(self._state.files())
+            case "remove-network":
+                await self._remove_network(str(arguments["id"]))
+            case "restart-service":
+                await self._restart_service(str(arguments["name"]))
+            case "stop-process":
+                await self._stop_process(int(arguments["id"]))
+            case _:
+                raise HostRefused("unknown", f"not emulated: {question} of a Windows host")
+        return None
+
+    # -- HNS
+
+    def _networks(self) -> list[dict[str, Any]]:
+        hns, address = self._state.hns, self._machine.address
+        return [
+            hns_objects.network(
+                one, address, hns.router_mac, self._state.remote_routes() if one.name == POD_NETWORK else ()
+            )
+            for one in hns.networks
+        ]
+
+    def _endpoints(self) -> list[dict[str, Any]]:
+        hns, acls, policies = self._state.hns, self._state.acls(), self._state.pod_policies()
+        networks = {one.id: one for one in hns.networks}
+        return [
+            hns_objects.endpoint(one, networks[one.network], self._machine.address, policies, acls.get(one.pod, ()))
+            for one in hns.endpoints
+        ]
+
+    def _policy_lists(self) -> list[dict[str, Any]]:
+        table = self._state.services()
+        if table is None:
+            return []
+        dsr = uses_dsr(self._machine.group.windows_build, enable_dsr=self._profile.kube_proxy.windows_dsr)
+        return hns_objects.policy_lists(self._machine.name, table, self._state.hns.endpoints, dsr=dsr)
+
+    async def _remove_network(self, identity: str) -> None:
+        if identity not in {one.id for one in self._state.hns.networks}:
+            raise HostRefused("hns", f"HNS failed with error : The network was not found. ({identity})")
+        await self._act(self._state.remove_network(identity))
+
+    # -- services and processes
+
+    def _services(self) -> dict[str, str]:
+        services = dict.fromkeys(ALWAYS_RUNNING, RUNNING)
+        if self._profile.calico.install == "manifest":
+            up = RUNNING if self._state.felix_process() is not None else STOPPED
+            services |= dict.fromkeys(CALICO_SERVICES, up)
+        return services
+
+    async def _restart_service(self, name: str) -> None:
+        names = {one.lower() for one in self._services()}
+        if name.lower() not in names:
+            raise HostRefused("no-service", f"Cannot find any service with service name '{name}'.")
+        if name.lower() != FELIX_SERVICE.lower():
+            raise HostRefused("unknown", f"not emulated: Restart-Service {name}")
+        await self._act(self._state.restart_felix())
+
+    def _processes(self) -> list[dict[str, Any]]:
+        process = self._state.felix_process()
+        if process is None:
+            return []
+        name, command = felix_command(self._profile.calico.version)
+        return [{"Name": name, "ProcessId": process, "CommandLine": command}]
+
+    async def _stop_process(self, process: int) -> None:
+        if process != self._state.felix_process():
+            raise HostRefused("no-process", f"Cannot find a process with the process identifier {process}.")
+        await self._act(self._state.restart_felix())
+
+    async def _act(self, work: Awaitable[None]) -> None:
+        """Do it to its end, even when whoever asked is cut off by it."""
+
+        async def run() -> None:
+            await work
+
+        task = asyncio.create_task(run())
+        self._acts.add(task)
+        task.add_done_callback(self._acts.discard)
+        await asyncio.shield(task)
+
+
+def felix_command(version: str) -> tuple[str, str]:
+    """Name and command line of Felix' process on Windows: ``calico-node.exe`` up to v3.31, ``calico.exe`` since."""
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    if found and (int(found[1]), int(found[2])) >= (3, 32):
+        return "calico.exe", "calico.exe component felix"
+    return "calico-node.exe", "calico-node.exe -felix"

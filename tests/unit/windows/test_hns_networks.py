@@ -1,0 +1,80 @@
+"""A network keeps the VSID it was made with, whatever VNI is delivered later, until it is removed."""
+
+import pytest
+
+from hybridlab.windows.hns_networks import EXTERNAL_VSID, Hns
+
+BLOCK = "192.168.1.0/26"
+
+
+def networks(hns: Hns) -> dict[str, int]:
+    return {one.name: one.vsid for one in hns.networks}
+
+
+def test_the_first_vni_is_taken_and_a_later_one_is_not() -> None:
+    hns = Hns("win")
+    assert (hns.vsid, networks(hns)) == (None, {"External": EXTERNAL_VSID})
+    made = hns.ensure_pod_network(BLOCK, 4096)
+    assert hns.ensure_pod_network(BLOCK, 4097) is made
+    assert networks(hns) == {"External": EXTERNAL_VSID, "Calico": 4096}
+
+
+def test_a_network_made_anew_takes_the_vni_delivered_meanwhile() -> None:
+    hns = Hns("win")
+    old = hns.ensure_pod_network(BLOCK, 4096)
+    hns.attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
+    assert hns.remove_network(old.id) == ("uid",)
+    assert (hns.endpoints, hns.vsid) == ((), None)
+    assert hns.ensure_pod_network(BLOCK, 4097).vsid == 4097
+
+
+def test_another_block_makes_the_network_anew() -> None:
+    hns = Hns("win")
+    hns.ensure_pod_network(BLOCK, 4096)
+    assert hns.ensure_pod_network("192.168.2.0/26", 4097).vsid == 4097
+    assert [one.name for one in hns.networks] == ["External", "Calico"]
+
+
+def test_windows_takes_no_vni_below_4096() -> None:
+    hns = Hns("win")
+    with pytest.raises(ValueError, match="Windows does not support VXLANVNI < 4096"):
+        hns.ensure_pod_network(BLOCK, 4095)
+    assert hns.pod_network is None
+
+
+def test_endpoints_are_the_host_s_own_and_those_of_pods() -> None:
+    hns = Hns("win")
+    hns.ensure_pod_network(BLOCK, 4096)
+    hns.attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
+    assert [(one.name, one.address) for one in hns.endpoints] == [
+        ("Calico_ep", "192.168.1.2"),
+        ("sandbox_Calico", "192.168.1.3"),
+    ]
+    hns.detach("uid")
+    assert [one.name for one in hns.endpoints] == ["Calico_ep"]
+
+
+def test_an_endpoint_needs_a_network() -> None:
+    with pytest.raises(ValueError, match="no HNS network"):
+        Hns("win").attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
+
+
+def test_faults_break_the_rule() -> None:
+    hns = Hns("win")
+    old = hns.ensure_pod_network(BLOCK, 4096)
+    hns.faults.follows_vni.add("one")
+    assert hns.ensure_pod_network(BLOCK, 4097).vsid == 4097
+    hns.faults.follows_vni.clear()
+    hns.faults.remembers_vsid.add("two")
+    hns.remove_network(old.id)
+    assert hns.ensure_pod_network(BLOCK, 4098).vsid == 4097
+
+
+def test_whoever_listens_hears_every_change() -> None:
+    hns, heard = Hns("win"), []
+    hns.on_change(lambda: heard.append(hns.vsid))
+    made = hns.ensure_pod_network(BLOCK, 4096)
+    hns.ensure_pod_network(BLOCK, 4097)
+    hns.set_vsid(5000)
+    hns.remove_network(made.id)
+    assert heard == [4096, 5000, None]
