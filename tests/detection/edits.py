@@ -156,6 +156,38 @@ def etcd_under_the_operator(api: Api) -> Iterator[None]:
     api.merge(path, {"spec": {"template": {"spec": {"containers": before}}}})
 
 
+def _felix(api: Api, spec: dict[str, Any]) -> Iterator[None]:
+    """FelixConfiguration default with these fields."""
+    path = "/apis/projectcalico.org/v3/felixconfigurations/default"
+    before = api("GET", path)["spec"]
+    api.merge(path, {"spec": spec})
+    yield
+    api.merge(path, {"spec": {name: before.get(name) for name in spec}})
+
+
+@contextmanager
+def another_vxlan_port(api: Api) -> Iterator[None]:
+    """VXLAN is configured to use a port that Windows does not know."""
+    yield from _felix(api, {"vxlanPort": 4790})
+
+
+@contextmanager
+def vni_below_4096(api: Api) -> Iterator[None]:
+    """The VNI is one that Windows refuses."""
+    yield from _felix(api, {"vxlanVNI": 4095})
+
+
+@contextmanager
+def tunnel_of_another_block(api: Api) -> Iterator[None]:
+    """A Windows node announces a tunnel address outside its block."""
+    path = "/api/v1/nodes/windows-2022"
+    name = "projectcalico.org/IPv4VXLANTunnelAddr"
+    before = api("GET", path)["metadata"]["annotations"][name]
+    api.merge(path, {"metadata": {"annotations": {name: "192.168.0.77"}}})
+    yield
+    api.merge(path, {"metadata": {"annotations": {name: before}}})
+
+
 @contextmanager
 def foreign_policy_denies_ingress(api: Api) -> Iterator[None]:
     """A GlobalNetworkPolicy that is not the suite's denies ingress to every pod of the suite."""
@@ -197,6 +229,9 @@ EDITS: dict[str, Callable[[Api], contextlib.AbstractContextManager[None]]] = {
         borrowed_address,
         scheduler_on_windows,
         etcd_under_the_operator,
+        another_vxlan_port,
+        vni_below_4096,
+        tunnel_of_another_block,
         foreign_policy_denies_ingress,
         pods_never_go,
     )

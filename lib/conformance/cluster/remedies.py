@@ -57,6 +57,13 @@ class Remedies:
             "then kubectl rollout restart -n kube-system daemonset/calico-node"
         )
 
+    def felix(self, field: str) -> str:
+        """Give FelixConfiguration its default for a field again."""
+        patch = _json({"spec": {field: None}})
+        if self._kube.discovery.serves(V3, "FelixConfiguration"):
+            return f"kubectl patch felixconfigurations.projectcalico.org default --type=merge -p '{patch}'"
+        return f"calicoctl patch felixconfiguration default -p '{patch}'"
+
     def _pool(self, spec: dict[str, Any]) -> str:
         patch = _json({"spec": spec})
         if self._kube.discovery.serves(V3, "IPPool"):

@@ -48,7 +48,7 @@ class Context:
     """Names of the policies in force now, with their age."""
     attach: Callable[[str, str], object] = lambda name, text: None
     """Puts a text into the report."""
-    record: Callable[[str, float], None] = lambda name, value: None
+    record: Callable[[str, float | str], None] = lambda name, value: None
     """Keeps a figure with the claim's result."""
     draw: Callable[[str, str], object] = lambda name, svg: None
     """Puts a drawing into the report."""
@@ -88,6 +88,10 @@ class Expect:
     ) -> list[Observation]:
         """As :meth:`reachable`, for what has to be so before the test says anything: raises ControlBroken."""
         return self._decide(_each([(sources, targets)]), [], because, None, open_is_control=True)
+
+    def controls(self, routes: Sequence[Route], *, because: str) -> list[Observation]:
+        """As :meth:`control`, for single routes."""
+        return self._decide(list(routes), [], because, None, open_is_control=True)
 
     def blocked(
         self,

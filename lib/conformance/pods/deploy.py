@@ -26,7 +26,8 @@ BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
 PRIVILEGED = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
 """For pods in a node's own network, which baseline refuses."""
 PROGRAMS = (
-    "agent.py", "stream_agent.py", "echo_server.py", "matrix-agent.ps1", "stream-agent.ps1", "echo-server.ps1",
+    "agent.py", "stream_agent.py", "echo_server.py", "host_facts.py",
+    "matrix-agent.ps1", "stream-agent.ps1", "echo-server.ps1",
 )  # fmt: skip
 
 
@@ -97,6 +98,12 @@ class Pods:
             if self.changes.dry_run:
                 return {}
             return dict(pool.map(self._ready, wishes))
+
+    def start(self, wish: Wish) -> None:
+        """Create one and wait for nothing."""
+        made = self._object(wish)
+        self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
+        self._create((wish, made))
 
     def _home(self, wish: Wish) -> str:
         return wish.namespace or (self.host_namespace if ROLES[wish.role].host_network else self.namespace)

@@ -11,12 +11,12 @@ MANIFESTS = Path(__file__).parents[3] / "manifests"
 DEMO_PORT = 80
 """What the demo's servers serve: nginx on Linux, the demo page on Windows."""
 ECHO_PORT = 8080
-"""HTTP and UDP echo (docs/probe-protocol.md) of every pod but ``linux-node``."""
+"""HTTP and UDP echo (docs/probe-protocol.md) of every pod that is not in a node's own network."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """One Deployment of the manifests."""
+    """One Deployment (or DaemonSet, in hosts of Windows nodes) of the manifests."""
 
     name: str
     os: OS
@@ -26,6 +26,7 @@ class Role:
     main: str
     """Container for literal commands: what the pod is, in the demo's eyes."""
     host_network: bool = False
+    """In its node's own network; on Windows that is a HostProcess pod, since there is nothing else."""
 
 
 ROLES = {
@@ -38,5 +39,6 @@ ROLES = {
         Role("linux-peer", "linux", "peers/linux.yaml", agent="agent", main="agent"),
         Role("windows-peer", "windows", "peers/windows.yaml", agent="agent", main="agent"),
         Role("linux-node", "linux", "peers/linux-node.yaml", agent="agent", main="agent", host_network=True),
+        Role("windows-host", "windows", "peers/windows-host.yaml", agent="host", main="host", host_network=True),
     )
 }

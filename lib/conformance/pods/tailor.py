@@ -22,7 +22,7 @@ def deployment(
     tolerations: Sequence[Mapping[str, str]],
     labels: Mapping[str, str] | None = None,
 ) -> Obj:
-    """A Deployment of one replica, pinned to ``node``.
+    """A Deployment of one replica, or a DaemonSet, pinned to ``node``.
 
     ``name`` replaces the template's where several are made from one; ``labels`` are added to the pods.  Raises
     EnvironmentLacks when no image fits the node.
@@ -47,9 +47,13 @@ def deployment(
 
 
 def fit(spec: Obj, node: NodeFacts, images: Images) -> None:
-    """Give a pod spec's containers the images for a node, and the pull secrets."""
+    """Give a pod spec's containers the images for a node, and the pull secrets.
+
+    HostProcess containers need no image of their node's build.
+    """
+    own_build = node.os == "windows" and not spec.get("hostNetwork")
     for container in spec["containers"]:
-        image = windows_image(container["image"], node) if node.os == "windows" else container["image"]
+        image = windows_image(container["image"], node) if own_build else container["image"]
         container["image"] = mirrored(image, images.registry)
     if images.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in images.pull_secrets]

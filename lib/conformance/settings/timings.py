@@ -63,6 +63,11 @@ class OsTimings:
     """tries.  Equal answers in a row that make a verdict.  gateway-api's conformance asks for 3."""
     delete: float
     """s.  Deleting a namespace with its pods.  Kubernetes' e2e allows 5 min on Windows."""
+    felix_restart: float
+    """s.  From deleting a node's calico-node pod to its successor's readiness, that is Felix's first full apply.
+    Windows runs the init containers again and node-service waits 10 s by itself (node-service.ps1)."""
+    drain: float
+    """s.  From the first eviction to the last pod's end.  Pods on Windows end slowly: Kubernetes' e2e waits 10 min."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +92,11 @@ class RunTimings:
     journal: float
     """s.  For so long the journal and what it restores are tried again while the API server does not answer; it must
     outlast a rolling upgrade of a control plane's only node (1 to 2 min)."""
+    vni_delivery: float
+    """s.  From writing vxlanVNI until every node has been given it: Felix restarts on Linux, the operator renders
+    Windows' DaemonSet anew and its pods are replaced one node after the other."""
+    evict_again: float
+    """s.  Between two tries of an eviction that a PodDisruptionBudget forbids; kubectl drain waits 5 s."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
 

@@ -25,7 +25,11 @@ def template(role: Role) -> dict[str, Any]:
     return found[0]
 
 
-@pytest.mark.parametrize("role", ROLES.values(), ids=lambda one: one.name)
+HOST_PROCESS = [role for role in ROLES.values() if role.os == "windows" and role.host_network]
+PLAIN = [role for role in ROLES.values() if role not in HOST_PROCESS]
+
+
+@pytest.mark.parametrize("role", PLAIN, ids=lambda one: one.name)
 def test_a_role_is_a_deployment_of_one_replica_with_its_containers(role: Role) -> None:
     made = template(role)
     spec = made["spec"]["template"]["spec"]
@@ -46,7 +50,32 @@ def test_a_role_is_a_deployment_of_one_replica_with_its_containers(role: Role) -
         assert all("securityContext" not in one for one in [spec, *spec["containers"]])
 
 
-@pytest.mark.parametrize("role", ROLES.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("role", HOST_PROCESS, ids=lambda one: one.name)
+def test_a_host_process_pod_is_what_kubernetes_takes_for_one_and_stays_when_its_node_is_drained(role: Role) -> None:
+    made = template(role)
+    spec = made["spec"]["template"]["spec"]
+    assert made["kind"] == "DaemonSet"
+    assert spec["hostNetwork"] is True
+    assert spec["securityContext"] == {"windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}}
+    assert [one["name"] for one in spec["containers"]] == [role.agent] == [role.main]
+    assert FORBIDDEN_ON_WINDOWS & spec.keys() == {"hostNetwork"}
+    assert spec["automountServiceAccountToken"] is False
+
+
+def test_a_host_process_pod_keeps_its_image_whatever_the_build_and_goes_to_its_node(make: Any) -> None:
+    node = make.node("win-1", "windows", 99999)
+    made = tailor.deployment(
+        template(ROLES["windows-host"]), name="windows-host-1", node=node,
+        images=Images(registry="r.test"), tolerations=tolerations(),
+    )  # fmt: skip
+    spec = made["spec"]["template"]["spec"]
+    assert spec["containers"][0]["image"].startswith(
+        "r.test/oss/kubernetes/windows-host-process-containers-base-image:v1"
+    )
+    assert "affinity" in spec or "kubernetes.io/hostname" in spec["nodeSelector"]
+
+
+@pytest.mark.parametrize("role", PLAIN, ids=lambda one: one.name)
 def test_the_agents_container_has_the_programs_and_says_who_it_is(role: Role) -> None:
     spec = template(role)["spec"]["template"]["spec"]
     agent = next(one for one in spec["containers"] if one["name"] == role.agent)

@@ -1,0 +1,126 @@
+"""Draining a node through the API, as kubectl does: cordon, evict what has a controller, wait until it is gone.
+
+Pods of DaemonSets, static pods and finished ones stay.  Pods without a controller would be lost for good: with one of
+them on the node nothing at all is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from conformance.disrupt.journalling import Journalling
+from conformance.disrupt.patience import Patience
+from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.kube.changes import Changes
+from conformance.kube.client import Obj
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import Change, ObjectRef
+from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, until
+
+MIRROR = "kubernetes.io/config.mirror"
+"""Annotation of static pods' shadows, which the API cannot end."""
+GRACE = 30
+"""s.  What evicted pods get at most to end in (kubectl drain --grace-period)."""
+
+
+class Drain:
+    """Drains nodes of one cluster, and lets pods in again."""
+
+    def __init__(
+        self, changes: Changes, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._changes, self._journal = changes, journal
+        self._patience, self._clock = patience, clock
+
+    def possible(self, node: str) -> list[Obj]:
+        """The pods that draining a node would evict.  Raises EnvironmentLacks when one of them has no controller."""
+        evicted = [one for one in self._on(node) if not _stays(one)]
+        bare = [_label(one) for one in evicted if _controller(one) is None]
+        if bare:
+            raise EnvironmentLacks(
+                f"node {node} cannot be drained: pods without a controller would be lost: {', '.join(bare)}",
+                "move them away, or name another node by --disruptive-node NAME",
+            )
+        return evicted
+
+    def drain(self, node: str) -> list[str]:
+        """Cordon a node and evict its pods; which ones.
+
+        Raises EnvironmentLacks as :meth:`possible`, EnvironmentBroken (a budget forbids it to the end, a pod does not
+        go), ApiRefused, LockLost.
+        """
+        self.possible(node)
+        self._journal.patch(_node(node), {"spec": {"unschedulable": True}}, f"drains node {node}: cordon")
+        evicted = self.possible(node)  # nothing new comes from here on
+        deadline = Deadline(self._patience.drain, self._clock)
+        for pod in evicted:
+            self._evict(pod, node, deadline)
+        self._gone(node, evicted, deadline)
+        return [_label(one) for one in evicted]
+
+    def uncordon(self, node: str) -> None:
+        """Let pods in again.  The journal's entry of the cordon then finds nothing to restore."""
+        self._changes.patch(_node(node), {"spec": {"unschedulable": None}}, f"uncordons node {node}", foreign=True)
+
+    def _on(self, node: str) -> list[Obj]:
+        return self._changes.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
+
+    def _evict(self, pod: Obj, node: str, deadline: Deadline) -> None:
+        meta = pod["metadata"]
+        target = ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
+        options = {"deleteOptions": {"gracePeriodSeconds": GRACE, "preconditions": {"uid": meta["uid"]}}}
+        change = Change(
+            verb="evict", target=target, why=f"drains node {node}", body=options, cluster_scoped_or_foreign=True
+        )
+        while True:
+            try:
+                self._changes.make(change)
+                return
+            except ApiRefused as refusal:
+                if refusal.not_found or refusal.code == 409:  # gone, or another pod of its name by now
+                    return
+                if refusal.code != 429:
+                    raise
+                if deadline.expired:
+                    raise EnvironmentBroken(
+                        f"node {node} was not drained in {deadline.seconds:.0f} s: pod {_label(pod)} may not be "
+                        f"evicted: {refusal.message}"
+                    ) from refusal
+            self._clock.sleep(self._patience.evict_again)
+
+    def _gone(self, node: str, evicted: Sequence[Obj], deadline: Deadline) -> None:
+        uids = {one["metadata"]["uid"] for one in evicted}
+        settled = until(
+            lambda: [one for one in self._on(node) if one["metadata"]["uid"] in uids],
+            lambda left: not left,
+            within=deadline.remaining,
+            every=self._patience.poll_every,
+            what=f"evicted pods have left node {node}",
+            clock=self._clock,
+        )
+        if not settled.met:
+            raise EnvironmentBroken(
+                f"node {node} was not drained in {deadline.seconds:.0f} s: still there are "
+                f"{', '.join(map(_label, settled.last))}"
+            )
+
+
+def _node(name: str) -> ObjectRef:
+    return ObjectRef(api_version="v1", kind="Node", name=name)
+
+
+def _controller(pod: Obj) -> dict[str, Any] | None:
+    owners = pod["metadata"].get("ownerReferences") or []
+    return next((one for one in owners if one.get("controller")), None)
+
+
+def _stays(pod: Obj) -> bool:
+    owner = _controller(pod)
+    finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    mirror = MIRROR in (pod["metadata"].get("annotations") or {})
+    return mirror or finished or (owner is not None and owner.get("kind") == "DaemonSet")
+
+
+def _label(pod: Obj) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

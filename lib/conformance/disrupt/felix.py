@@ -1,0 +1,107 @@
+"""Restarting Felix on one node: its calico-node pod is deleted, and its DaemonSet makes a new one.
+
+Done when the new pod is ready, which for Felix means a first full apply (win_dataplane.go, doneFirstApply), and when
+whatever the caller knows to be good is good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from conformance.disrupt.journalling import Journalling
+from conformance.disrupt.patience import PatienceOf
+from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.kube.client import Kube, Obj
+from conformance.kube.waits import is_ready, pod_state, restarts
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import OS
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+
+NAMESPACES = ("calico-system", "kube-system")
+LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restart:
+    """A restart that was seen to happen."""
+
+    node: str
+    before: str
+    """Pod, when it started, and its restarts."""
+    after: str
+    seconds: float
+    """From the deletion to readiness."""
+
+
+class Felix:
+    """Felix on the nodes of one cluster.  ``os_of`` says a node's operating system."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        journal: Journalling,
+        os_of: Callable[[str], OS],
+        patience: PatienceOf,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._kube, self._journal, self._os_of = kube, journal, os_of
+        self._patience, self._clock = patience, clock
+
+    def restart(self, node: str, *, known_good: Callable[[], object] = lambda: None) -> Restart:
+        """Restart Felix on a node; then ``known_good`` probes, and raises when the node is not well again.
+
+        Raises EnvironmentLacks (Felix runs in no pod), EnvironmentBroken (not ready in time), LockLost.
+        """
+        before = self.pod(node)
+        meta = before["metadata"]
+        target = ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
+        patience = self._patience(self._os_of(node))
+        self._journal.delete_owned_pod(target, f"restarts Felix on node {node}")
+        settled = until(
+            lambda: self._pods(node),
+            lambda pods: any(_moved(before, one) and is_ready(one) for one in pods),
+            within=patience.felix_restart,
+            every=patience.poll_every,
+            what=f"a new calico-node pod on node {node} is ready",
+            clock=self._clock,
+        )
+        if not settled.met:
+            states = "; ".join(f"{_told(one)} {pod_state(one)}" for one in settled.last) or "no pod"
+            raise EnvironmentBroken(
+                f"Felix on node {node} is not back {settled.seconds:.0f} s after its pod {meta['name']} was deleted: "
+                f"{states}"
+            )
+        after = next(one for one in settled.last if _moved(before, one) and is_ready(one))
+        known_good()
+        return Restart(node=node, before=_told(before), after=_told(after), seconds=settled.seconds)
+
+    def pod(self, node: str) -> Obj:
+        """The pod that Felix runs in on a node.  Raises EnvironmentLacks when there is none."""
+        pods = self._pods(node)
+        if not pods:
+            raise EnvironmentLacks(
+                f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)} ({LABEL[self._os_of(node)]})",
+                "install Calico by its operator or manifests; services installed by hand cannot be restarted from here",
+            )
+        return pods[0]
+
+    def _pods(self, node: str) -> list[Obj]:
+        found = [
+            pod
+            for namespace in NAMESPACES
+            for pod in self._kube.objects("v1", "Pod", namespace, labels=LABEL[self._os_of(node)])
+            if pod["spec"].get("nodeName") == node
+        ]
+        return sorted(found, key=lambda one: bool(one["metadata"].get("deletionTimestamp")))
+
+
+def _moved(before: Obj, now: Obj) -> bool:
+    """Whether the containers began anew: another pod, or restarted in place."""
+    return bool(now["metadata"]["uid"] != before["metadata"]["uid"] or restarts(now) > restarts(before))
+
+
+def _told(pod: Obj) -> str:
+    started = (pod.get("status") or {}).get("startTime") or "not started"
+    return f"{pod['metadata']['name']}, {started}, {restarts(pod)} restarts"

@@ -1,0 +1,34 @@
+"""How disruptive changes are made: noted first where a test makes them, plainly where a restore makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from conformance.kube.changes import Changes
+from conformance.model.change import ObjectRef
+
+
+class Journalling(Protocol):
+    """What disruptions need of the journal (``conformance.cluster.journal.Journalled``)."""
+
+    def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
+        """Note the fields' values, then change them."""
+
+    def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
+        """Delete a pod that its controller makes anew."""
+
+
+class Plainly:
+    """The same changes without a note, for healers: the entry that they heal stays open until they are through."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+
+    def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
+        """Change fields."""
+        return self._changes.patch(target, dict(merge_patch), why, foreign=True)
+
+    def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
+        """Delete a pod that its controller makes anew."""
+        self._changes.delete(target, why, foreign=True)

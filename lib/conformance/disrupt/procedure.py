@@ -1,0 +1,64 @@
+"""The documented way to give a Windows node new VXLAN parameters (VXLAN-10).
+
+Drain the node, remove its HNS network "Calico", restart Calico there, let pods in again: the next pod that is networked
+gets a network with the parameters of now.  Removing the network cuts the node's own exec streams, so that the removal
+is verified by a fresh read, whatever became of the command.
+"""
+
+from __future__ import annotations
+
+from conformance.disrupt.drain import Drain
+from conformance.disrupt.felix import Felix
+from conformance.disrupt.patience import Patience
+from conformance.errors import EnvironmentBroken
+from conformance.model.host import HnsNetwork
+from conformance.probe.host import NETWORK, Hosts
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+
+
+class Procedure:
+    """The procedure on nodes of one cluster."""
+
+    def __init__(
+        self, drain: Drain, felix: Felix, hosts: Hosts, patience: Patience, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._drain, self._felix, self._hosts = drain, felix, hosts
+        self._patience, self._clock = patience, clock
+
+    def possible(self, node: str) -> None:
+        """Raises EnvironmentLacks where it could not be carried out: pods without a controller, Felix in no pod."""
+        self._drain.possible(node)
+        self._felix.pod(node)
+
+    def new_network(self, node: str) -> None:
+        """Carry it out; the node takes pods again afterwards, also when something broke on the way.
+
+        Raises EnvironmentLacks (nothing was done), EnvironmentBroken, ProbeBroken, LockLost.
+        """
+        self.possible(node)
+        try:
+            self._drain.drain(node)
+            before = {one.id for one in self._networks(node)}
+            said = self._hosts.remove_hns_network(node)
+            self._removed(node, before, said)
+            self._felix.restart(node)
+        finally:
+            self._drain.uncordon(node)
+
+    def _removed(self, node: str, before: set[str], said: str) -> None:
+        settled = until(
+            lambda: self._networks(node),
+            lambda now: not before & {one.id for one in now},
+            within=self._patience.felix_restart,
+            every=self._patience.poll_every,
+            what=f"HNS network {NETWORK} of node {node} is removed",
+            clock=self._clock,
+        )
+        if not settled.met:
+            raise EnvironmentBroken(
+                f"HNS network {NETWORK} of node {node} is still there {settled.seconds:.0f} s after its removal "
+                f"({said.strip() or 'which said nothing'})"
+            )
+
+    def _networks(self, node: str) -> list[HnsNetwork]:
+        return [one for one in self._hosts.hns_networks(node) if one.name == NETWORK]

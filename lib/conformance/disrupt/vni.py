@@ -1,0 +1,177 @@
+"""Delivering a VXLAN network identifier to every node, whatever the nodes make of it.
+
+Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew.  Windows takes it from the
+environment of calico-node-windows and from the CNI configuration: the operator renders both from the FelixConfiguration
+and replaces the pods; where Calico was installed by manifests the DaemonSet is edited instead (claims.md, VXLAN-9).
+Delivered says that a node was told, not that it follows.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.disrupt.felix import NAMESPACES
+from conformance.disrupt.journalling import Journalling
+from conformance.disrupt.patience import Patience
+from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.kube.client import Kube, Obj
+from conformance.kube.waits import is_ready
+from conformance.model.change import ObjectRef
+from conformance.model.facts import Facts
+from conformance.probe.host import Hosts
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+
+V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
+DEFAULT = 4096
+"""What Calico uses where FelixConfiguration does not say (felix/config/config_params.go)."""
+VARIABLE = "VXLAN_VNI"
+"""Environment variable of calico-node-windows that Felix and the CNI installer read (felix-service.ps1)."""
+DEVICE = "vxlan.calico"
+WINDOWS = "calico-node-windows"
+CONFIGURED = re.compile(r'"vxlan_vni"\s*:\s*"?(\d+)')
+"""In the CNI configuration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """A delivery that every node was seen to get."""
+
+    vni: int
+    before: int
+    seconds: float
+
+
+class Vni:
+    """The VNI of one cluster."""
+
+    def __init__(
+        self, kube: Kube, journal: Journalling, hosts: Hosts, facts: Facts, patience: Patience,
+        *, clock: Clock = SYSTEM_CLOCK,
+    ) -> None:  # fmt: skip
+        self._kube, self._journal, self._hosts, self._facts = kube, journal, hosts, facts
+        self._patience, self._clock = patience, clock
+
+    def configured(self) -> int:
+        """What FelixConfiguration default says, or Calico's default."""
+        for api in (V3, CRD):
+            found = self._kube.find(api, "FelixConfiguration", "default")
+            if found is not None:
+                return int((found.get("spec") or {}).get("vxlanVNI") or DEFAULT)
+        return DEFAULT
+
+    def device(self, node: str) -> int | None:
+        """The VNI of a Linux node's VXLAN device; None when there is no such device.  Raises ProbeBroken."""
+        link = self._hosts.linux(node).link(DEVICE)
+        return link.vxlan.vni if link and link.vxlan else None
+
+    def vsid(self, node: str) -> int | None:
+        """The VSID of a Windows node's pod network; None when there is no such network.  Raises ProbeBroken."""
+        networks = [one for one in self._hosts.hns_networks(node) if one.name.startswith("Calico")]
+        known = [subnet.vsid for one in networks for subnet in one.subnets if subnet.vsid is not None]
+        return known[0] if known else None
+
+    def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
+        """Write it and wait until these nodes have it.
+
+        Raises EnvironmentLacks (it cannot be written here), EnvironmentBroken (a node was not given it in time).
+        """
+        before = self.configured()
+        daemonset = self._possible()
+        self._journal.patch(_FELIX, {"spec": {"vxlanVNI": vni}}, f"gives every node VNI {vni}")
+        if self._facts.install.value != "operator":
+            name = ObjectRef(
+                api_version="apps/v1", kind="DaemonSet", name=WINDOWS, namespace=daemonset["metadata"]["namespace"]
+            )
+            self._journal.patch(name, _with_variable(daemonset, str(vni)), f"gives Windows nodes VNI {vni}")
+        return Delivery(vni=vni, before=before, seconds=self.delivered(vni, linux=linux, windows=windows))
+
+    def possible(self) -> None:
+        """Raises EnvironmentLacks where a VNI cannot be delivered."""
+        self._possible()
+
+    def delivered(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> float:
+        """Wait until these nodes have been given a VNI; seconds it took.
+
+        Raises EnvironmentBroken, naming the nodes that were not.
+        """
+
+        def missing() -> list[str]:
+            on_linux = [
+                f"Linux node {node}: {DEVICE} has VNI {found}" for node in linux if (found := self.device(node)) != vni
+            ]
+            return on_linux + [told for node in windows if (told := self._untold(node, vni))]
+
+        settled = until(
+            missing, lambda left: not left, within=self._patience.vni_delivery, every=self._patience.poll_every,
+            what=f"every node has been given VNI {vni}", clock=self._clock,
+        )  # fmt: skip
+        if not settled.met:
+            raise EnvironmentBroken(
+                f"VNI {vni} was not delivered to every node in {settled.seconds:.0f} s: {'; '.join(settled.last)}"
+            )
+        return settled.seconds
+
+    def _possible(self) -> Obj:
+        """The DaemonSet on Windows."""
+        if not self._kube.discovery.serves(V3, "FelixConfiguration"):
+            raise EnvironmentLacks(
+                f"a VNI is written through {V3}, which is not served", "install Calico's API server (APIServer default)"
+            )
+        if self._kube.find(V3, "FelixConfiguration", "default") is None:
+            raise EnvironmentLacks(
+                "there is no FelixConfiguration default whose VNI could be changed and put back",
+                "create it with Calico's own defaults",
+            )
+        found = next(
+            (one for space in NAMESPACES if (one := self._kube.find("apps/v1", "DaemonSet", WINDOWS, space))), None
+        )
+        if found is None or (self._facts.install.value != "operator" and not _variables(found)):
+            raise EnvironmentLacks(
+                f"nothing here carries a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
+                "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
+            )
+        return found
+
+    def _untold(self, node: str, vni: int) -> str:
+        """What a Windows node has not been given yet; empty when it has all."""
+        pods = [
+            pod
+            for space in NAMESPACES
+            for pod in self._kube.objects("v1", "Pod", space, labels=f"k8s-app={WINDOWS}")
+            if pod["spec"].get("nodeName") == node and not pod["metadata"].get("deletionTimestamp")
+        ]
+        values = {entry.get("value") for pod in pods for entry in _entries(pod["spec"])}
+        if values != {str(vni)}:
+            return f"Windows node {node}: {VARIABLE} is {', '.join(map(str, values)) or 'not set'}"
+        if not all(map(is_ready, pods)):
+            return f"Windows node {node}: {WINDOWS} is not ready"
+        written = CONFIGURED.search(self._hosts.cni_configuration(node))
+        if not written or int(written[1]) != vni:
+            return f"Windows node {node}: its CNI configuration says {written[1] if written else 'nothing'}"
+        return ""
+
+
+_FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
+
+
+def _entries(spec: Obj) -> list[dict[str, Any]]:
+    containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+    return [entry for one in containers for entry in one.get("env") or [] if entry.get("name") == VARIABLE]
+
+
+def _variables(daemonset: Obj) -> list[dict[str, Any]]:
+    return _entries(daemonset["spec"]["template"]["spec"])
+
+
+def _with_variable(daemonset: Obj, value: str) -> Obj:
+    """The merge patch that gives the variable another value; lists are replaced as a whole."""
+    spec = copy.deepcopy(daemonset["spec"]["template"]["spec"])
+    for entry in _entries(spec):
+        entry.pop("valueFrom", None)
+        entry["value"] = value
+    lists = {key: spec[key] for key in ("initContainers", "containers") if spec.get(key)}
+    return {"spec": {"template": {"spec": lists}}}

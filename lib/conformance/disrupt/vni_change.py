@@ -1,0 +1,224 @@
+"""The story of a VNI that is changed under pods: all paths before, what is cut off after, what the procedure heals.
+
+With two VNIs in the cluster, packets between nodes of either kind are dropped by their receiver; inside a node, and
+between nodes that agree, nothing changes.  At the end everything is put back, and that is verified by traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from conformance.disrupt.healing import announce
+from conformance.disrupt.procedure import Procedure
+from conformance.disrupt.vni import Delivery, Vni
+from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.expect.traffic import Expect, Route
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Workload
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+NOT_RESTORED = ("conflict", "not restored")
+"""Outcomes of a restore after which the cluster is not as it was."""
+PORT = 8080
+"""Echo of every server in the story."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parties:
+    """Pods as they are now; after a drain they are others."""
+
+    linux_client: Workload
+    linux_server: Workload
+    linux_elsewhere: Workload
+    """On another node than the client, where there are two."""
+    windows_client: Workload
+    windows_server: Workload
+    """On the client's node."""
+    windows_elsewhere: Workload | None
+    """On another node; None where there is one only."""
+
+    @property
+    def between(self) -> list[Route]:
+        """From Linux to Windows, and back."""
+        return [
+            (self.linux_client, self.windows_server.tcp(PORT)),
+            (self.windows_client, self.linux_server.tcp(PORT)),
+        ]
+
+    @property
+    def among(self) -> list[Route]:
+        """From Linux to Linux, and inside the Windows node."""
+        return [
+            (self.linux_client, self.linux_elsewhere.tcp(PORT)),
+            (self.windows_client, self.windows_server.tcp(PORT)),
+        ]
+
+    @property
+    def across(self) -> list[Route]:
+        """From Windows to Windows across nodes."""
+        there = self.windows_elsewhere
+        return [(self.windows_client, there.tcp(PORT))] if there else []
+
+    @property
+    def linux_nodes(self) -> list[str]:
+        """Linux nodes in the story."""
+        return sorted({self.linux_client.node, self.linux_server.node, self.linux_elsewhere.node})
+
+
+class Journal(Protocol):
+    """What the story needs of the journal."""
+
+    def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
+        """Note that a healer must run, unless the entry is closed."""
+
+    def restore(self) -> Sequence[Any]:
+        """Put everything back, newest first."""
+
+
+@dataclass
+class VniChange:
+    """The story of one test."""
+
+    vni: Vni
+    procedure: Procedure
+    journal: Journal
+    expect: Expect
+    parties: Callable[[], Parties]
+    newcomers: Callable[[], object]
+    """Has a new pod networked on every Windows node."""
+    windows: Sequence[str]
+    """Windows nodes that take pods."""
+    lifted: Callable[[str], None]
+    """Tells the report that Windows followed, shown by traffic."""
+    now: Parties | None = None
+    delivery: Delivery | None = None
+    changed: int | None = None
+    """The VNI before, while something may have to be put back."""
+
+    # --- what tests say --------------------------------------------------------------------------------------------
+
+    def prepare(self, *, because: str) -> None:
+        """See that it can be done and put back, that Windows uses the configured VNI, and that all paths are open.
+
+        Raises EnvironmentLacks, EnvironmentBroken, ControlBroken; nothing was changed then.
+        """
+        self.vni.possible()
+        for node in self.windows:
+            self.procedure.possible(node)
+        self.now = self.parties()
+        configured, found = self.vni.configured(), self._vsids()
+        if set(found.values()) != {configured}:
+            raise EnvironmentBroken(
+                f"before anything is changed the VNI is {configured}, and Windows nodes use {_told(found)}"
+            )
+        self.expect.controls(self._paths, because=because)
+
+    def deliver(self, *, because: str) -> None:
+        """Give every node another VNI; then have a new pod networked on every Windows node."""
+        vni = self.vni.configured() + 1
+        announce(self.journal, self.windows)
+        self.changed = self.vni.configured()
+        self.delivery = self.vni.deliver(vni, linux=self._parties.linux_nodes, windows=self.windows)
+        self.newcomers()
+        self.expect.context.record("seconds to deliver a VNI", round(self.delivery.seconds, 3))
+        self.expect.context.attach("delivery", f"VNI {self.delivery.before} -> {vni}: {because}")
+
+    def stays_behind(self, *, because: str) -> None:
+        """Windows keeps its VSID, and Linux and Windows lose each other while everything else goes on.
+
+        Where every Windows node took the new VNI and traffic passes, the limitation is gone, and the report is told so.
+        """
+        delivery, found = self._delivered, self._vsids()
+        if set(found.values()) == {delivery.vni}:
+            self.expect.matrix(
+                open=self._paths, because=f"Windows took VNI {delivery.vni} by itself, so that all nodes have one again"
+            )
+            self.lifted(f"VNI {delivery.vni} was taken by every Windows node without the procedure, and traffic passes")
+            return
+        self._demand(found, delivery.before, because)
+        parties = self._parties
+        self.expect.matrix(open=parties.among, closed=parties.between, because=because)
+        self._across()
+
+    def follow_the_procedure(self, *, because: str) -> None:
+        """Carry out the documented procedure on every Windows node, one after the other."""
+        for node in self.windows:
+            self.procedure.new_network(node)
+        self.now = self.parties()
+        self.expect.context.attach("procedure", f"carried out on {', '.join(self.windows)}: {because}")
+
+    def heals(self, *, because: str) -> None:
+        """Windows has a network with the new VNI, and all paths are open."""
+        self._demand(self._vsids(), self._delivered.vni, because)
+        self.expect.matrix(open=self._paths, because=because)
+
+    # --- putting back ----------------------------------------------------------------------------------------------
+
+    def put_back(self) -> None:
+        """Restore what was changed and see that all is as before.
+
+        Raises EnvironmentBroken (what could not be restored), ControlBroken (a path that was open is not).
+        """
+        if self.changed is None:
+            return
+        before, self.changed = self.changed, None
+        wrong = [str(one) for one in self.journal.restore() if str(one.outcome) in NOT_RESTORED]
+        if wrong:
+            raise EnvironmentBroken(f"after the test: {'; '.join(wrong)}")
+        self.vni.delivered(before, linux=self._parties.linux_nodes, windows=self.windows)
+        self.now = self.parties()
+        self.expect.controls(self._paths, because=f"VNI {before} is back on every node, as before the test")
+
+    # --- how -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _parties(self) -> Parties:
+        if self.now is None:
+            raise EnvironmentBroken("the story of the VNI was not prepared")
+        return self.now
+
+    @property
+    def _delivered(self) -> Delivery:
+        if self.delivery is None:
+            raise EnvironmentBroken("no VNI was delivered")
+        return self.delivery
+
+    @property
+    def _paths(self) -> list[Route]:
+        return [*self._parties.between, *self._parties.among, *self._parties.across]
+
+    def _vsids(self) -> dict[str, int | None]:
+        return {node: self.vni.vsid(node) for node in self.windows}
+
+    def _demand(self, found: Mapping[str, int | None], wanted: int, because: str) -> None:
+        """Every Windows node has this VSID.  Raises Nonconformance."""
+        wrong = {node: vsid for node, vsid in found.items() if vsid != wanted}
+        if wrong:
+            node, vsid = next(iter(wrong.items()))
+            claims = ", ".join(self.expect.context.claims) or "no claim"
+            raise Nonconformance(
+                f"{claims}  HNS network Calico of node {node}  expected VSID {wanted}, observed {vsid or 'no network'} "
+                f"(VNI {self._delivered.before} -> {self._delivered.vni}, {self._delivered.seconds:.1f} s)\n"
+                f"  because  {because}\n"
+                f"  read     Get-HnsNetwork: {_told(found)}\n"
+                f"  do       compare VXLAN_VNI of calico-node-windows and vxlan_vni of the CNI configuration on {node}"
+            )
+
+    def _across(self) -> None:
+        """Windows to Windows across nodes: no document says what becomes of it, so it is recorded only."""
+        attempts = [
+            Attempt(
+                source=source, target=target, kind=Kind.TCP,
+                give_up_after=self.expect.timings.of(source.os).tcp_give_up,
+            )
+            for source, target in self._parties.across
+        ]  # fmt: skip
+        for seen in self.expect.prober.observe(attempts):
+            self.expect.context.record("windows to windows across nodes", str(seen.verdict))
+
+
+def _told(vsids: Mapping[str, int | None]) -> str:
+    return ", ".join(f"{node}: {vsid or 'no network'}" for node, vsid in vsids.items())

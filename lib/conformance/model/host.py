@@ -1,0 +1,132 @@
+"""What nodes say of themselves: HNS networks and endpoints on Windows, kernel networking on Linux.
+
+Only what is read is here; whether it is right is for the claims.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class HnsSubnet:
+    """One subnet of an HNS network."""
+
+    prefix: str
+    """``192.168.1.0/26``."""
+    gateway: str
+    vsid: int | None
+    """The VXLAN network identifier that HNS uses for it; None on networks without one (L2Bridge, nat)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HnsNetwork:
+    """One network of the Host Networking Service, as Get-HnsNetwork shows it."""
+
+    id: str
+    name: str
+    type: str
+    """``Overlay``, ``L2Bridge``, ``nat`` ..."""
+    management_ip: str
+    subnets: tuple[HnsSubnet, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AclRule:
+    """One access rule of an endpoint.  Empty addresses and ports mean any."""
+
+    id: str
+    """New whenever HNS is given the rule again: an unchanged list keeps its ids."""
+    action: str
+    direction: str
+    protocol: str
+    local_addresses: str
+    remote_addresses: str
+    local_ports: str
+    remote_ports: str
+    priority: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HnsEndpoint:
+    """One endpoint (a pod's adapter, or the host's own), as Get-HnsEndpoint shows it."""
+
+    id: str
+    name: str
+    address: str
+    mac: str
+    network: str
+    """Id of its network."""
+    network_name: str
+    policies: tuple[dict[str, Any], ...] = field(default=(), hash=False)
+    """Everything HNS holds for it, untyped: NAT, routes, access rules."""
+    acls: tuple[AclRule, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vxlan:
+    """What makes a link a VXLAN device."""
+
+    vni: int
+    port: int
+    """UDP port that it sends to and listens on."""
+    local: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """One network device."""
+
+    name: str
+    mtu: int
+    mac: str
+    up: bool
+    vxlan: Vxlan | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """One IPv4 route of any table."""
+
+    destination: str
+    """``192.168.1.0/26``, ``0.0.0.0/0`` for the default."""
+    gateway: str
+    """Empty when the destination is on the link."""
+    device: str
+    onlink: bool
+    table: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FdbEntry:
+    """Where a device sends frames for a MAC address."""
+
+    device: str
+    mac: str
+    destination: str
+    """Address of the other tunnel end; empty where there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour:
+    """Which MAC address an IPv4 address has on a device."""
+
+    device: str
+    address: str
+    mac: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinuxFacts:
+    """Networking of one Linux node at one moment."""
+
+    node: str
+    links: tuple[Link, ...]
+    routes: tuple[Route, ...]
+    fdb: tuple[FdbEntry, ...]
+    neighbours: tuple[Neighbour, ...]
+
+    def link(self, name: str) -> Link | None:
+        """The device of that name."""
+        return next((one for one in self.links if one.name == name), None)

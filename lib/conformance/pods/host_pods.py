@@ -1,0 +1,94 @@
+"""Pods in the hosts of nodes: HostProcess on Windows, hostNetwork on Linux; one per node, made when first asked for.
+
+Windows' belong to a DaemonSet pinned to one node: a drain of the node spares them, its cordon does not keep them away.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.kube.client import Obj
+from conformance.kube.refused import ApiRefused
+from conformance.model.endpoint import OS, Workload
+from conformance.model.facts import NodeFacts
+from conformance.pods.deploy import Pods, Wish, changed
+from conformance.pods.roles import ROLES
+from conformance.timing import until
+
+ROLE: dict[OS, str] = {"linux": "linux-node", "windows": "windows-host"}
+REMEDY = (
+    "allow HostProcess pods (containerd 1.6, Kubernetes 1.23, privileged Pod Security in the run's -host namespaces)"
+)
+REFUSED = "FailedCreate"
+"""Reason of the DaemonSet's event when admission refuses its pods."""
+
+
+class HostPods:
+    """Host pods of one worker.  Thread-safe; a pod that changed is looked up anew."""
+
+    def __init__(self, pods: Pods) -> None:
+        self._pods = pods
+        self._lock = threading.Lock()
+        self._nodes: dict[str, threading.Lock] = {}
+        self._there: dict[str, Workload] = {}
+
+    def on(self, node: str) -> Workload:
+        """The pod in a node's host.
+
+        Raises EnvironmentLacks where HostProcess pods are refused or cannot run, EnvironmentBroken as deploying does.
+        """
+        with self._lock:
+            one_at_a_time = self._nodes.setdefault(node, threading.Lock())
+        with one_at_a_time:
+            known = self._there.get(node)
+            if known and not changed(known, self._pods.kube.find("v1", "Pod", known.pod, known.namespace)):
+                return known
+            place = next(one for one in self._pods.facts.nodes if one.name == node)
+            self._there[node] = self._windows(place) if place.os == "windows" else self._deployed(self._wish(place))
+            return self._there[node]
+
+    def _wish(self, node: NodeFacts) -> Wish:
+        number = [one.name for one in self._pods.facts.by_os(node.os)].index(node.name) + 1
+        return Wish(role=ROLE[node.os], node=node, name=f"{ROLE[node.os]}-{number}")
+
+    def _deployed(self, wish: Wish) -> Workload:
+        return self._pods.deploy([wish])[wish.called]
+
+    def _windows(self, node: NodeFacts) -> Workload:
+        if node.container_runtime.startswith("docker"):
+            raise EnvironmentLacks(f"node {node.name} runs {node.container_runtime}, without HostProcess pods", REMEDY)
+        wish = self._wish(node)
+        try:
+            self._pods.start(wish)
+            self._admitted(wish)
+            return self._deployed(wish)
+        except (EnvironmentBroken, ApiRefused) as trouble:
+            first = str(trouble).partition("\n")[0]
+            raise EnvironmentLacks(f"no HostProcess pod runs on node {node.name}: {first}", REMEDY) from trouble
+
+    def _admitted(self, wish: Wish) -> None:
+        """Wait until the DaemonSet has a pod.  Raises EnvironmentBroken with the refusal's text."""
+        namespace, kube = self._pods.host_namespace, self._pods.kube
+
+        def state() -> tuple[int, str]:
+            made: Any = kube.get("apps/v1", "DaemonSet", wish.called, namespace)
+            refusals = [one for one in self._pods.changes.waits.events(made) if one.get("reason") == REFUSED]
+            count = len(kube.objects("v1", "Pod", namespace, labels=f"app={wish.called}"))
+            return count, _message(refusals)
+
+        patience = self._pods.settings.timings.of(ROLES[wish.role].os)
+        settled = until(
+            state, lambda found: bool(found[0] or found[1]), within=patience.pod_ready, every=patience.poll_every,
+            what=f"DaemonSet {wish.called} has a pod",
+        )  # fmt: skip
+        count, refusal = settled.last
+        if not count:
+            raise EnvironmentBroken(
+                refusal or f"DaemonSet {namespace}/{wish.called} has no pod after {settled.seconds:.0f} s"
+            )
+
+
+def _message(events: list[Obj]) -> str:
+    return " ".join(str(events[-1].get("message") or "").split()) if events else ""

@@ -1,0 +1,106 @@
+"""What PowerShell's HNS cmdlets print through ConvertTo-Json, as typed objects.  Pure: no exec, no clock.
+
+ConvertTo-Json writes one object as an object, several as an array, none as nothing at all; inside objects the same
+happens to lists, and Windows PowerShell 5.1 wraps some as ``{"value": [...], "Count": n}``.  What cannot be read is
+ProbeBroken, never an absence.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from conformance.errors import ProbeBroken
+from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, HnsSubnet
+
+Obj = dict[str, Any]
+
+
+def documents(stdout: bytes, what: str) -> list[Obj]:
+    """The objects of an output; none for an empty one.  Raises ProbeBroken, naming ``what`` was asked."""
+    try:
+        text = stdout.decode("utf-8-sig").strip()
+        found = json.loads(text) if text else []
+    except ValueError as error:
+        raise ProbeBroken(f"{what}: garbled output {stdout[:200]!r}", transport=str(error)) from None
+    several = many(found)
+    if not all(isinstance(one, dict) for one in several):
+        raise ProbeBroken(f"{what}: output is not of objects: {stdout[:200]!r}", transport="not objects")
+    return several
+
+
+def many(value: Any) -> list[Any]:
+    """The members of a list that ConvertTo-Json may have written as one thing, as nothing, or wrapped."""
+    if value is None or value == "":
+        return []
+    if isinstance(value, dict) and set(value) == {"value", "Count"}:
+        return many(value["value"])
+    return list(value) if isinstance(value, list) else [value]
+
+
+def network(found: Obj) -> HnsNetwork:
+    """One of Get-HnsNetwork's objects.  Raises ProbeBroken."""
+    return HnsNetwork(
+        id=_text(found, "ID"),
+        name=_text(found, "Name"),
+        type=_text(found, "Type"),
+        management_ip=str(found.get("ManagementIP") or ""),
+        subnets=tuple(_subnet(one) for one in many(found.get("Subnets"))),
+    )
+
+
+def endpoint(found: Obj) -> HnsEndpoint:
+    """One of Get-HnsEndpoint's objects.  Raises ProbeBroken."""
+    policies = [one for one in many(found.get("Policies")) if isinstance(one, dict)]
+    return HnsEndpoint(
+        id=_text(found, "ID"),
+        name=str(found.get("Name") or ""),
+        address=str(found.get("IPAddress") or ""),
+        mac=str(found.get("MacAddress") or ""),
+        network=str(found.get("VirtualNetwork") or ""),
+        network_name=str(found.get("VirtualNetworkName") or ""),
+        policies=tuple(policies),
+        acls=tuple(_acl(one) for one in policies if one.get("Type") == "ACL"),
+    )
+
+
+def _subnet(found: Obj) -> HnsSubnet:
+    vsids = [one.get("VSID") for one in many(found.get("Policies")) if isinstance(one, dict)]
+    known = [_number(one, "VSID", found) for one in vsids if one is not None]
+    return HnsSubnet(
+        prefix=_text(found, "AddressPrefix"),
+        gateway=str(found.get("GatewayAddress") or ""),
+        vsid=known[0] if known else None,
+    )
+
+
+def _acl(found: Obj) -> AclRule:
+    return AclRule(
+        id=str(found.get("Id") or found.get("ID") or ""),
+        action=str(found.get("Action") or ""),
+        direction=str(found.get("Direction") or ""),
+        protocol=_listed(found.get("Protocol") if found.get("Protocol") is not None else found.get("Protocols")),
+        local_addresses=_listed(found.get("LocalAddresses")),
+        remote_addresses=_listed(found.get("RemoteAddresses")),
+        local_ports=_listed(found.get("LocalPorts")),
+        remote_ports=_listed(found.get("RemotePorts")),
+        priority=_number(found.get("Priority") or 0, "Priority", found),
+    )
+
+
+def _listed(value: Any) -> str:
+    """HNS writes lists as text with commas, some versions as arrays or numbers."""
+    return ",".join(str(one) for one in many(value))
+
+
+def _text(found: Obj, key: str) -> str:
+    if not isinstance(found.get(key), str):
+        raise ProbeBroken(f"an HNS object has no {key}: {str(found)[:200]}", transport="garbled output")
+    return str(found[key])
+
+
+def _number(value: Any, key: str, found: Obj) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise ProbeBroken(f"{key} is no number: {str(found)[:200]}", transport="garbled output") from None

@@ -1,0 +1,150 @@
+"""Looking into nodes: HNS on Windows by PowerShell in a HostProcess pod, kernel networking on Linux by our program.
+
+Facts come back, or an exception: a broken exec, a failed command, a garbled or an empty output is ProbeBroken, and
+never counts as "there is none".  Only a command whose pod then shows that its output arrives may have printed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from conformance.errors import ProbeBroken
+from conformance.kube.channels import ExecBroken
+from conformance.kube.execute import ExecResult
+from conformance.model.endpoint import Workload
+from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, LinuxFacts
+from conformance.probe import hns, linux_host
+from conformance.settings import Timings
+from conformance.timing import SYSTEM_CLOCK, Clock, Deadline
+
+T = TypeVar("T")
+Run = Callable[[Workload, Sequence[str], float], ExecResult]
+"""Runs a command in a pod within so many seconds; raises ProbeBroken."""
+Place = Callable[[str], Workload]
+"""The pod in the host of the node of that name, made when there is none."""
+
+POWERSHELL = ("powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-Command")
+CNI_CONFIGURATION = r"C:\etc\cni\net.d\10-calico.conf"
+"""Where the operator's and the manifests' installation write it on Windows (default of windowsNodes.cniConfigDir)."""
+WITNESS = f"Get-Content -Raw -Path '{CNI_CONFIGURATION}'"
+"""A command that prints something on every node of Calico's: shows that output arrives."""
+NETWORK = "Calico"
+"""HNS network of the pods (KUBE_NETWORK ``Calico.*``; one per node)."""
+PAUSE = 0.25
+"""s.  Before a broken exec is tried again; doubles."""
+
+
+class Hosts:
+    """Hosts of one cluster's nodes.  Thread-safe as its parts are."""
+
+    def __init__(
+        self, run: Run, windows: Place, linux: Place, timings: Timings, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._run, self._windows, self._linux = run, windows, linux
+        self._timings, self._clock = timings, clock
+
+    # --- Windows ---------------------------------------------------------------------------------------------------
+
+    def hns_networks(self, node: str) -> list[HnsNetwork]:
+        """HNS networks of a Windows node.  Raises ProbeBroken, EnvironmentLacks (HostProcess pods are refused)."""
+        return [
+            hns.network(one) for one in self._documents(node, "Get-HnsNetwork | ConvertTo-Json -Depth 10 -Compress")
+        ]
+
+    def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
+        """HNS endpoints of a Windows node.  Raises as :meth:`hns_networks`."""
+        found = self._documents(node, "Get-HnsEndpoint | ConvertTo-Json -Depth 10 -Compress")
+        return [hns.endpoint(one) for one in found]
+
+    def acl_list(self, node: str, workload: Workload) -> tuple[AclRule, ...]:
+        """The access rules of a pod's endpoint, in HNS' order.  Raises ProbeBroken when it has no endpoint there."""
+        endpoints = self.hns_endpoints(node)
+        for one in endpoints:
+            if one.address == workload.address:
+                return one.acls
+        there = ", ".join(one.address for one in endpoints) or "none"
+        raise ProbeBroken(f"node {node} has no HNS endpoint for {workload.label}, {workload.address}; it has {there}")
+
+    def cni_configuration(self, node: str) -> str:
+        """Text of a Windows node's CNI configuration.  Raises as :meth:`hns_networks`."""
+        return self._text(node, WITNESS, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+
+    def remove_hns_network(self, node: str, name: str = NETWORK) -> str:
+        """Remove a node's HNS network, which cuts the node's own exec streams.
+
+        Returns what the exec said, or what broke it: neither shows that the network is gone, a fresh read does.
+        Raises ProbeBroken when the command itself says that it failed, EnvironmentLacks.
+        """
+        script = f"Get-HnsNetwork | Where-Object {{ $_.Name -eq '{name}' }} | Remove-HnsNetwork"
+        try:
+            done = self._powershell(self._windows(node), script)
+        except ExecBroken as broken:
+            if not broken.retryable:
+                raise
+            return str(broken)
+        if done.exit_code:
+            raise ProbeBroken(_failed(node, script, done), transport=done.output)
+        return done.output
+
+    # --- Linux -----------------------------------------------------------------------------------------------------
+
+    def linux(self, node: str) -> LinuxFacts:
+        """Links, routes, forwarding entries and neighbours of a Linux node.  Raises ProbeBroken."""
+
+        def ask() -> LinuxFacts:
+            overhead = self._timings.linux.exec_overhead
+            done = self._run(self._linux(node), linux_host.HOST_FACTS.argv, overhead)
+            if done.exit_code:
+                raise ProbeBroken(_failed(node, "host_facts.py", done), transport=done.output)
+            return linux_host.parse(node, done.stdout)
+
+        return self._patiently(ask, self._timings.linux.exec_overhead)
+
+    # --- how -------------------------------------------------------------------------------------------------------
+
+    def _documents(self, node: str, script: str) -> list[dict[str, Any]]:
+        return hns.documents(self._text(node, script, empty_is_broken=False), f"node {node}: {script}")
+
+    def _text(self, node: str, script: str, *, empty_is_broken: bool) -> bytes:
+        """Standard output of a script that succeeded."""
+
+        def ask() -> bytes:
+            pod = self._windows(node)
+            said = self._successful(pod, node, script)
+            if not said.strip() and (empty_is_broken or not self._successful(pod, node, WITNESS).strip()):
+                raise ProbeBroken(
+                    f"node {node}: {script}: empty output, and nothing shows that output arrives", transport="empty"
+                )
+            return said
+
+        return self._patiently(ask, self._timings.windows.exec_overhead)
+
+    def _successful(self, pod: Workload, node: str, script: str) -> bytes:
+        done = self._powershell(pod, script)
+        if done.exit_code:
+            raise ProbeBroken(_failed(node, script, done), transport=done.output)
+        return done.stdout
+
+    def _powershell(self, pod: Workload, script: str) -> ExecResult:
+        return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead)
+
+    def _patiently(self, ask: Callable[[], T], overhead: float) -> T:
+        """Ask again after trouble, for three times what an exec may take, as probing does."""
+        deadline, pause, tries = Deadline(3 * overhead, self._clock), PAUSE, 0
+        while True:
+            tries += 1
+            try:
+                return ask()
+            except ProbeBroken as broken:
+                final = isinstance(broken, ExecBroken) and not broken.retryable
+                if final or deadline.remaining <= pause:
+                    text = f"{broken} ({tries} {'try' if tries == 1 else 'tries'} in {deadline.elapsed:.0f} s)"
+                    raise ProbeBroken(text, broken.seen, broken.transport) from broken
+            self._clock.sleep(pause)
+            pause = min(2.0, 2 * pause)
+
+
+def _failed(node: str, script: str, done: ExecResult) -> str:
+    words = " ".join(done.output.split())[:300] or "no output"
+    return f"node {node}: {script}: exit status {done.exit_code}: {words}"

@@ -1,0 +1,63 @@
+"""What ``host_facts.py`` says about a Linux node, as typed objects.  Pure: no exec, no clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.errors import ProbeBroken
+from conformance.model.host import FdbEntry, Link, LinuxFacts, Neighbour, Route, Vxlan
+from conformance.probe import protocol
+from conformance.probe.protocol import Program
+
+HOST_FACTS = Program("host_facts.py", ("python3", "-I", "-S", "-u", "/probe/host_facts.py"))
+
+
+def parse(node: str, stdout: bytes) -> LinuxFacts:
+    """The facts in an output.  Raises ProbeBroken: no line with the mark, another program's, garbled, incomplete."""
+    lines = [found for line in stdout.splitlines() if (found := protocol.read_line(line)) is not None]
+    if len(lines) != 1 or lines[0]["type"] != "host-facts":
+        raise ProbeBroken(
+            f"host_facts.py on {node} said {len(lines)} lines instead of one: {stdout[:200]!r}", transport="no answer"
+        )
+    problem = protocol.stranger(lines[0], HOST_FACTS)
+    if problem:
+        raise ProbeBroken(f"host_facts.py on {node}: {problem}", transport=problem)
+    try:
+        return _facts(node, lines[0])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProbeBroken(
+            f"host_facts.py on {node} gave an answer that cannot be read: {type(error).__name__}: {error}",
+            transport="garbled answer",
+        ) from None
+
+
+def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
+    return LinuxFacts(
+        node=node,
+        links=tuple(
+            Link(
+                name=str(one["name"]), mtu=int(one["mtu"]), mac=str(one["mac"]), up=bool(one["up"]),
+                vxlan=_vxlan(one["vxlan"]),
+            )
+            for one in found["links"]
+        ),
+        routes=tuple(
+            Route(
+                destination=str(one["destination"]), gateway=str(one["gateway"]), device=str(one["device"]),
+                onlink=bool(one["onlink"]), table=int(one["table"]),
+            )
+            for one in found["routes"]
+        ),
+        fdb=tuple(
+            FdbEntry(device=str(one["device"]), mac=str(one["mac"]), destination=str(one["destination"]))
+            for one in found["fdb"]
+        ),
+        neighbours=tuple(
+            Neighbour(device=str(one["device"]), address=str(one["address"]), mac=str(one["mac"]))
+            for one in found["neighbours"]
+        ),
+    )  # fmt: skip
+
+
+def _vxlan(found: dict[str, Any] | None) -> Vxlan | None:
+    return Vxlan(vni=int(found["vni"]), port=int(found["port"]), local=str(found["local"])) if found else None
