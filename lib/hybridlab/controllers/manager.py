@@ -236,4 +236,5 @@ def _node_spec(machine: Machine, profile: Profile) -> NodeSpec:
         address=machine.address,
         prefix_length=machine.prefix_length,
         underlay_mtu=profile.network.underlay_mtu,
+        reset=profile.windows.reset,
     )

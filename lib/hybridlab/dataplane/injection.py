@@ -41,8 +41,10 @@ NODE_CHAINS = {
     "f_odnat": "ip fault",
     "f_snat": "ip fault",
     "f_policy": "ip cali",
+    "f_new": "ip cali",
 }
-"""Chain to table.  ``f_policy`` comes before everything else in policy: ``accept`` there passes it by."""
+"""Chain to table.  ``f_policy`` comes before everything else in policy: ``accept`` there passes it by.  ``f_new`` comes
+before what is sent to a pod without a program is dropped."""
 
 FABRIC_CHAINS = {"f_fwd": "bridge fault"}
 

@@ -34,6 +34,8 @@ class NodeSpec:
     prefix_length: int
     underlay_mtu: int = 1500
     vxlan: VxlanSpec | None = None
+    reset: Literal["remote", "both"] = "remote"
+    """Windows: who gets a TCP reset when a pod's ACL list is replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +191,11 @@ class PolicyUpdate:
     endpoints: dict[str, EndpointProgram] = field(default_factory=dict)
     """Pod id to its whole program."""
     removed_endpoints: tuple[str, ...] = ()
+    reset: tuple[str, ...] = ()
+    """Endpoints whose established TCP connections end with this change.  On Windows nodes: those whose ACL list HNS is
+    given anew."""
+    held: tuple[str, ...] = ()
+    """Fault: endpoints whose rules stay as they are in the kernel."""
 
 
 @dataclass(frozen=True, kw_only=True)

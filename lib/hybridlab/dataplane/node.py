@@ -13,8 +13,9 @@ from typing import Any
 
 from hybridlab.dataplane.fabric import Fabric
 from hybridlab.dataplane.injection import NODE_CHAINS, NODE_TABLE, Injections
-from hybridlab.dataplane.model import NodeRoutes, NodeSpec, RemoteBlock, ServiceTable, VxlanSpec
+from hybridlab.dataplane.model import NodeRoutes, NodeSpec, PolicyUpdate, RemoteBlock, ServiceTable, VxlanSpec
 from hybridlab.dataplane.policy import Policy, Unprogrammed, base_table
+from hybridlab.dataplane.resets import Resets, Target
 from hybridlab.dataplane.services import BASE_TABLE, Services
 from hybridlab.kernel import namespaces, rtdump, sysctl
 from hybridlab.kernel.conntrack import ConntrackSocket
@@ -52,6 +53,8 @@ class Node:
         self._vxlan_index: int | None = None
         self._routes = NodeRoutes(own_blocks=(), remote_blocks=())
         self._departed: set[str] = set()
+        self._ends: dict[str, tuple[str, str, str]] = {}
+        self._resets: Resets | None = None
         fabric.plug(self.netns, mac=_node_mac(spec.address), mtu=spec.underlay_mtu, index=_ETH0_INDEX)
         with namespaces.entered(self.netns):
             # A new namespace may inherit these from the machine it is made on.
@@ -64,7 +67,7 @@ class Node:
             self._nft = Nft(spec.name)
             self._conntrack = ConntrackSocket()
         self._bring_up()
-        self._nft.run(NODE_TABLE + base_table(unprogrammed) + BASE_TABLE + _OUTGOING_TABLE)
+        self._nft.run(NODE_TABLE + base_table(unprogrammed, spec.os) + BASE_TABLE + _OUTGOING_TABLE)
         self.policy = Policy(self._nft, spec.os)
         self.services = Services(self._nft, self._conntrack)
         self.injections = Injections(self._nft, NODE_CHAINS)
@@ -188,6 +191,25 @@ class Node:
             if any(end.source in departed or end.destination in departed for end in ends):
                 self._conntrack.delete(connection)
 
+    # -- policy ----------------------------------------------------------------------------------------------
+
+    def add_endpoint(self, endpoint: str, interface: str, address: str, mac: str) -> None:
+        """The pod's host-side interface exists; a program that came before it takes effect now."""
+        self._ends[endpoint] = (address, interface, mac)
+        self.policy.add_interface(endpoint, interface)
+
+    def remove_endpoint(self, endpoint: str) -> None:
+        """The pod is gone, and its policy with it."""
+        self._ends.pop(endpoint, None)
+        self.policy.remove_interface(endpoint)
+
+    def update_policy(self, update: PolicyUpdate) -> None:
+        """Apply an update as one transaction; connections that end with it are told at once, from another thread."""
+        ended = self.policy.update(update)
+        if ended:
+            self._resets = self._resets or Resets(self.netns, both=self.spec.os == "linux" or self.spec.reset == "both")
+            self._resets.request([Target(*self._ends[e], self.policy.generation(e)) for e in ended])
+
     # -- services --------------------------------------------------------------------------------------------
 
     def set_services(self, table: ServiceTable) -> None:
@@ -220,6 +242,8 @@ class Node:
 
     def close(self) -> None:
         """Let go; the kernel takes the rest away."""
+        if self._resets is not None:
+            self._resets.close()
         self._nft.close()
         self._conntrack.close()
         self.route.close()

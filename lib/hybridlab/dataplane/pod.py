@@ -68,10 +68,10 @@ def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
             route.set_route(f"{spec.gateway}/32", index=_ETH0_INDEX)
             route.set_route("0.0.0.0/0", via=spec.gateway, index=_ETH0_INDEX)
             route.flush()
-        node.policy.add_interface(spec.id, pod.interface)
+        node.add_endpoint(spec.id, pod.interface, address, pod.mac)
         node.add_pod_route(pod.index, address, pod.mac)
     except BaseException:
-        node.policy.remove_interface(spec.id)
+        node.remove_endpoint(spec.id)
         os.close(netns)
         raise
     return pod
@@ -109,7 +109,7 @@ def remove_pod(node: Node, pod: Pod) -> None:
     """
     for address in (pod.address, *pod.extra):
         node.remove_pod_route(pod.index, address)
-    node.policy.remove_interface(pod.spec.id)
+    node.remove_endpoint(pod.spec.id)
 
 
 def cut_off_pod(node: Node, pod: Pod) -> None:

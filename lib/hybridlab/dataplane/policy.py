@@ -11,14 +11,16 @@ of a passing tier go to.  ``allow`` returns (the other end of the connection sti
 silently.  A direction without tiers, and the end of a last tier that passes, allow: the profile's business.
 
 Linux: selectors are named sets, refilled without touching rules.  Windows: members are written into the rules, and
-whatever changes replaces the whole lists of the endpoints concerned, as one HNS update does.
+whatever changes replaces the whole lists of the endpoints concerned, as one HNS update does; established connections
+end with that where the update says so (``dataplane.generations``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
+from hybridlab.dataplane import generations
 from hybridlab.dataplane.model import OS, EndpointProgram, PolicyUpdate, Tier
 from hybridlab.dataplane.rules import SET_DECLARATION, Rendered, Renderer, SetKind, set_elements, set_name
 from hybridlab.dataplane.table import Change, Rules, SetContent, Table
@@ -28,41 +30,57 @@ from hybridlab.kernel.wire import Refused
 Unprogrammed = Literal["none", "egress", "all"]
 """What a pod may do before its first program: nothing, send, or both."""
 
+EARLY = "early"
+"""Counts the TCP packets that opened connections of Windows pods without a program."""
+
 DEFAULT_UNPROGRAMMED: dict[OS, Unprogrammed] = {"linux": "none", "windows": "egress"}
 """Calico on Linux drops until Felix has programmed the endpoint; on Windows its CNI plugin blocks ingress only."""
 
 
-def base_table(unprogrammed: Unprogrammed) -> str:
-    """The fixed part of the table; ``f_policy`` is for faults that let traffic past policy."""
+def base_table(unprogrammed: Unprogrammed, node_os: OS) -> str:
+    """The fixed part of the table.
+
+    ``f_policy`` is for faults that let traffic past policy, ``f_new`` for those that let it to pods without a program.
+    """
     unknown_source = "drop" if unprogrammed == "none" else "return"
     unknown_destination = "return" if unprogrammed == "all" else "drop"
+    tables = forward = inwards = unknown_flow = early = ""
+    if node_os == "windows":
+        tables = generations.TABLES
+        forward, inwards, unknown_flow = generations.FORWARD, generations.INPUT, generations.UNKNOWN_FLOW
+        early = f"meta l4proto tcp counter name {EARLY} {generations.MARK_UNPROGRAMMED}"
     return f"""
 table ip cali {{
   map fromwl {{ type ifname : verdict; }}
   map towl {{ type ifname : verdict; }}
+  counter {EARLY} {{ }}{tables}
   chain f_policy {{
+  }}
+  chain f_new {{
   }}
   chain from-wl {{
     iifname vmap @fromwl
+    {early}
     {unknown_source}
   }}
   chain to-wl {{
     oifname vmap @towl
+    jump f_new
     {unknown_destination}
   }}
   chain c_forward {{
     type filter hook forward priority filter; policy accept;
-    jump f_policy
+    jump f_policy{forward}
     ct state established,related accept
-    ct state invalid drop
+    ct state invalid drop{unknown_flow}
     iifname "cali*" jump from-wl
     oifname "cali*" jump to-wl
   }}
   chain c_input {{
     type filter hook input priority filter; policy accept;
-    jump f_policy
+    jump f_policy{inwards}
     ct state established,related accept
-    ct state invalid drop
+    ct state invalid drop{unknown_flow}
     iifname "cali*" jump from-wl
   }}
 }}
@@ -80,6 +98,8 @@ class Policy:
         self._interfaces: dict[str, str] = {}
         self._chains_of: dict[str, frozenset[str]] = {}
         self._sets_of: dict[str, frozenset[tuple[SetKind, str]]] = {}
+        self._generations: dict[str, int] = {}
+        self._early = 0
 
     def add_interface(self, endpoint: str, interface: str) -> None:
         """The pod's host-side interface exists; a program that came before it takes effect now."""
@@ -91,15 +111,27 @@ class Policy:
         """The pod is gone: so are its chains and its program."""
         interface = self._interfaces.pop(endpoint, None)
         self._programs.pop(endpoint, None)
+        self._generations.pop(endpoint, None)
         if interface is not None:
             self._table.apply(self._without(endpoint, interface))
             self._chains_of.pop(endpoint, None)
             self._sets_of.pop(endpoint, None)
 
-    def update(self, update: PolicyUpdate) -> None:
-        """Apply an update as one transaction; raises Refused for a set that is named but was never sent."""
+    def generation(self, endpoint: str) -> int | None:
+        """The number of a Windows pod's list; None on Linux."""
+        return self._generations.get(endpoint, generations.UNPROGRAMMED) if self._inline else None
+
+    def update(self, update: PolicyUpdate) -> tuple[str, ...]:
+        """Apply an update as one transaction; returns the endpoints of ``update.reset`` that may have connections to end.
+
+        Raises Refused for a set that is named but was never sent.
+        """
         self._refuse_unknown_sets(update)
-        sets_before, programs_before = self._sets, self._programs
+        known = [endpoint for endpoint in update.reset if endpoint in self._interfaces]
+        new = {endpoint for endpoint in known if endpoint not in self._chains_of}
+        sets_before, programs_before, generations_before = self._sets, self._programs, dict(self._generations)
+        if self._inline:
+            self._generations |= {e: generations.after(self.generation(e) or 0) for e in update.reset}
         self._sets = {n: m for n, m in sets_before.items() if n not in update.removed_sets} | update.sets
         self._programs = {
             e: p for e, p in programs_before.items() if e not in update.removed_endpoints
@@ -107,8 +139,17 @@ class Policy:
         try:
             self._apply(self._concerned(update), update)
         except Exception:
-            self._sets, self._programs = sets_before, programs_before
+            self._sets, self._programs, self._generations = sets_before, programs_before, generations_before
             raise
+        if new and not self._opened_early():
+            return tuple(endpoint for endpoint in known if endpoint not in new)
+        return tuple(known)
+
+    def _opened_early(self) -> bool:
+        """Whether a Windows pod without a program has opened a connection since this was asked last."""
+        before, listed = self._early, self._table.run(f"list counter ip cali {EARLY}")
+        self._early = int(listed.partition("packets ")[2].partition(" ")[0])
+        return self._early != before
 
     def _refuse_unknown_sets(self, update: PolicyUpdate) -> None:
         known = (self._sets.keys() - set(update.removed_sets)) | update.sets.keys()
@@ -126,13 +167,15 @@ class Policy:
 
     def _concerned(self, update: PolicyUpdate) -> list[str]:
         """Endpoints whose rules have to be written anew."""
-        concerned = [e for e in update.endpoints if e in self._interfaces]
+        concerned = [e for e in dict.fromkeys((*update.endpoints, *update.reset)) if e in self._interfaces]
+        concerned = [e for e in concerned if e in self._programs]
         if self._inline:
             changed = set(update.sets)
             for endpoint, sets in self._sets_of.items():
-                if endpoint not in update.endpoints and any(name in changed for _, name in sets):
+                if endpoint not in concerned and any(name in changed for _, name in sets):
                     concerned.append(endpoint)
-        return [e for e in concerned if e not in update.removed_endpoints]
+        kept = {*update.removed_endpoints, *update.held}
+        return [e for e in concerned if e not in kept]
 
     def _apply(self, endpoints: Sequence[str], update: PolicyUpdate | None = None) -> None:
         change = Change()
@@ -151,8 +194,7 @@ class Policy:
             change.chains |= dict.fromkeys(self._chains_of.get(endpoint, frozenset()) - chains.keys())
             change.chains |= chains
             interface = self._interfaces[endpoint]
-            change.entries[("fromwl", f'"{interface}"')] = f"goto fw-{interface}"
-            change.entries[("towl", f'"{interface}"')] = f"goto tw-{interface}"
+            change.entries |= self._entries(interface)
             chains_of[endpoint] = frozenset(chains)
             sets_of[endpoint] = sets
         if not self._inline:
@@ -183,15 +225,20 @@ class Policy:
             for chain, rendered in _tier_chains(renderer, name, tiers):
                 chains[chain] = tuple(rendered.rules)
                 sets |= rendered.sets
+        if self._inline:
+            chains |= generations.chains(interface, self._generations.get(endpoint, generations.UNPROGRAMMED))
         return chains, frozenset(sets)
+
+    def _entries(self, interface: str) -> dict[tuple[str, str], str]:
+        """Where the maps lead for a pod's interface."""
+        if self._inline:
+            return generations.entries(interface)
+        key = f'"{interface}"'
+        return {("fromwl", key): f"goto fw-{interface}", ("towl", key): f"goto tw-{interface}"}
 
     def _without(self, endpoint: str, interface: str) -> Change:
         chains = self._chains_of.get(endpoint, frozenset())
-        entries: Mapping[tuple[str, str], str | None] = {
-            ("fromwl", f'"{interface}"'): None,
-            ("towl", f'"{interface}"'): None,
-        }
-        return Change(chains=dict.fromkeys(chains), entries=dict(entries))
+        return Change(chains=dict.fromkeys(chains), entries=dict.fromkeys(self._entries(interface)))
 
 
 def _tier_chains(renderer: Renderer, name: str, tiers: tuple[Tier, ...]) -> list[tuple[str, Rendered]]:

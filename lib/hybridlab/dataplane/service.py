@@ -167,7 +167,7 @@ class DataplaneService:
 
     async def _update_policy(self, params: Any, fds: list[int]) -> object:
         node = self._node(params["node"])
-        await self._program(lambda: node.policy.update(from_json(PolicyUpdate, params["update"])))
+        await self._program(lambda: node.update_policy(from_json(PolicyUpdate, params["update"])))
         return None
 
     async def _set_zone(self, params: Any, fds: list[int]) -> object:

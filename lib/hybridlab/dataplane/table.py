@@ -60,6 +60,10 @@ class Table:
         """The set exists in the kernel."""
         return name in self._sets
 
+    def run(self, command: str) -> str:
+        """A command that changes nothing of what is managed here, and what it prints."""
+        return self._nft.run(command)
+
     def apply(self, change: Change) -> None:
         """Make it so; on NftError nothing has changed (unless the change had to be split: then part of it may have)."""
         real = self._reduce(change)

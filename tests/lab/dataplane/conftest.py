@@ -230,6 +230,7 @@ def _node(name: str, number: int) -> TestNode:
         address=f"10.0.0.{10 + number}",
         prefix_length=24,
         vxlan=vxlan,
+        reset="both" if name == "w2" else "remote",  # one of each
     )
     return TestNode(spec=spec, block=f"192.168.1.{base}/26", vxlan=vxlan)
 

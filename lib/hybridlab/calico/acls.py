@@ -1,0 +1,215 @@
+"""An endpoint's ACL list as HNS holds it on Windows: one flat list for both directions, members written out.
+
+From Calico's Windows data plane (felix/dataplane/windows): per direction the policies' rules in order, the end of the
+tier, tiers flattened into one list; besides them what Calico always puts there.  A rule that HNS has no words for
+(anything negated, ICMP types, address and port sets) is not in the list.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from hybridlab.dataplane.model import EndpointProgram, Match, Rule, Tier
+
+Entry = dict[str, object]
+"""As ``Get-HnsEndpoint`` shows it among an endpoint's Policies."""
+
+FROM_HOST_PRIORITY, FIRST_PRIORITY, DEFAULT_DENY_PRIORITY = 900, 1000, 65500
+_ANY_PROTOCOL = 256
+_NUMBERS = {"tcp": 6, "udp": 17, "icmp": 1, "sctp": 132, "udplite": 136}
+_NAMESPACE = uuid.UUID("b9f1f0c2-6d0c-4b26-9a53-3c4f7a0a7c1e")
+
+Networks = tuple[str, ...]
+Ports = tuple[tuple[int, int], ...]
+Members = Callable[[str], Sequence[str]]
+"""Members of an IP set by its name."""
+
+
+@dataclass(frozen=True)
+class Acl:
+    """One entry without its Id.  Empty networks and ports: any."""
+
+    action: Literal["Allow", "Block"]
+    direction: Literal["In", "Out"]
+    protocol: int
+    local: Networks
+    remote: Networks
+    local_ports: Ports
+    remote_ports: Ports
+    priority: int
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """A rule in words that HNS has."""
+
+    action: str
+    protocol: int = _ANY_PROTOCOL
+    source: Networks = ()
+    destination: Networks = ()
+    source_ports: Ports = ()
+    destination_ports: Ports = ()
+
+
+DEFAULT_DENY = (Acl("Block", "In", _ANY_PROTOCOL, (), (), (), (), DEFAULT_DENY_PRIORITY),)
+"""What the CNI plugin puts on a new endpoint: it takes nothing until Felix has programmed it."""
+
+
+def acl_list(program: EndpointProgram, members: Members, host: str) -> tuple[Acl, ...]:
+    """The whole list of an endpoint with this program; ``host``: address of its node, which always gets in."""
+    found = [Acl("Allow", "In", _ANY_PROTOCOL, (), (f"{host}/32",), (), (), FROM_HOST_PRIORITY)]
+    for flat, priority in _numbered(_flattened(program.ingress, members)):
+        found.append(
+            _acl("In", flat, (flat.destination, flat.source, flat.destination_ports, flat.source_ports), priority)
+        )
+    for flat, priority in _numbered(_flattened(program.egress, members)):
+        found.append(
+            _acl("Out", flat, (flat.source, flat.destination, flat.source_ports, flat.destination_ports), priority)
+        )
+    return tuple(found)
+
+
+def shown(acls: Sequence[Acl], endpoint: str, revision: int) -> tuple[Entry, ...]:
+    """A list with the Ids of one replacement."""
+    return tuple(
+        {
+            "Type": "ACL",
+            "Id": str(uuid.uuid5(_NAMESPACE, f"{endpoint}/{revision}/{number}")),
+            "Action": acl.action,
+            "Direction": acl.direction,
+            "Protocol": acl.protocol,
+            "LocalAddresses": ",".join(acl.local),
+            "RemoteAddresses": ",".join(acl.remote),
+            "LocalPorts": _ports(acl.local_ports),
+            "RemotePorts": _ports(acl.remote_ports),
+            "Priority": acl.priority,
+            "RuleType": "Switch",
+        }
+        for number, acl in enumerate(acls)
+    )
+
+
+def _acl(
+    direction: Literal["In", "Out"], flat: _Flat, ends: tuple[Networks, Networks, Ports, Ports], priority: int
+) -> Acl:
+    action: Literal["Allow", "Block"] = "Allow" if flat.action == "allow" else "Block"
+    return Acl(action, direction, flat.protocol, *ends, priority)
+
+
+def _numbered(rules: Sequence[_Flat]) -> Iterator[tuple[_Flat, int]]:
+    for number, rule in enumerate(rules):
+        yield rule, FIRST_PRIORITY + number
+
+
+def _flattened(tiers: Sequence[Tier], members: Members) -> list[_Flat]:
+    """All tiers of a direction as one list that decides the same; without tiers the profile's allow-all."""
+    flat = [_Flat("allow")]
+    for number, tier in enumerate(reversed(tiers)):
+        # In the last tier a pass, and at its end a passing tier, is a denial (policysets and flattener in Calico); the
+        # data plane lets the end of a last tier that passes through to the profile, so does this list.
+        behind = flat
+        flat = []
+        for rule in tier.rules:
+            for one in _rule(rule, members):
+                if one.action != "pass":
+                    flat.append(one)
+                elif number == 0:
+                    flat.append(replace(one, action="deny" if tier.end == "deny" else "allow"))
+                else:
+                    flat += [both for other in behind if (both := _both(one, other)) is not None]
+        flat += [_Flat("deny")] if tier.end == "deny" else behind
+    return flat
+
+
+def _rule(rule: Rule, members: Members) -> Iterator[_Flat]:
+    match = rule.match
+    if rule.action == "log" or _beyond(match):
+        return
+    source = _networks(match.src_nets, match.src_sets, members)
+    destination = _networks(match.dst_nets, match.dst_sets, members)
+    if source is None or destination is None:
+        return
+    protocol = _ANY_PROTOCOL if match.protocol is None else _number(match.protocol)
+    yield _Flat(rule.action, protocol, source, destination, match.src_ports, match.dst_ports)
+
+
+def _beyond(match: Match) -> bool:
+    """HNS cannot say it."""
+    return bool(
+        match.not_protocol
+        or match.not_src_nets
+        or match.not_dst_nets
+        or match.not_src_sets
+        or match.not_dst_sets
+        or match.not_src_ports
+        or match.not_dst_ports
+        or match.dst_ip_port_sets
+        or match.icmp_type is not None
+    )
+
+
+def _number(protocol: str) -> int:
+    return int(protocol) if protocol.isdigit() else _NUMBERS.get(protocol, _ANY_PROTOCOL)
+
+
+def _networks(nets: Networks, sets: Sequence[str], members: Members) -> Networks | None:
+    """Networks and sets together, every one of which must hold; None: nothing can."""
+    found: Networks | None = tuple(sorted(map(_network, nets))) or None
+    for name in sets:
+        own = tuple(sorted(map(_network, members(name))))
+        found = own if found is None else _meet(found, own)
+        if not found:
+            return None
+    return found or ()
+
+
+def _network(text: str) -> str:
+    return text if "/" in text else f"{text}/32"
+
+
+def _meet(one: Networks, other: Networks) -> Networks:
+    """What is in both; neither may be empty for any."""
+    parsed = [ipaddress.IPv4Network(net) for net in other]
+    met = set()
+    for text in one:
+        net = ipaddress.IPv4Network(text)
+        for there in parsed:
+            if net.overlaps(there):
+                met.add(str(net if net.prefixlen >= there.prefixlen else there))
+    return tuple(sorted(met))
+
+
+def _both(one: _Flat, other: _Flat) -> _Flat | None:
+    """What matches two rules, with the second one's action; None: nothing can."""
+    protocols = {one.protocol, other.protocol} - {_ANY_PROTOCOL}
+    if len(protocols) > 1:
+        return None
+    source, destination = _any_meet(one.source, other.source), _any_meet(one.destination, other.destination)
+    from_ports = _meet_ports(one.source_ports, other.source_ports)
+    to_ports = _meet_ports(one.destination_ports, other.destination_ports)
+    if source is None or destination is None or from_ports is None or to_ports is None:
+        return None
+    return _Flat(
+        other.action, protocols.pop() if protocols else _ANY_PROTOCOL, source, destination, from_ports, to_ports
+    )
+
+
+def _any_meet(one: Networks, other: Networks) -> Networks | None:
+    if not one or not other:
+        return one or other
+    return _meet(one, other) or None
+
+
+def _meet_ports(one: Ports, other: Ports) -> Ports | None:
+    if not one or not other:
+        return one or other
+    met = [(max(a, c), min(b, d)) for a, b in one for c, d in other if max(a, c) <= min(b, d)]
+    return tuple(sorted(met)) or None
+
+
+def _ports(ports: Ports) -> str:
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ports)

@@ -1,0 +1,94 @@
+"""What makes a Windows pod's connections end when its policy is reprogrammed: a generation in the connection mark.
+
+HNS loses the state of an endpoint's flows when its ACL list is replaced.  Here every list has a number, its
+generation.  A connection that policy lets through is marked with the generations of the Windows pods at its ends, in
+the 16 upper bits that of the pod that opened it, in the lower that of the other; 0 is no pod of this node, or one that
+its node connected to: such connections do not end.  A packet of an established connection whose mark is out of date is
+stale: what comes for the pod is answered with a TCP reset to its sender, what the pod sends vanishes (calico#10199
+reports both).  The number changes in the transaction that changes the rules: nothing passes by an old one.
+
+Ends that hear nothing from the pod notice nothing of this: ``dataplane.resets`` tells them.
+"""
+
+from __future__ import annotations
+
+from hybridlab.dataplane.table import Rules
+
+UNPROGRAMMED = 1
+"""The generation of a pod whose policy nobody has programmed yet."""
+_LAST = 0xFFFF
+_OPENED_BY, _OPENED_TO = 0xFFFF0000, 0x0000FFFF
+_HANDSHAKE = "tcp flags & (syn | ack | rst)"
+
+MARK_UNPROGRAMMED = f"ct mark set ct mark and {_OPENED_TO:#010x} or {UNPROGRAMMED << 16:#x}"
+"""A statement for what a pod may send before its first program."""
+
+FORWARD = """
+    ct state established meta l4proto tcp iifname vmap @fromest
+    ct state established meta l4proto tcp oifname vmap @toest"""
+INPUT = """
+    ct state established meta l4proto tcp iifname vmap @fromest"""
+UNKNOWN_FLOW = """
+    meta l4proto tcp ct state new tcp flags & (fin | syn | rst | ack) != syn drop"""
+"""Rules of the base chains: before established connections are accepted, and after."""
+
+
+TABLES = f"""
+  map fromest {{ type ifname : verdict; }}
+  map toest {{ type ifname : verdict; }}
+  chain to-stale {{
+    tcp flags & rst == rst return
+    {_HANDSHAKE} == (syn | ack) drop
+    reject with tcp reset
+  }}
+  chain c_output {{
+    type filter hook output priority filter; policy accept;
+    ct state established meta l4proto tcp oifname vmap @toest
+  }}"""
+"""Maps and chains that the rules need, and what the node itself sends on a connection that a pod opened to it."""
+
+
+def after(generation: int) -> int:
+    """The next one."""
+    return generation + 1 if generation < _LAST else UNPROGRAMMED + 1
+
+
+def stale(mark: int, *, opened: bool, generation: int) -> bool:
+    """Whether a connection was let through under another list of the pod; ``opened``: the pod opened it."""
+    half = mark >> 16 if opened else mark & _OPENED_TO
+    return half not in {0, generation}
+
+
+def chains(interface: str, generation: int) -> dict[str, Rules | None]:
+    """A pod's chains besides its policy, which ``fn-`` and ``tn-`` ask and mark the connection after."""
+    upper = generation << 16
+    as_opener, as_target = f"{{ 0x0, {upper:#x} }}", f"{{ 0x0, {generation:#x} }}"
+    # A SYN that is sent again is asked anew: its connection has not begun.
+    again = f"{_HANDSHAKE} == syn goto"
+    return {
+        f"fn-{interface}": (f"jump fw-{interface}", f"ct mark set ct mark and {_OPENED_TO:#010x} or {upper:#x}"),
+        f"tn-{interface}": (f"jump tw-{interface}", f"ct mark set ct mark and {_OPENED_BY:#010x} or {generation:#x}"),
+        f"fe-{interface}": (
+            f"ct direction original ct mark and {_OPENED_BY:#010x} {as_opener} return",
+            f"ct direction reply ct mark and {_OPENED_TO:#010x} {as_target} return",
+            f"{again} fn-{interface}",
+            "drop",
+        ),
+        f"te-{interface}": (
+            f"ct direction original ct mark and {_OPENED_TO:#010x} {as_target} return",
+            f"ct direction reply ct mark and {_OPENED_BY:#010x} {as_opener} return",
+            f"{again} tn-{interface}",
+            "goto to-stale",
+        ),
+    }
+
+
+def entries(interface: str) -> dict[tuple[str, str], str]:
+    """Where the base chains lead for a pod's interface."""
+    key = f'"{interface}"'
+    return {
+        ("fromwl", key): f"goto fn-{interface}",
+        ("towl", key): f"goto tn-{interface}",
+        ("fromest", key): f"jump fe-{interface}",
+        ("toest", key): f"jump te-{interface}",
+    }

@@ -1,0 +1,164 @@
+"""Ends established TCP connections of pods at once, also those on which nothing is being said.
+
+The kernel's rules (``dataplane.generations``) act on packets, so somebody has to speak.  A forged segment far outside
+the window makes the pod's own kernel answer with its true sequence numbers (RFC 5961, section 5), which shows what a
+reset must look like that an end believes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from hybridlab.dataplane import generations
+from hybridlab.kernel import namespaces
+from hybridlab.kernel.conntrack import Connection, ConntrackSocket
+from hybridlab.kernel.segments import ACK, RST, LinkSocket, Segment, encode, raw_socket
+
+logger = logging.getLogger(__name__)
+
+_OPEN = frozenset({"SYN_RECV", "ESTABLISHED", "FIN_WAIT", "CLOSE_WAIT", "LAST_ACK"})
+_SEQUENCES = (0, 1 << 31, 1 << 30)
+"""Tried one after the other: a window that holds one of them (at most 1 in 4 million) does not hold the next."""
+_AT_ONCE = 200
+"""Segments sent before the answers are read: they fit in the socket's buffer."""
+_ANSWER_SECONDS = 0.1
+"""A pod's kernel answers within microseconds, unless its socket is in use or the machine is busy."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A pod whose connections are to end."""
+
+    address: str
+    interface: str
+    mac: str
+    generation: int | None
+    """Those of older generations only; None: all that there are."""
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """A connection as the pod sees it."""
+
+    pod: str
+    pod_port: int
+    peer: str
+    peer_port: int
+
+
+class Resets:
+    """One node's; works on a thread of its own, for everything that was asked meanwhile together."""
+
+    def __init__(self, netns: int, *, both: bool) -> None:
+        self._both = both
+        """The pod is told as well, not only the other end."""
+        # A far end that spoke has been answered by the rules and its connection counts as closed: the pod knows nothing.
+        self._states = _OPEN | {"CLOSE"} if both else _OPEN
+        with namespaces.entered(netns):
+            self._conntrack = ConntrackSocket()
+            self._link = LinkSocket()
+            self._raw = raw_socket()
+        self._lock = threading.Lock()
+        self._asked: dict[str, Target] = {}
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resets")
+
+    def request(self, targets: Sequence[Target]) -> None:
+        """Begin; returns at once."""
+        with self._lock:
+            idle = not self._asked
+            self._asked |= {target.address: target for target in targets}
+            if idle and self._asked:
+                self._thread.submit(self._work)
+
+    def close(self) -> None:
+        """Finish what has begun, and let go."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._conntrack.close()
+        self._link.close()
+        self._raw.close()
+
+    def _work(self) -> None:
+        with self._lock:
+            targets, self._asked = self._asked, {}
+        try:
+            self._end(targets)
+        except Exception:
+            logger.exception("connections of %s could not be reset", ", ".join(targets))
+
+    def _end(self, targets: Mapping[str, Target]) -> None:
+        """Make every pod speak, and tell whoever it speaks to that the connection is over."""
+        waiting = dict.fromkeys(
+            flow for c in self._conntrack.entries() if c.state in self._states for flow in _flows(c, targets)
+        )
+        if not waiting:
+            return
+        self._link.listen(on=True)
+        try:
+            for sequence in _SEQUENCES:
+                flows = list(waiting)
+                for start in range(0, len(flows), _AT_ONCE):
+                    for flow in flows[start : start + _AT_ONCE]:
+                        self._ask(flow, targets[flow.pod], sequence)
+                    self._hear(waiting, targets, flows[start : start + _AT_ONCE])
+                if not waiting:
+                    return
+        finally:
+            self._link.listen(on=False)
+
+    def _ask(self, flow: _Flow, target: Target, sequence: int) -> None:
+        question = Segment(flow.peer, flow.peer_port, flow.pod, flow.pod_port, sequence, 0, ACK)
+        with contextlib.suppress(OSError):  # the pod has gone meanwhile
+            # Without data the answers to such segments are limited to two a second.
+            self._link.send(target.interface, target.mac, encode(question, b"\0"))
+
+    def _hear(self, waiting: dict[_Flow, None], targets: Mapping[str, Target], asked: Sequence[_Flow]) -> None:
+        while any(flow in waiting for flow in asked):
+            answers = list(self._link.heard(_ANSWER_SECONDS))
+            if not answers:
+                return
+            for answer in answers:
+                flow = _Flow(answer.source, answer.source_port, answer.destination, answer.destination_port)
+                if flow in waiting:
+                    del waiting[flow]
+                    if not answer.flags & RST:
+                        self._tell(answer, targets[flow.pod])
+
+    def _tell(self, answer: Segment, target: Target) -> None:
+        there = Segment(
+            answer.source,
+            answer.source_port,
+            answer.destination,
+            answer.destination_port,
+            answer.sequence,
+            answer.acknowledged,
+            RST | ACK,
+        )
+        back = Segment(
+            answer.destination,
+            answer.destination_port,
+            answer.source,
+            answer.source_port,
+            answer.acknowledged,
+            answer.sequence,
+            RST | ACK,
+        )
+        with contextlib.suppress(OSError):  # no way there any more
+            self._raw.sendto(encode(there), (there.destination, 0))
+        if self._both:
+            with contextlib.suppress(OSError):
+                self._link.send(target.interface, target.mac, encode(back))
+
+
+def _flows(connection: Connection, targets: Mapping[str, Target]) -> Iterator[_Flow]:
+    """A connection as the pods at its ends see it, those that are to end."""
+    for opened, there in ((True, connection.original), (False, connection.reply)):
+        target = targets.get(there.source)
+        if target is None:
+            continue
+        if target.generation is None or generations.stale(connection.mark, opened=opened, generation=target.generation):
+            yield _Flow(there.source, there.source_port, there.destination, there.destination_port)
