@@ -2,7 +2,7 @@
 
 From Calico's Windows data plane (felix/dataplane/windows): per direction the policies' rules in order, the end of the
 tier, tiers flattened into one list; besides them what Calico always puts there.  A rule that HNS has no words for
-(anything negated, ICMP types, address and port sets) is not in the list.
+(anything negated, ICMP types) is not in the list.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from hybridlab.dataplane.model import EndpointProgram, Match, Rule, Tier
@@ -108,19 +108,14 @@ def _numbered(rules: Sequence[_Flat]) -> Iterator[tuple[_Flat, int]]:
 def _flattened(tiers: Sequence[Tier], members: Members) -> list[_Flat]:
     """All tiers of a direction as one list that decides the same; without tiers the profile's allow-all."""
     flat = [_Flat("allow")]
-    for number, tier in enumerate(reversed(tiers)):
-        # In the last tier a pass, and at its end a passing tier, is a denial (policysets and flattener in Calico); the
-        # data plane lets the end of a last tier that passes through to the profile, so does this list.
-        behind = flat
-        flat = []
+    for tier in reversed(tiers):
+        behind, flat = flat, []
         for rule in tier.rules:
             for one in _rule(rule, members):
-                if one.action != "pass":
-                    flat.append(one)
-                elif number == 0:
-                    flat.append(replace(one, action="deny" if tier.end == "deny" else "allow"))
-                else:
+                if one.action == "pass":
                     flat += [both for other in behind if (both := _both(one, other)) is not None]
+                else:
+                    flat.append(one)
         flat += [_Flat("deny")] if tier.end == "deny" else behind
     return flat
 
@@ -134,7 +129,17 @@ def _rule(rule: Rule, members: Members) -> Iterator[_Flat]:
     if source is None or destination is None:
         return
     protocol = _ANY_PROTOCOL if match.protocol is None else _number(match.protocol)
-    yield _Flat(rule.action, protocol, source, destination, match.src_ports, match.dst_ports)
+    found = [_Flat(rule.action, protocol, source, destination, match.src_ports, match.dst_ports)]
+    for name in match.dst_ip_port_sets:
+        backends = [_backend(rule.action, member) for member in members(name)]
+        found = [both for one in found for backend in backends if (both := _both(one, backend)) is not None]
+    yield from found
+
+
+def _backend(action: str, member: str) -> _Flat:
+    """The destination that an ``address,protocol,port`` is."""
+    address, protocol, port = member.split(",")
+    return _Flat(action, _number(protocol), (), (f"{address}/32",), (), ((int(port), int(port)),))
 
 
 def _beyond(match: Match) -> bool:
@@ -147,7 +152,6 @@ def _beyond(match: Match) -> bool:
         or match.not_dst_sets
         or match.not_src_ports
         or match.not_dst_ports
-        or match.dst_ip_port_sets
         or match.icmp_type is not None
     )
 

@@ -83,6 +83,7 @@ class Calico:
             self._writer,
             self.windows,
             endpoint_up=self._endpoint_up,
+            endpoint_down=lambda node, uid: self.felixes[node].endpoint_removed(uid),
         )
         """Implements ``dataplane.pod_network.PodNetwork``."""
         self._informers: list[Informer] = []
@@ -288,6 +289,7 @@ class Calico:
 
     async def _endpoint_up(self, node: str, uid: str) -> None:
         """Linux pods start with their policy in place; on Windows nothing waits for it."""
+        self.felixes[node].endpoint_created(uid)
         if self.nodes[node].os == "linux":
             await self.felixes[node].endpoint_ready(uid)
 

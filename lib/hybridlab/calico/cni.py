@@ -33,6 +33,8 @@ NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 
 EndpointUp = Callable[[str, str], Awaitable[None]]
 """Told (node, pod uid) when an interface appeared; returns once its policy is in place, or is not to be waited for."""
+EndpointDown = Callable[[str, str], None]
+"""Told (node, pod uid) when an interface is gone."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,11 @@ class CNI:
         windows: Mapping[str, WindowsNode],
         *,
         endpoint_up: EndpointUp,
+        endpoint_down: EndpointDown,
     ) -> None:
         self._profile, self._nodes, self._dataplane = profile, nodes, dataplane
         self._ipam, self._writer, self._windows = ipam, writer, windows
-        self._endpoint_up = endpoint_up
+        self._endpoint_up, self._endpoint_down = endpoint_up, endpoint_down
         self._wired: dict[str, _Wired] = {}
 
     def pods_on(self, node: str) -> list[str]:
@@ -113,6 +116,7 @@ class CNI:
         await self._dataplane.remove_pod(pod_uid)
         self._remove_endpoint(wired.node, pod_uid)
         self._wired.pop(pod_uid, None)
+        self._endpoint_down(wired.node, pod_uid)
         self._ipam.release(wired.handle)
         await self._writer.saved()
 
@@ -120,6 +124,7 @@ class CNI:
         """Leave nothing of an attachment that failed halfway."""
         wired = self._wired.pop(uid)
         self._remove_endpoint(wired.node, uid)
+        self._endpoint_down(wired.node, uid)
         self._ipam.release(wired.handle)
         with contextlib.suppress(DataplaneError):  # it may never have been there
             await self._dataplane.remove_pod(uid)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
+from hybridlab.calico.acl_lists import AclLists, Lists
+from hybridlab.calico.acls import Entry
 from hybridlab.calico.felix_configuration import EXIT_STATUS, FelixSettings, effective, needs_restart
+from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.calico.policy import PolicyKey
 from hybridlab.calico.render import renderer
 from hybridlab.calico.routes import DEFAULT_PORT, node_routes, vxlan_spec
@@ -55,6 +58,15 @@ class Programmed:
     routes: NodeRoutes | None = None
 
 
+@dataclass(frozen=True)
+class _Due:
+    """What has to be programmed."""
+
+    update: PolicyUpdate
+    lists: Lists
+    """Windows: the ACL lists that HNS gets with it."""
+
+
 class Felix:
     """The Felix of one node."""
 
@@ -76,22 +88,22 @@ class Felix:
         timing = profile.timing
         own_delay = timing.windows_policy_delay_ms if node.os == "windows" else timing.linux_policy_delay_ms
         self._own_delay = own_delay / 1000
-        self.fault_delays: dict[str, float] = {}
-        """Seconds by fault; the longest one counts."""
+        self.faults = FelixFaults()
+        self._lists = AclLists(node.address, profile.calico.version) if node.os == "windows" else None
         self._renderer = renderer(node.os, lambda message: log("WARNING", message))
         self._sent = Programmed()
         self._due_endpoints: set[str] = set()
         self._due_sets: set[str] = set()
+        self._relabelled: set[str] = set()
         self._everything_due = True
+        self._asked_for = False
         self._policy_due, self._routes_due = asyncio.Event(), asyncio.Event()
         self._delay_changed = asyncio.Event()
-        self._queue: asyncio.Queue[tuple[float, PolicyUpdate]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[float, _Due]] = asyncio.Queue()
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._rendered: dict[frozenset[PolicyKey], Rendered] = {}
         self._rendered_version = -1
         self._tasks: list[asyncio.Task[None]] = []
-        self.acls: dict[str, tuple[dict[str, object], ...]] = {}
-        """Pod uid to the ACL list that HNS was last given for it; empty on Linux."""
         typha.on_routing(self._routes_due.set)
         typha.on_felix_configuration(self._configuration_changed)
         if windows is not None:
@@ -110,19 +122,39 @@ class Felix:
     @property
     def delay(self) -> float:
         """Seconds from computing a policy to applying it."""
-        return self._own_delay + max(self.fault_delays.values(), default=0.0)
+        return self._own_delay + max(self.faults.delays.values(), default=0.0)
+
+    @property
+    def acls(self) -> Mapping[str, tuple[Entry, ...]]:
+        """Pod uid to the ACL list last given to HNS, as Get-HnsEndpoint shows it; nothing on Linux."""
+        return self._lists.shown() if self._lists else {}
 
     def set_fault_delay(self, fault: str, seconds: float) -> None:
         """Fault: apply policy this much later; what waits is applied at once when it goes back to 0."""
         if seconds:
-            self.fault_delays[fault] = seconds
+            self.faults.delays[fault] = seconds
         else:
-            self.fault_delays.pop(fault, None)
+            self.faults.delays.pop(fault, None)
         self._delay_changed.set()
+
+    def thaw(self, fault: str) -> None:
+        """End of a fault that kept endpoints from being programmed again: now all of them are."""
+        self.faults.frozen.discard(fault)
+        self._start_over()
+
+    def revive(self, fault: str) -> None:
+        """End of a fault that kept this Felix from starting; it starts if it should have."""
+        self.faults.dead.discard(fault)
+        if self._asked_for:
+            self.start()
 
     def start(self) -> None:
         """Program everything anew, then follow changes."""
+        self._asked_for = True
         if self.running:
+            return
+        if self.faults.dead:
+            self._log("ERROR", "Felix does not start")
             return
         self._log("INFO", "Felix starting up")
         self._settings = effective(self._typha.felix_configurations, self._node.name)
@@ -141,6 +173,7 @@ class Felix:
 
     async def stop(self) -> None:
         """Stop; the data plane stays as it is, and what was still waiting is not applied."""
+        self._asked_for = False
         tasks, self._tasks = self._tasks, []
         self._typha.graph.unsubscribe(self._node.name)
         if self._windows is not None:
@@ -169,6 +202,22 @@ class Felix:
         """The graph: this endpoint's policy has changed, or it came or went."""
         self._due_endpoints.add(uid)
         self._policy_due.set()
+
+    def relabelled(self, uid: str) -> None:
+        """The graph: this endpoint has other labels, which may mean nothing to any policy."""
+        if self._lists and self._lists.every_update_replaces:
+            self._relabelled.add(uid)
+            self._policy_due.set()
+
+    def endpoint_created(self, uid: str) -> None:
+        """The CNI plugin has made this endpoint."""
+        if self._lists:
+            self._lists.created(uid)
+
+    def endpoint_removed(self, uid: str) -> None:
+        """The CNI plugin has removed this endpoint."""
+        if self._lists:
+            self._lists.removed(uid)
 
     def set_due(self, name: str) -> None:
         """The graph: this set's members have changed."""
@@ -204,30 +253,33 @@ class Felix:
             await self._policy_due.wait()
             await asyncio.sleep(GATHER_SECONDS)
             self._policy_due.clear()
-            update = self._difference()
-            if update is not None:
-                self._queue.put_nowait((asyncio.get_running_loop().time(), update))
+            due = self._difference()
+            if due is not None:
+                self._queue.put_nowait((asyncio.get_running_loop().time(), due))
                 if not self.delay:
                     await self._queue.join()
 
-    def _difference(self) -> PolicyUpdate | None:
+    def _difference(self) -> _Due | None:
         """What has to be sent, computed without giving way: one consistent state of the graph."""
         graph, node, sent = self._typha.graph, self._node.name, self._sent
         everything, due, due_sets = self._everything_due, self._due_endpoints, self._due_sets
+        relabelled, self._relabelled = self._relabelled, set()
         self._everything_due, self._due_endpoints, self._due_sets = False, set(), set()
+        known = tuple(sent.endpoints)
         if everything:
-            due = due | set(graph.endpoints_on(node)) | set(sent.endpoints)
+            due = due | set(graph.endpoints_on(node)) | set(known)
         endpoints: dict[str, EndpointProgram] = {}
         gone: list[str] = []
-        for uid in due:
+        for uid in due | relabelled:
             if graph.is_on(uid, node):
                 rendered = self._render(graph.keys_for(uid))
                 before = sent.endpoints.get(uid)
-                if everything or before is None or before.program != rendered.program:
+                if everything or before is None or before.program != rendered.program or uid in relabelled:
                     endpoints[uid] = rendered.program
                     sent.endpoints[uid] = rendered
             elif sent.endpoints.pop(uid, None) is not None:
                 gone.append(uid)
+                self.endpoint_removed(uid)
         needed = frozenset[str]().union(*{rendered.sets for rendered in sent.endpoints.values()})
         sets: dict[str, tuple[str, ...]] = {}
         for name in needed:
@@ -240,7 +292,24 @@ class Felix:
             del sent.sets[name]
         if not (endpoints or gone or sets or removed):
             return None
-        return PolicyUpdate(sets=sets, removed_sets=removed, endpoints=endpoints, removed_endpoints=tuple(gone))
+        held = known if self.faults.frozen else ()
+        touched = {uid: r for uid, r in sent.endpoints.items() if uid in endpoints or not r.sets.isdisjoint(sets)}
+        reprogrammed = {uid: rendered.program for uid, rendered in touched.items() if uid not in held}
+        lists: Lists = {}
+        reset = tuple(uid for uid in reprogrammed if uid in known) if self.faults.storms else ()
+        if self._lists:
+            anew = reprogrammed.keys() if everything else relabelled
+            lists = self._lists.replaced(reprogrammed, sent.sets.__getitem__, anew)
+            reset = tuple(lists)
+        update = PolicyUpdate(
+            sets=sets,
+            removed_sets=removed,
+            endpoints=endpoints,
+            removed_endpoints=tuple(gone),
+            reset=reset,
+            held=held,
+        )
+        return _Due(update, lists)
 
     def _render(self, keys: frozenset[PolicyKey]) -> Rendered:
         """The program of endpoints to which exactly these policies apply; shared by all of them."""
@@ -255,16 +324,20 @@ class Felix:
 
     async def _apply_policy(self) -> None:
         while True:
-            computed, update = await self._queue.get()
+            computed, due = await self._queue.get()
             try:
                 await self._wait_delay(computed)
-                await self._dataplane.update_policy(self._node.name, update)
+                await self._dataplane.update_policy(self._node.name, due.update)
             except DataplaneError as error:
                 self._log("ERROR", f"Failed to program policy, will retry everything in {RETRY_SECONDS:.0f}s: {error}")
                 asyncio.get_running_loop().call_later(RETRY_SECONDS, self._start_over)
             else:
-                for uid in update.endpoints:
+                for uid in due.update.endpoints:
                     self._release(uid)
+                if self._lists:
+                    again = self._lists.give(due.lists)
+                    for told in self.faults.on_reprogrammed.values() if again else ():
+                        await told(again)
             finally:
                 self._queue.task_done()
 

@@ -33,6 +33,9 @@ class Subscriber(Protocol):
     def endpoint_due(self, uid: str) -> None:
         """The policy of one of the node's endpoints, or its being there, has changed."""
 
+    def relabelled(self, uid: str) -> None:
+        """One of the node's endpoints has other labels than before."""
+
     def set_due(self, name: str) -> None:
         """The members of a set have changed."""
 
@@ -269,6 +272,8 @@ class Graph:
             for confined in (pod.namespace, None):
                 for key in self._policies_in.get(confined, ()):
                     self._apply_policy(pod.uid, endpoint, self._policies[key], changed=False)
+            if old is not None and pod.node in self._subscribers:
+                self._subscribers[pod.node].relabelled(pod.uid)
 
     def _labels(self, pod: PodFacts) -> Labels:
         account = self._accounts.get((pod.namespace, pod.service_account), {})

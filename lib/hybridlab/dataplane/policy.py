@@ -122,7 +122,7 @@ class Policy:
         return self._generations.get(endpoint, generations.UNPROGRAMMED) if self._inline else None
 
     def update(self, update: PolicyUpdate) -> tuple[str, ...]:
-        """Apply an update as one transaction; returns the endpoints of ``update.reset`` that may have connections to end.
+        """Apply an update as one transaction; returns those of ``update.reset`` that may have connections to end.
 
         Raises Refused for a set that is named but was never sent.
         """

@@ -57,7 +57,7 @@ class Resets:
     def __init__(self, netns: int, *, both: bool) -> None:
         self._both = both
         """The pod is told as well, not only the other end."""
-        # A far end that spoke has been answered by the rules and its connection counts as closed: the pod knows nothing.
+        # A far end that spoke was answered by the rules, and the connection counts as closed: the pod knows nothing.
         self._states = _OPEN | {"CLOSE"} if both else _OPEN
         with namespaces.entered(netns):
             self._conntrack = ConntrackSocket()

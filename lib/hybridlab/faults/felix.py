@@ -30,9 +30,9 @@ class PolicyLate(Fault):
     async def evidence(self) -> list[str]:
         """The delays that this fault has put in place."""
         return [
-            f"Felix of {node} applies policy {felix.fault_delays[self._identity]:g} s late"
+            f"Felix of {node} applies policy {felix.faults.delays[self._identity]:g} s late"
             for node, felix in self._felixes.items()
-            if self._identity in felix.fault_delays
+            if self._identity in felix.faults.delays
         ]
 
 
