@@ -70,6 +70,14 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(lists.PlanOnly(run_state, whole=activity.whole(config)), "conformance-plan")
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Put the gate around everything that other plugins have around tests by now."""
+    if state.awake(session.config) and not session.config.option.help:
+        from conformance.plugin.exclusive import Exclusive  # not for tests of the library
+
+        session.config.pluginmanager.register(Exclusive(state.of(session.config)), "conformance-exclusive")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """``-n auto``: as many workers as free pod addresses and Windows nodes allow (:class:`Workers` has the bounds)."""

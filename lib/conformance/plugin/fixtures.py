@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from conformance.errors import EnvironmentLacks
 from conformance.model.facts import Facts
 from conformance.plugin import state
-from conformance.plugin.judge import recorder
+from conformance.plugin.judge import PLANNED, recorder
 from conformance.plugin.recorder import Recorder
 from conformance.plugin.rundir import RunDirectory
 from conformance.report.attach import Attachments
@@ -55,6 +56,20 @@ def diagnostics(pytestconfig: pytest.Config) -> Diagnostics:
 def cluster(pytestconfig: pytest.Config) -> Any:
     """The one door to the cluster's API."""
     return state.of(pytestconfig).connect()
+
+
+@pytest.fixture
+def own_node(request: pytest.FixtureRequest) -> str:
+    """Name of the node that the test has to itself, fixed in the plan: ``pods.at(own_node, "windows-server")``.
+
+    Of a disruptive test, which has the whole cluster, the node on which it does what concerns one node.
+    """
+    turn = request.node.stash[PLANNED].turn
+    if not turn.exclusive:
+        raise pytest.UsageError(f"{request.node.nodeid} asks for a node of its own, and its claims are not exclusive")
+    if not turn.node:
+        raise EnvironmentLacks("no node is there to have to oneself", "run it on a cluster with one that takes pods")
+    return str(turn.node)
 
 
 @pytest.fixture

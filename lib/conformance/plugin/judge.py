@@ -30,6 +30,8 @@ PLANNED = pytest.StashKey[PlannedTest]()
 DECISION = pytest.StashKey[Decision]()
 STATEMENT = pytest.StashKey[Statement]()
 SECONDS = pytest.StashKey[float]()
+WAITED = pytest.StashKey[float]()
+"""Seconds until the test's turn came."""
 
 
 class Judge:
@@ -105,6 +107,7 @@ class Judge:
             remedy = f"; {decision.remedy}" if decision.remedy else ""
             raise _skipped(f"{decision.verdict}: {decision.reason}{remedy}")
         try:
+            self.state.epoch.catch_up()
             return (yield)
         except EnvironmentLacks as lack:
             statement.say(*verdicts.from_body(lack))
@@ -202,6 +205,8 @@ class Judge:
             remedy=statement.remedy,
             results=results,
             seconds=item.stash.get(SECONDS, 0.0),
+            waited=item.stash.get(WAITED, 0.0),
+            exclusive=str(test.turn),
             worker=self.state.settings.worker,
             touched=tuple(sorted(statement.touched)),
             needs_windows=test.about_windows,

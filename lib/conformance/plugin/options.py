@@ -58,6 +58,9 @@ def add_options(parser: pytest.Parser) -> None:
     claims.addoption(
         "--allow-disruptive", action="store_true", help="also run tests that change something cluster-wide"
     )
+    claims.addoption(
+        "--disruptive-node", metavar="NAME", help="do what concerns a whole node (a drain, say) on this one only"
+    )
     claims.addoption("--no-disruptive", action="store_true", help="not even on a lab of the run's own")
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
@@ -93,6 +96,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
     option = config.option
     if option.allow_disruptive and option.no_disruptive:
         raise UsageProblem("--allow-disruptive and --no-disruptive contradict each other: leave one out")
+    if option.disruptive_node and not (option.allow_disruptive or choice.own_lab):
+        raise UsageProblem(f"--disruptive-node {option.disruptive_node} says where, not that: add --allow-disruptive")
+    if option.disruptive_node and option.no_disruptive:
+        raise UsageProblem("--disruptive-node and --no-disruptive contradict each other: leave one out")
     if option.calico_version:
         try:
             Version.parse(option.calico_version)
@@ -110,6 +117,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         calico_version=option.calico_version,
         keep=option.keep,
         disruptive=option.allow_disruptive or (choice.own_lab and not option.no_disruptive),
+        disruptive_node=option.disruptive_node or "",
         run_id=run_id,
         worker=worker,
     )
@@ -138,6 +146,7 @@ def repeat_command(config: pytest.Config, claims: list[str]) -> str:
         "calico_version",
         "timings",
         "image_registry",
+        "disruptive_node",
     ):
         value = getattr(option, name)
         if value:

@@ -21,10 +21,13 @@ from conformance.catalog import (
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
+from conformance.plugin.turns import SHARED, Turn
 from conformance.pods.placement import Placement
 from conformance.settings import Settings
 
 CALICO_V3 = "projectcalico.org/v3"
+CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
+"""Isolation of tests that change something beyond the run's own namespaces."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,8 @@ class PlannedTest:
     parts: tuple[ClaimPart, ...]
     needs: Needs
     """Its own and its claims'."""
+    turn: Turn = SHARED
+    """What it has to itself."""
 
     @property
     def about_windows(self) -> bool:
@@ -127,19 +132,30 @@ def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
             remedy="give the run the right to read it",
             inapplicable=inapplicable,
         )
-    if not settings.disruptive and any(
-        one.kind in (IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE) for one in isolation_of(test, catalog)
-    ):
+    changing = [one for one in isolation_of(test, catalog) if one.kind in CHANGING]
+    if changing and not settings.disruptive:
         return Decision(
             verdict=ClaimVerdict.NOT_RUN,
             reason="it changes something beyond the run's own namespaces",
             remedy="allow that with --allow-disruptive",
             inapplicable=inapplicable,
         )
+    for one in changing:
+        if one.os and settings.disruptive_node and settings.disruptive_node not in _names(facts, one.os):
+            return Decision(
+                verdict=ClaimVerdict.NOT_RUN,
+                reason=f"it wants a {one.os} node to itself, and --disruptive-node {settings.disruptive_node} is none",
+                remedy=f"name one of {', '.join(_names(facts, one.os))}",
+                inapplicable=inapplicable,
+            )
     lack = _lack(test.needs, facts, settings)
     if lack:
         return Decision(verdict=ClaimVerdict.NOT_RUN, reason=lack[0], remedy=lack[1], inapplicable=inapplicable)
     return Decision(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)))
+
+
+def _names(facts: Facts, os: OS) -> list[str]:
+    return [node.name for node in facts.by_os(os)]
 
 
 def _lack(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | None:

@@ -28,6 +28,8 @@ class RunDirectory:
         self.slots = self.shared / "slots"
         """Empty files to flock: as many per node as execs may start at once."""
         self.plans = self.shared / "plans"
+        self.turns = self.shared / "turns"
+        """When each test had its turn, one line each."""
         self.attachments = path / "attachments"
 
     @classmethod
@@ -36,7 +38,7 @@ class RunDirectory:
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
-        for folder in (run.locks, run.slots, run.plans):
+        for folder in (run.locks, run.slots, run.plans, run.turns):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"

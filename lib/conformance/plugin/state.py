@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from conformance.model.codec import from_plain, to_plain
 from conformance.model.facts import Facts
 from conformance.plugin import activity, options
 from conformance.plugin.choice import Choice
+from conformance.plugin.epoch import Epoch
 from conformance.plugin.provider import Connection, Inspection, Provider
 from conformance.plugin.rundir import RunDirectory
 from conformance.report.attach import Attachments
@@ -38,7 +41,13 @@ class State:
     inspection: Inspection | None = None
     attachments: Attachments = field(default_factory=lambda: Attachments(Path("attachments")))
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    background: list[Callable[[], Iterable[Future[Any]]]] = field(default_factory=list)
+    """Whoever starts work that outlives the test it was started for: asked for what has not ended."""
+    epoch: Epoch = field(init=False)
     _trouble: SuiteTrouble | None = None
+
+    def __post_init__(self) -> None:
+        self.epoch = Epoch(self.run)
 
     @property
     def facts(self) -> Facts | None:
@@ -61,6 +70,7 @@ class State:
             self.inspection = self.provider.inspect(self.connection, self.settings)
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
+            check_node(self.settings.disruptive_node, self.inspection.facts)
         except (UsageProblem, ClusterUnusable) as trouble:
             self._trouble = trouble
             if not self.choice.own_lab:  # a lab's log stays, to look at
@@ -88,6 +98,13 @@ class State:
             "connection": to_plain(self.connection),
             "inspection": to_plain(self.inspection),
         }
+
+
+def check_node(name: str, facts: Facts) -> None:
+    """Raises UsageProblem when there is no such node (``--disruptive-node``); empty: none was named."""
+    if name and name not in {node.name for node in facts.nodes}:
+        there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
+        raise UsageProblem(f"--disruptive-node {name}: this cluster has no such node, it has {there}")
 
 
 STATE = pytest.StashKey[State]()

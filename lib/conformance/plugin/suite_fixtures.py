@@ -115,11 +115,19 @@ def transcript(run_directory: RunDirectory, settings: Settings) -> ExecTranscrip
 
 @pytest.fixture(scope="session")
 def prober(
-    cluster: Kube, run_directory: RunDirectory, settings: Settings, transcript: ExecTranscript
+    *,
+    cluster: Kube,
+    run_directory: RunDirectory,
+    settings: Settings,
+    transcript: ExecTranscript,
+    pytestconfig: pytest.Config,
 ) -> Iterator[Prober]:
     """Asks pods."""
     one = Prober(cluster, run_directory.shared, settings, transcript=transcript.exec)
+    epoch = state.of(pytestconfig).epoch
+    epoch.register(one.revalidate)
     yield one
+    epoch.forget(one.revalidate)
     one.close()
 
 
@@ -130,7 +138,15 @@ def domain(cluster: Kube) -> str:
 
 
 @pytest.fixture(scope="session")
-def cast(deployer: Pods, placement: Placement, prober: Prober, diagnostics: Diagnostics, domain: str) -> Iterator[Cast]:
+def cast(
+    *,
+    deployer: Pods,
+    placement: Placement,
+    prober: Prober,
+    diagnostics: Diagnostics,
+    domain: str,
+    pytestconfig: pytest.Config,
+) -> Iterator[Cast]:
     """The worker's pods; agents end before the pods do."""
 
     def warm(client: Workload) -> None:
@@ -138,7 +154,12 @@ def cast(deployer: Pods, placement: Placement, prober: Prober, diagnostics: Diag
 
     one = Cast(deployer, placement, warm)
     diagnostics.register(_bundle(deployer.kube, one))
+    run_state = state.of(pytestconfig)
+    run_state.epoch.register(one.revalidate)
+    run_state.background.append(one.under_way)
     yield one
+    run_state.background.remove(one.under_way)
+    run_state.epoch.forget(one.revalidate)
     one.close()
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
-from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.errors import EnvironmentBroken, EnvironmentLacks, Nonconformance
 from conformance.kube.client import Obj
 from conformance.kube.waits import PULL_TROUBLE
 from conformance.model.endpoint import OS, Workload
-from conformance.pods.deploy import Pods, Wish
+from conformance.pods.deploy import Pods, Wish, changed_among
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 
@@ -39,6 +40,8 @@ class Cast:
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="deploy")
         self._work: dict[str, Future[Workload]] = {}
         self._warmth: dict[str, Future[None]] = {}
+        self._lost: dict[str, Workload] = {}
+        """What pods were before an exclusive test changed them: looked for again after the next one."""
         self.used: dict[str, Workload] = {}
         """What the running test has asked for; whoever starts a test empties it."""
 
@@ -126,6 +129,37 @@ class Cast:
         there = {name: work.result() for name, work in self._work.items() if work.done() and not work.exception()}
         return next(name for name, one in there.items() if one.uid == workload.uid).rpartition("/")[2]
 
+    def at(self, node: str, *roles: str) -> tuple[Workload, ...]:
+        """Pods of these roles on a node, for a test that has it to itself: ``pods.at(own_node, "windows-server")``.
+
+        Raises EnvironmentLacks when the node takes no pods.
+        """
+        return self.of(*(self._named(role, node) for role in roles))
+
+    def revalidate(self) -> None:
+        """Look at the pods again, since an exclusive test may have changed them: whoever asks for one gets the new one.
+
+        Returns as soon as it is known which ones changed; that one has no successor in time is told (EnvironmentBroken)
+        to the tests that ask for it.
+        """
+        with self._lock:
+            done = {name: one for name, one in self._work.items() if one.done()}
+            there = {name: one.result() for name, one in done.items() if not one.exception()}
+            lost = {name: one for name, one in self._lost.items() if name in done and name not in there}
+            changed = changed_among(self._pods.kube, [*there.values(), *lost.values()])
+            for name, one in (there | lost).items():
+                if one.uid in changed or name in lost:
+                    why = changed.get(one.uid, f"pod {one.label} was not ready")
+                    self._lost[name] = one
+                    self._work[name] = self._threads.submit(self._pods.again, self._wish(name), why)
+                    self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
+
+    def under_way(self) -> list[Future[Any]]:
+        """What is still being deployed or warmed up."""
+        with self._lock:
+            work: list[Future[Any]] = [*self._work.values(), *self._warmth.values()]
+        return [one for one in work if not one.done()]
+
     def close(self) -> None:
         """Wait for what is still being deployed, and start nothing more."""
         self._threads.shutdown(wait=True)
@@ -167,6 +201,17 @@ class Cast:
     def _warm_up(self, work: Future[Workload]) -> None:
         if work.exception() is None and not work.result().role.endswith("-server"):  # servers show it to their clients
             self._warm(work.result())
+
+    def _named(self, role: str, node: str) -> str:
+        """The name of that pod: the worker's own where it stands on that node anyway."""
+        usable = [one.name for one in self._placement.usable(ROLES[role].os)]
+        if node not in usable:
+            raise EnvironmentLacks(
+                f"a {role} is wanted on node {node}, which takes no such pods ({', '.join(usable) or 'none does'})",
+                "uncordon it, or name another by --disruptive-node",
+            )
+        number = usable.index(node) + 1
+        return role if number == (2 if role.endswith("-peer") else 1) else f"{role}-{number}"
 
     def _wish(self, name: str) -> Wish:
         own, role = name.rpartition("/")[2], self._role(name)

@@ -5,7 +5,7 @@ Everything is created at once and waited for together; the OS of a pod is that o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -128,6 +128,18 @@ class Pods:
         )  # fmt: skip
         return wish.called, self.workload(pods[0], ROLES[wish.role])
 
+    def again(self, wish: Wish, why: str) -> Workload:
+        """The pod that a Deployment has now, once it is ready, in place of one that an exclusive test has changed.
+
+        Raises EnvironmentBroken when there is none in time, with what happened to the old one (``why``).
+        """
+        within = self.settings.timings.of(ROLES[wish.role].os).pod_ready
+        try:
+            pods = self.changes.waits.pods_ready(self._home(wish), f"app={wish.called}", 1, within=within)
+        except EnvironmentBroken as trouble:
+            raise EnvironmentBroken(f"after an exclusive test {why}, and no other is ready: {trouble}") from trouble
+        return self.workload(pods[0], ROLES[wish.role])
+
     def workload(self, pod: Obj, role: Role) -> Workload:
         """A running pod as attempts see it.  Raises EnvironmentBroken when it landed on a node of another OS."""
         meta, status = pod["metadata"], pod["status"]
@@ -193,10 +205,22 @@ def changed(workload: Workload, pod: Obj | None) -> str:
             if (end := (one.get("lastState") or {}).get("terminated"))
         ]
         return f"{what} restarted {again} {'time' if again == 1 else 'times'}: {', '.join(ends) or 'no reason given'}"
-    phase = (pod.get("status") or {}).get("phase")
-    if phase != "Running":
-        return f"{what} is {phase}"
+    status = pod.get("status") or {}
+    if status.get("phase") != "Running":
+        return f"{what} is {status.get('phase')}"
+    if status.get("podIP", workload.address) != workload.address:  # its sandbox was made anew
+        return f"{what} has another address, {status['podIP']} instead of {workload.address}"
     return ""
+
+
+def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
+    """Uid to what happened (:func:`changed`), of those to which something did: one request per namespace."""
+    several = {one.uid: one for one in workloads}
+    now: dict[tuple[str, str], Obj] = {}
+    for namespace in sorted({one.namespace for one in several.values()}):
+        now |= {(namespace, one["metadata"]["name"]): one for one in kube.objects("v1", "Pod", namespace)}
+    found = {uid: changed(one, now.get((one.namespace, one.pod))) for uid, one in several.items()}
+    return {uid: text for uid, text in found.items() if text}
 
 
 def _os_of(node: Obj) -> OS:

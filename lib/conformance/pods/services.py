@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformance.kube import manifest
 from conformance.kube.changes import Changes
@@ -84,7 +84,7 @@ class Services:
             made["spec"]["selector"] = {"app": app}
             done = self._changes.apply(made, f"makes {app} reachable by {kind}", namespace=backend.namespace)
             self._there[name] = self._read(done or made, backend)
-        return self._there[name]
+        return replace(self._there[name], backend=backend)  # which may have been replaced since
 
     def _read(self, obj: Obj, backend: Workload) -> Service:
         spec = obj["spec"]

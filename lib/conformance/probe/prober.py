@@ -21,7 +21,7 @@ from conformance.kube.transcript import Transcript, forget
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation
-from conformance.pods.deploy import changed
+from conformance.pods.deploy import changed, changed_among
 from conformance.probe import protocol
 from conformance.probe.agent import Agent, AgentRefused
 from conformance.probe.slots import Slot, Slots
@@ -109,6 +109,13 @@ class Prober:
         troubles = [text for text in self._pool.map(self._what_happened, several) if text]
         if troubles:
             raise EnvironmentBroken("; ".join(troubles))
+
+    def revalidate(self) -> None:
+        """Drop the agents of pods that are no longer what they were, since an exclusive test may have changed them."""
+        with self._lock:
+            known = {uid: agent.workload for uid, (agent, _) in self._agents.items()}
+        for uid in changed_among(self.kube, known.values()):
+            self._drop(uid)
 
     def close(self) -> None:
         """End all agents."""

@@ -25,6 +25,10 @@ class TestOutcome:
     remedy: str = ""
     results: tuple[ClaimResult, ...] = ()
     seconds: float = 0.0
+    waited: float = 0.0
+    """s.  Until its turn came, beside the seconds that it took."""
+    exclusive: str = ""
+    """What it had to itself: ``node NAME`` or ``cluster``; empty: nothing."""
     worker: str = ""
     touched: tuple[str, ...] = ()
     """Operating systems of the pods that it had something to do with."""

@@ -115,6 +115,8 @@ def _test(test: TestOutcome) -> dict[str, Any]:
         "remedy": test.remedy,
         "claims": list(dict.fromkeys(result.claim for result in test.results)),
         "seconds": round(test.seconds, 3),
+        "waited": round(test.waited, 3),
+        "exclusive": test.exclusive,
         "worker": test.worker,
         "ran": test.ran,
         "figures": to_plain(test.figures),

@@ -1,0 +1,117 @@
+"""In every process that runs tests: each takes its turn at the gate, around its whole protocol.
+
+Fixtures and teardown lie inside, and so does work that a test has started and not waited for.  Waiting lies outside of
+what pytest, pytest-timeout and Allure measure: the plugin is registered last, which makes its wrapper the outermost.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conformance.catalog import Catalog, IsolationKind, catalog
+from conformance.model.endpoint import OS
+from conformance.model.facts import Facts
+from conformance.plugin import plan
+from conformance.plugin.judge import PLANNED, WAITED
+from conformance.plugin.plan import PlannedTest
+from conformance.plugin.progress import Progress
+from conformance.plugin.state import State
+from conformance.plugin.turns import SHARED, Gate, Hold, Kind, Turn
+from conformance.pods.placement import Placement
+from conformance.settings import Settings
+
+ORDER = ("shared", "node", "cluster")
+"""Tests that stop others come last, so that they stop as few as possible."""
+
+
+def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings) -> list[Turn]:
+    """The turn of each test, the same in every process.
+
+    Node-exclusive tests are dealt out over the nodes of their OS, or all go to ``--disruptive-node``.  A test that will
+    not run changes nothing, whatever it is about.
+    """
+    dealt: dict[OS, int] = {}
+    found = []
+    for test in tests:
+        wanted = plan.isolation_of(test, claims)
+        kinds = {one.kind for one in wanted}
+        if not kinds & plan.CHANGING or plan.decide(test, claims, facts, settings).verdict:
+            found.append(SHARED)
+            continue
+        whole = IsolationKind.DISRUPTIVE in kinds
+        os: OS = next((one.os for one in wanted if one.os), "windows")
+        nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os)
+        number = dealt.get(os, 0)
+        dealt[os] = number + 1
+        kind: Kind = "cluster" if whole or not nodes else "node"
+        found.append(Turn(kind=kind, node=nodes[number % len(nodes)] if nodes else ""))
+    return found
+
+
+def _nodes(facts: Facts, settings: Settings, os: OS) -> list[str]:
+    return sorted(node.name for node in Placement(facts, settings.tolerations).usable(os))
+
+
+class Exclusive:
+    """The hooks around turns."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._gate: Gate | None = None
+        self._tell: Callable[[str], None] = lambda line: None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Fix every test's turn, and put exclusive ones last."""
+        facts, run = self.state.facts, self.state.run
+        if not facts or not run:
+            return
+        turns = take_turns([item.stash[PLANNED] for item in items], catalog(), facts, self.state.settings)
+        for item, turn in zip(items, turns, strict=True):
+            item.stash[PLANNED] = replace(item.stash[PLANNED], turn=turn)
+        items.sort(key=lambda item: ORDER.index(item.stash[PLANNED].turn.kind))
+        patience = self.state.settings.timings.run.progress_every
+        self._gate = Gate(run.locks, (node.name for node in facts.nodes), patience=patience)
+        self._tell = Progress(config, patience).tell
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Wait for the test's turn; afterwards tell the others that pods may have changed."""
+        if self._gate is None:
+            return (yield)
+        turn = item.stash[PLANNED].turn
+        hold = self._gate.enter(turn, f"{item.nodeid} on {self.state.settings.worker}", self._tell)
+        item.stash[WAITED] = hold.waited
+        try:
+            return (yield)
+        finally:
+            ended = time.monotonic()
+            if turn.exclusive:
+                self.state.epoch.advance()
+            hold.release_after(self._under_way(), lambda: self._note(item.nodeid, turn, hold, ended))
+
+    def _under_way(self) -> list[Future[Any]]:
+        return [one for ask in self.state.background for one in ask()]
+
+    def _note(self, test: str, turn: Turn, hold: Hold, ended: float) -> None:
+        """Record a turn that has ended."""
+        assert self.state.run is not None  # the gate would not be there
+        line = {
+            "test": test,
+            "worker": self.state.settings.worker,
+            "kind": turn.kind,
+            "node": turn.node,
+            "asked": hold.asked,
+            "began": hold.began,
+            "ended": ended,
+            "released": hold.released,
+        }
+        with (self.state.run.turns / f"{self.state.settings.worker}.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")

@@ -1,0 +1,348 @@
+"""Exclusive tests run alone, shared ones side by side, nobody starves: shown by the recorded turns of real runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from conformance.plugin.rundir import RunDirectory
+
+from .conftest import Project, Run
+from .test_run_ends import wait_for
+
+MIXED = """
+import time
+SLEEP = 0.04
+
+@verifies("RST-3")
+@pytest.mark.parametrize("number", range(4))
+def test_node(number, own_node, record):
+    record.touched(["windows"])
+    record(node=own_node)
+    time.sleep(SLEEP)
+
+@verifies("VXLAN-10")
+@pytest.mark.parametrize("number", range(2))
+def test_cluster(number):
+    time.sleep(SLEEP)
+
+@verifies("CONN-1")
+@pytest.mark.parametrize("number", range(24))
+def test_shared(number):
+    time.sleep(SLEEP)
+"""
+
+
+@dataclass(frozen=True)
+class Interval:
+    test: str
+    worker: str
+    kind: str
+    node: str
+    asked: float
+    began: float
+    ended: float
+    released: float
+
+    def overlaps(self, other: Interval) -> bool:
+        return self.began < other.released and other.began < self.released
+
+
+def turns(run: Run) -> list[Interval]:
+    assert run.folder, run.out
+    lines = [line for path in RunDirectory(run.folder).turns.glob("*.jsonl") for line in path.read_text().splitlines()]
+    return sorted((Interval(**json.loads(line)) for line in lines), key=lambda one: one.began)
+
+
+def may_not_meet(one: Interval, other: Interval) -> bool:
+    kinds = {one.kind, other.kind}
+    return "cluster" in kinds or kinds == {"node", "shared"} or (kinds == {"node"} and one.node == other.node)
+
+
+def assert_apart(found: list[Interval]) -> None:
+    assert [(a, b) for a, b in combinations(found, 2) if may_not_meet(a, b) and a.overlaps(b)] == []
+
+
+@pytest.mark.parametrize("distribution", ["load", "worksteal"])
+def test_exclusive_tests_overlap_with_none_and_shared_ones_do(project: Project, distribution: str) -> None:
+    project.suite(MIXED)
+    run = project.run("-n", "8" if distribution == "load" else "4", "--dist", distribution)
+    assert run.code == 0, run.out
+    found = turns(run)
+    assert len(found) == 30
+    assert_apart(found)
+    pairs = [(a, b) for a, b in combinations(found, 2) if a.overlaps(b)]
+    assert any(a.kind == b.kind == "shared" and a.worker != b.worker for a, b in pairs)
+
+
+def test_without_workers_exclusive_tests_come_last_and_all_is_the_same(project: Project) -> None:
+    project.suite(MIXED)
+    alone, parallel = project.run("-n", "0"), project.run("-n", "4")
+    assert [one.kind for one in turns(alone)] == ["shared"] * 24 + ["node"] * 4 + ["cluster"] * 2
+    assert verdicts(alone) == verdicts(parallel)
+    assert alone.code == parallel.code == 0
+
+
+def verdicts(run: Run) -> dict[str, str]:
+    return {test["test"]: test["verdict"] for test in run.report["tests"]}
+
+
+def test_node_exclusive_tests_are_dealt_out_over_the_nodes_alike_in_all_workers(project: Project) -> None:
+    project.suite(MIXED)
+    run = project.run("-n", "3", "-k", "test_node")
+    assert sorted(one.node for one in turns(run)) == ["win-0", "win-0", "win-1", "win-1"]
+    told = {result["test"]: result["measured"]["node"] for result in run.claim("RST-3")["results"]}
+    assert told == {one.test: one.node for one in turns(run)}
+    assert {test["exclusive"] for test in run.report["tests"]} == {"node win-0", "node win-1"}
+
+
+def test_tests_of_two_nodes_may_run_side_by_side(project: Project) -> None:
+    project.suite(MIXED.replace("SLEEP = 0.04", "SLEEP = 0.5"))
+    found = turns(project.run("-n", "2", "-k", "test_node and (0 or 1)"))
+    assert [one.node for one in found] == ["win-0", "win-1"] or [one.node for one in found] == ["win-1", "win-0"]
+    assert found[0].overlaps(found[1])
+
+
+def test_an_exclusive_test_is_not_starved_by_a_stream_of_shared_ones(tmp_path: Path) -> None:
+    """Two workers' shared turns always overlap; whoever asks for the cluster gets it before those that come later."""
+    import threading
+    import time
+
+    from conformance.plugin.turns import SHARED, Gate, Turn
+
+    stop, order, locks = threading.Event(), list[str](), [Gate(tmp_path, ["a", "b"], patience=60) for _ in range(4)]
+
+    def stream(gate: Gate) -> None:
+        while not stop.is_set():
+            hold = gate.enter(SHARED, "shared", print)
+            order.append("shared")
+            time.sleep(0.02)
+            hold.release()
+
+    threads = [threading.Thread(target=stream, args=[gate]) for gate in locks[:3]]
+    for thread in threads:
+        thread.start()
+    while len(order) < 12:
+        time.sleep(0.005)
+    asked = len(order)
+    hold = locks[3].enter(Turn(kind="cluster"), "cluster", print)
+    began = len(order)
+    hold.release()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert began - asked <= 6  # those at the turnstile before it, at most: each stream's current and next
+
+
+def test_a_killed_worker_frees_its_turn(project: Project) -> None:
+    project.suite(
+        """
+import os, signal, time
+@verifies("VXLAN-10")
+def test_cluster():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@verifies("VXLAN-10")
+def test_cluster_as_well():
+    pass
+
+@verifies("CONN-1")
+@pytest.mark.parametrize("number", range(6))
+def test_shared(number):
+    time.sleep(0.05)
+"""
+    )
+    run = project.run("-n", "2")
+    assert run.code == 6
+    found = {name.rpartition("::")[2]: verdict for name, verdict in verdicts(run).items()}
+    assert found.pop("test_cluster") == "INCONCLUSIVE"
+    assert set(found.values()) == {"CONFIRMED"}
+
+
+def test_waiting_is_told_apart_from_the_tests_own_time(project: Project) -> None:
+    project.suite(
+        """
+import time
+@verifies("VXLAN-10")
+@pytest.mark.parametrize("number", range(2))
+def test_cluster(number):
+    time.sleep(0.6)
+"""
+    )
+    run = project.run("-n", "2")
+    tests = sorted(run.report["tests"], key=lambda test: float(test["waited"]))
+    assert tests[0]["waited"] < 0.5 < tests[1]["waited"]
+    assert all(0.6 <= test["seconds"] < 1.1 for test in tests)
+    assert {test["exclusive"] for test in tests} == {"cluster"}
+
+
+def test_tests_that_do_not_run_stop_nobody(project: Project) -> None:
+    project.suite(MIXED)
+    run = project.run("-n", "2", "--no-disruptive")
+    assert {one.kind for one in turns(run)} == {"shared"}
+    assert run.verdict("VXLAN-10") == "NOT_RUN"
+
+
+def test_after_an_exclusive_test_what_is_kept_is_looked_at_again(project: Project) -> None:
+    project.suite(
+        """
+from conformance.plugin import state
+
+@pytest.fixture(scope="session", autouse=True)
+def looks(pytestconfig):
+    seen = []
+    state.of(pytestconfig).epoch.register(lambda: seen.append(1))
+    return seen
+
+@verifies("CONN-1")
+def test_shared(looks, record):
+    record(looks=len(looks))
+
+@verifies("VXLAN-10")
+@pytest.mark.parametrize("number", range(3))
+def test_cluster(looks, number, record):
+    record(looks=len(looks))
+"""
+    )
+    run = project.run()
+    looks = {
+        result["test"].rpartition("::")[2]: result["measured"]["looks"]
+        for claim in ("CONN-1", "VXLAN-10")
+        for result in run.claim(claim)["results"]
+    }
+    assert looks == {"test_shared": 0, "test_cluster[0]": 0, "test_cluster[1]": 1, "test_cluster[2]": 2}
+
+
+def test_trouble_in_looking_again_is_inconclusive(project: Project) -> None:
+    project.suite(
+        """
+from conformance.plugin import state
+
+@pytest.fixture(scope="session", autouse=True)
+def looks(pytestconfig):
+    def look():
+        raise EnvironmentBroken("pod a is gone, and no other is ready")
+    state.of(pytestconfig).epoch.register(look)
+
+@verifies("VXLAN-10")
+@pytest.mark.parametrize("number", range(2))
+def test_cluster(looks, number):
+    pass
+"""
+    )
+    run = project.run()
+    assert [test["verdict"] for test in run.report["tests"]] == ["CONFIRMED", "INCONCLUSIVE"]
+    assert "pod a is gone, and no other is ready" in run.claim("VXLAN-10")["reason"]
+
+
+def test_work_that_a_test_started_holds_its_turn_open(project: Project) -> None:
+    project.suite(
+        """
+import concurrent.futures, time
+from conformance.plugin import state
+
+@verifies("CONN-1")
+def test_shared(pytestconfig):
+    work = concurrent.futures.ThreadPoolExecutor(1).submit(time.sleep, 0.5)
+    state.of(pytestconfig).background.append(lambda: [work])
+
+@verifies("VXLAN-10")
+def test_cluster():
+    pass
+"""
+    )
+    shared, cluster = turns(project.run())
+    assert shared.ended < shared.released < cluster.began
+
+
+@pytest.mark.parametrize("workers", ["0", "4"])
+def test_last_failed_and_stop_at_the_first_work_beside_it(project: Project, workers: str) -> None:
+    project.suite(MIXED + "    assert number != 5\n")
+    cache = ("-p", "cacheprovider", "-n", workers)
+    assert project.run(*cache).code == 1
+    again = project.run(*cache, "--lf")
+    assert list(verdicts(again).values()) == ["VIOLATED"]
+    assert project.run(*cache, "-x").code == 1
+
+
+def test_a_disruptive_node_takes_all_that_concerns_a_node(project: Project) -> None:
+    project.suite(MIXED)
+    run = project.run("--disruptive-node", "win-1", "-k", "test_node or test_cluster")
+    assert {one.node for one in turns(run)} == {"win-1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--disruptive-node", "win-7"), "no such node, it has linux-1 (linux), linux-2 (linux), win-0 (windows)"),
+        (("--kubeconfig=lane", "--disruptive-node", "win-1"), "add --allow-disruptive"),
+        (("--no-disruptive", "--disruptive-node", "win-1"), "contradict each other"),
+    ],
+)
+def test_a_wrong_disruptive_node_is_4_before_anything_is_touched(
+    project: Project, arguments: tuple[str, ...], words: str
+) -> None:
+    project.suite(MIXED)
+    run = project.run(*arguments)
+    assert run.code == 4
+    assert words in run.out
+    log = project.path / "cluster.log"
+    assert "connect" not in (log.read_text() if log.exists() else "")
+
+
+def test_a_disruptive_node_of_the_wrong_system_is_told(project: Project) -> None:
+    project.suite(MIXED)
+    run = project.run("--disruptive-node", "linux-1")
+    assert run.verdict("RST-3") == "NOT_RUN"
+    assert run.claim("RST-3")["reason"].endswith("--disruptive-node linux-1 is none")
+
+
+def test_a_named_cluster_needs_permission(project: Project) -> None:
+    project.suite(MIXED)
+    run = project.run("--kubeconfig=lane", "-k", "test_cluster")
+    assert run.verdict("VXLAN-10") == "NOT_RUN"
+    assert run.claim("VXLAN-10")["remedy"] == "allow that with --allow-disruptive"
+    assert (
+        project.run("--kubeconfig=lane", "--allow-disruptive", "-k", "test_cluster").verdict("VXLAN-10") == "CONFIRMED"
+    )
+
+
+def test_who_waits_long_says_for_whom(project: Project) -> None:
+    project.suite(
+        """
+import time
+@verifies("VXLAN-10")
+@pytest.mark.parametrize("number", range(2))
+def test_cluster(number):
+    time.sleep(1)
+"""
+    )
+    (project.path / "timings.yaml").write_text("run:\n  progress_every: 200 ms\n")
+    run = project.run("-n", "2", "--timings=timings.yaml")
+    assert "waits for suites/test_it.py::test_cluster[" in run.out
+
+
+def test_a_killed_run_leaves_no_lock(project: Project) -> None:
+    project.suite(
+        """
+import os, time
+@verifies("VXLAN-10")
+def test_cluster():
+    open('here', 'w').close()
+    time.sleep(30)
+"""
+    )
+    process = project.start("-n", "1")
+    wait_for(project.path / "here")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    from conformance.plugin.turns import Gate, Turn
+
+    locks = RunDirectory((project.path / "reports" / "latest").resolve()).locks
+    Gate(locks, ["win-0"], patience=60).enter(Turn(kind="cluster"), "next", print).release()
