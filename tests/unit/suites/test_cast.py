@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -48,6 +48,7 @@ class Deployer:
     host_namespace: str = "demo-host"
     wishes: list[Wish] = field(default_factory=list)
     prepared: list[tuple[str, Any]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
 
     @property
@@ -56,6 +57,22 @@ class Deployer:
 
     def prepare(self, namespace: str, labels: Any = None, *, privileged: bool = False) -> None:
         self.prepared.append((namespace, labels or privileged))
+
+    def as_they_are(self, *names: str) -> None:
+        """Let the API server show these pods as they were deployed."""
+        self.pods = [
+            {
+                "metadata": {"name": f"{name}-abc", "namespace": "demo", "uid": f"/{name}"},
+                "spec": {}, "status": {"phase": "Running", "podIP": "192.168.0.5"},
+            }
+            for name in names
+        ]  # fmt: skip
+
+    def again(self, wish: Wish, why: str) -> Workload:
+        if "again" in self.broken:
+            raise EnvironmentBroken(f"after an exclusive test {why}, and no other is ready: ImagePullBackOff")
+        self.reasons.append(why)
+        return replace(self.deploy([wish])[wish.called], uid=f"new/{wish.called}")
 
     def deploy(self, wishes: list[Wish]) -> dict[str, Workload]:
         (wish,) = wishes
@@ -191,7 +208,7 @@ def test_a_service_is_made_once_over_exactly_its_backend() -> None:
     services = Services(changes, pods, cluster_domain(kube))  # type: ignore[arg-type]
     backend = pods.server("windows")
     service = services.cluster_ip(backend)
-    assert services.cluster_ip(backend) is service
+    assert services.cluster_ip(backend) == service
     assert [one["spec"]["selector"] for one in made] == [{"app": "windows-server"}]
     assert service.full_name == "cluster-ip-windows-server.demo.svc.lab.example"
     assert (service.by_address.host, service.by_address.port, service.by_address.path) == (
@@ -201,3 +218,62 @@ def test_a_service_is_made_once_over_exactly_its_backend() -> None:
     assert (port.host, port.port, port.path, port.backends) == (
         backend.node_address, 31000, Path.NODE_PORT, (backend,),
     )  # fmt: skip
+
+
+def test_pods_that_an_exclusive_test_left_alone_are_kept() -> None:
+    deployer = Deployer()
+    pods = cast(deployer)
+    before = pods.of("linux-peer", "windows-peer")
+    deployer.as_they_are("linux-peer", "windows-peer")
+    pods.revalidate()
+    assert pods.of("linux-peer", "windows-peer") == before
+
+
+def test_a_pod_that_was_replaced_is_looked_up_anew() -> None:
+    deployer = Deployer()
+    pods = cast(deployer)
+    kept, old = pods.of("linux-peer", "windows-peer")
+    deployer.as_they_are("linux-peer")
+    pods.revalidate()
+    assert pods.of("linux-peer") == (kept,)
+    (new,) = pods.of("windows-peer")
+    assert (old.uid, new.uid) == ("/windows-peer", "new/windows-peer")
+    assert deployer.reasons == [f"pod {old.label} is gone"]
+
+
+def test_a_pod_without_successor_breaks_only_those_who_ask_for_it_and_is_looked_for_after_the_next() -> None:
+    deployer = Deployer(broken={"again": EnvironmentBroken("")})
+    pods = cast(deployer)
+    pods.of("linux-peer", "windows-peer")
+    deployer.as_they_are("linux-peer")
+    pods.revalidate()
+    pods.of("linux-peer")
+    with pytest.raises(EnvironmentBroken, match=r"after an exclusive test pod demo/windows-peer-abc .* is gone"):
+        pods.of("windows-peer")
+    pods.revalidate()
+    with pytest.raises(EnvironmentBroken, match="and no other is ready"):
+        pods.of("windows-peer")
+    deployer.broken.clear()
+    pods.revalidate()
+    assert pods.of("windows-peer")[0].uid == "new/windows-peer"
+
+
+def test_pods_stand_on_the_node_that_a_test_has_to_itself() -> None:
+    deployer = Deployer()
+    pods = cast(deployer)
+    there = pods.at("w2", "windows-server", "windows-client", "windows-peer")
+    assert {one.node for one in there} == {"w2"}
+    assert [wish.called for wish in deployer.wishes] == ["windows-server-2", "windows-client-2", "windows-peer"]
+    assert pods.at("w1", "windows-server") == pods.of("windows-server")
+    with pytest.raises(EnvironmentLacks, match="wanted on node w3, which takes no such pods"):
+        pods.at("w3", "windows-server")
+
+
+def test_what_is_being_deployed_is_under_way() -> None:
+    deployer = Deployer()
+    pods = cast(deployer)
+    with deployer.lock:
+        pods._start("linux-peer")
+        assert len(pods.under_way()) == 2
+    pods.close()
+    assert pods.under_way() == []
