@@ -10,18 +10,29 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Literal
 
 from hybridlab.api.contract import ApiError
 from hybridlab.api.errors import internal, too_many_requests
+from hybridlab.api.exec_faults import ExecFaults
 
-EXEC_FAULTS: Final = {
-    "empty-output": "nothing that the command writes arrives; its exit status does",
-    "lost-status": "what the command writes arrives; how it ended does not",
-    "half-output": "only the first half of what the command writes arrives, and then its exit status",
-    "hang": "the command is never started and nothing arrives",
-    "cut": "the connection is cut at the first output",
-}
+
+@dataclass(kw_only=True)
+class Refusal:
+    """Requests that are answered with an error for a while."""
+
+    code: Literal[429, 500]
+    until: float
+    """Monotonic seconds."""
+    namespace: str = ""
+    """Only requests about objects in this namespace; empty: all."""
+    left: int | None = None
+    """Only so many more; None: all."""
+
+    def concerns(self, path: str) -> bool:
+        """Whether a request with this path is meant."""
+        return not self.namespace or f"/namespaces/{self.namespace}/" in f"{path}/"
 
 
 class Interference:
@@ -29,46 +40,39 @@ class Interference:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._exec: str | None = None
-        self._reject_until = 0.0
-        self._fail_until = 0.0
+        self._refusals: dict[str, Refusal] = {}
+        self.execs = ExecFaults()
         self.delay_seconds = 0.0
         """Every request waits so long before it is looked at."""
 
-    def set_exec_fault(self, kind: str | None) -> None:
-        """Make every exec end as one of EXEC_FAULTS from now on; None: as it should."""
-        if kind is not None and kind not in EXEC_FAULTS:
-            raise ValueError(f"there is no exec fault {kind!r}; there are {', '.join(EXEC_FAULTS)}")
-        self._exec = kind
+    def refuse(
+        self, name: str, code: Literal[429, 500], seconds: float, *, namespace: str = "", first: int = 0
+    ) -> None:
+        """Answer requests with an error for so long; ``first``: only so many of them (0: all)."""
+        until = self._clock() + seconds
+        self._refusals[name] = Refusal(code=code, until=until, namespace=namespace, left=first or None)
 
-    def exec_fault(self) -> str | None:
-        """How every exec ends now."""
-        return self._exec
+    def accept(self, name: str) -> None:
+        """No longer."""
+        self._refusals.pop(name, None)
 
-    def reject_for(self, seconds: float) -> None:
-        """Answer every request with 429 for so long; 0: no longer."""
-        self._reject_until = self._clock() + seconds
+    def refusing(self, name: str) -> float:
+        """Seconds for which requests are still refused under this name."""
+        refusal = self._refusals.get(name)
+        return max(0.0, refusal.until - self._clock()) if refusal and refusal.left != 0 else 0.0
 
-    def rejecting(self) -> float:
-        """Seconds for which requests are still answered with 429."""
-        return max(0.0, self._reject_until - self._clock())
-
-    def fail_for(self, seconds: float) -> None:
-        """Answer every request with 500 for so long; 0: no longer."""
-        self._fail_until = self._clock() + seconds
-
-    def failing(self) -> float:
-        """Seconds for which requests are still answered with 500."""
-        return max(0.0, self._fail_until - self._clock())
-
-    async def before_request(self) -> ApiError | None:
+    async def before_request(self, path: str) -> ApiError | None:
         """Wait as long as requests are to wait; return what refuses this one, if anything does."""
         if self.delay_seconds > 0:
             await asyncio.sleep(self.delay_seconds)
-        remaining = self.rejecting()
-        if remaining > 0:
-            message = "The apiserver is overloaded (injected by the lab), please try again later."
-            return too_many_requests(message, max(1, math.ceil(remaining)))
-        if self.failing() > 0:
+        for refusal in self._refusals.values():
+            remaining = refusal.until - self._clock()
+            if remaining <= 0 or refusal.left == 0 or not refusal.concerns(path):
+                continue
+            if refusal.left is not None:
+                refusal.left -= 1
+            if refusal.code == 429:
+                message = "The apiserver is overloaded (injected by the lab), please try again later."
+                return too_many_requests(message, max(1, math.ceil(remaining)))
             return internal("injected by the lab")
         return None

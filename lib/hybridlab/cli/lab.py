@@ -100,7 +100,7 @@ class Lab:
         hosts = windows_hosts(calico, self._control_plane, profile)
         channel.register(HOST_METHOD, windows_host_handler(hosts))
         self._felixes = FelixPods(calico, self._control_plane, self._runtime)
-        bench = Bench(dataplane, calico, server.client("hybridlab"), zone_gate, server.interference)
+        bench = Bench(dataplane, calico, server.client("hybridlab"), zone_gate, server.interference, self._kill)
         self._injector = Injector(bench)
 
         await server.start()
@@ -146,6 +146,9 @@ class Lab:
 
     def _agent_of(self, node: str) -> NodeAgent | None:
         return self._control_plane.node_agent(node)
+
+    async def _kill(self, pod: Obj, container: str) -> None:
+        await self._control_plane.kill_container(pod, container)
 
     def _felix_says(self, node: str, line: str) -> None:
         self._felixes.say(node, line)

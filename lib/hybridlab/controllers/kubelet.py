@@ -197,8 +197,10 @@ class Kubelet:
         if stdin is not None:
             pipes.append(Pipe(outwards=False))
         feed: asyncio.Task[None] | None = None
+        pumps: list[asyncio.Task[None]] = []
         try:
-            outputs = asyncio.gather(pump_out(pipes[0], stdout), pump_out(pipes[1], stderr))
+            pumps = [asyncio.create_task(pump_out(pipes[0], stdout)), asyncio.create_task(pump_out(pipes[1], stderr))]
+            outputs = asyncio.gather(*pumps)
             if stdin is not None:
                 feed = asyncio.create_task(pump_in(stdin, pipes[2]))
             spec = ExecSpec(container=state.id, argv=argv, tty=tty)
@@ -215,10 +217,11 @@ class Kubelet:
                 for pipe in pipes:
                     pipe.close_far()
                 await _settled(outputs)
-        finally:
-            if feed:
-                feed.cancel()
-                await asyncio.gather(feed, return_exceptions=True)
+        finally:  # whoever still watched a pipe after its close would watch a stranger's of the same number
+            left = [*pumps, feed] if feed else pumps
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
             for pipe in pipes:
                 pipe.close()
         return ExecOutcome(exit_code=result.exit_code, start_error=result.start_error)
@@ -279,7 +282,7 @@ class Kubelet:
         return state.id
 
 
-async def _settled(outputs: asyncio.Future[tuple[None, None]]) -> None:
+async def _settled(outputs: asyncio.Future[list[None]]) -> None:
     """Wait for the last output; when we are cancelled ourselves, do not wait for a command that may never end."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():

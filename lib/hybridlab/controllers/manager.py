@@ -179,6 +179,11 @@ class ControlPlane:
         """The kubelet of a node, for exec and logs; None when there is no such node."""
         return self.kubelets.get(name)
 
+    async def kill_container(self, pod: Obj, container: str) -> None:
+        """Kill the main process of a container; its kubelet then does what the pod's restart policy says."""
+        kubelet = self.kubelets[pod["spec"]["nodeName"]]
+        await kubelet.context.runtime.stop(kubelet.container_id(pod, container), grace=0)
+
     def on_container_started(self, callback: ContainerHook) -> None:
         """Call ``callback(node, pod, container)`` for every container that starts from now on."""
         self._started.append(callback)

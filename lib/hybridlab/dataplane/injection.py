@@ -42,9 +42,10 @@ NODE_CHAINS = {
     "f_snat": "ip fault",
     "f_policy": "ip cali",
     "f_new": "ip cali",
+    "f_deny": "ip cali",
 }
 """Chain to table.  ``f_policy`` comes before everything else in policy: ``accept`` there passes it by.  ``f_new`` comes
-before what is sent to a pod without a program is dropped."""
+before what is sent to a pod without a program is dropped, ``f_deny`` before what policy denies is."""
 
 FABRIC_CHAINS = {"f_fwd": "bridge fault"}
 

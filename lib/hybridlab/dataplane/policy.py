@@ -22,7 +22,7 @@ from typing import Literal
 
 from hybridlab.dataplane import generations
 from hybridlab.dataplane.model import OS, EndpointProgram, PolicyUpdate, Tier
-from hybridlab.dataplane.rules import SET_DECLARATION, Rendered, Renderer, SetKind, set_elements, set_name
+from hybridlab.dataplane.rules import DENY, SET_DECLARATION, Rendered, Renderer, SetKind, set_elements, set_name
 from hybridlab.dataplane.table import Change, Rules, SetContent, Table
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.wire import Refused
@@ -40,7 +40,8 @@ DEFAULT_UNPROGRAMMED: dict[OS, Unprogrammed] = {"linux": "none", "windows": "egr
 def base_table(unprogrammed: Unprogrammed, node_os: OS) -> str:
     """The fixed part of the table.
 
-    ``f_policy`` is for faults that let traffic past policy, ``f_new`` for those that let it to pods without a program.
+    ``f_policy`` is for faults that let traffic past policy, ``f_new`` for those that let it to pods without a program,
+    ``f_deny`` for those that answer what policy denies.
     """
     unknown_source = "drop" if unprogrammed == "none" else "return"
     unknown_destination = "return" if unprogrammed == "all" else "drop"
@@ -57,6 +58,12 @@ table ip cali {{
   chain f_policy {{
   }}
   chain f_new {{
+  }}
+  chain f_deny {{
+  }}
+  chain deny {{
+    jump f_deny
+    drop
   }}
   chain from-wl {{
     iifname vmap @fromwl
@@ -252,7 +259,7 @@ def _tier_chains(renderer: Renderer, name: str, tiers: tuple[Tier, ...]) -> list
         rendered = Rendered()
         for rule in tier.rules:
             renderer.rule(rule, accept="return", next_tier=passed, into=rendered)
-        end = "drop" if tier.end == "deny" else passed
+        end = DENY if tier.end == "deny" else passed
         rendered.rules.append(f'{end} comment "end of tier {tier.name[:80]}"')
         chains.append((names[number], rendered))
     return chains

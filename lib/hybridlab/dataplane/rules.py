@@ -18,6 +18,8 @@ from hybridlab.dataplane.model import Match, Rule
 SetKind = Literal["addresses", "endpoints"]
 """``addresses``: addresses and networks; ``endpoints``: ``address,protocol,port``."""
 
+DENY = "goto deny"
+"""A chain of the policy table that drops silently; faults make it answer."""
 _NEVER = None
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _COMMENT_MAX = 120
@@ -44,7 +46,7 @@ class Renderer:
         if criteria is _NEVER:
             return
         # A namespace's own kernel log is seen by nobody, so logging is counted instead of written.
-        verdict = {"allow": accept, "deny": "drop", "pass": next_tier, "log": "counter"}[rule.action]
+        verdict = {"allow": accept, "deny": DENY, "pass": next_tier, "log": "counter"}[rule.action]
         into.rules.append(" ".join([*criteria, verdict, *_comment(rule.comment)]))
 
     def _match(self, match: Match, sets: set[tuple[SetKind, str]]) -> list[str] | None:

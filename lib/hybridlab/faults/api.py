@@ -1,66 +1,50 @@
-"""Faults between a client and the API server: exec that answers wrongly, requests that are refused."""
+"""Faults between a client and the API server: requests that are refused for a while."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
-from hybridlab.api.interference import Interference
 from hybridlab.faults.bench import Bench
-from hybridlab.faults.model import BadFault, Fault, seconds
+from hybridlab.faults.model import Fault, Parameter, count, seconds
+
+PARAMETERS = (
+    Parameter(name="seconds", meaning="for how long"),
+    Parameter(name="namespace", meaning="only requests about objects in this namespace", default=""),
+    Parameter(name="first", meaning="only so many requests (0: all)", default="0"),
+)
 
 
-class ExecFault(Fault):
-    """Every exec ends in the same wrong way."""
+class ApiRefuses(Fault):
+    """The API server answers requests with an error for a while, then heals by itself."""
 
-    def __init__(self, interference: Interference, kind: str) -> None:
-        self._interference, self._kind = interference, kind
-        self._injected = False
-
-    async def inject(self) -> None:
-        """Begin.  Raises BadFault while an exec fault is in place."""
-        active = self._interference.exec_fault()
-        if active is not None:
-            raise BadFault(f"exec is already made to fail: {active}; heal that first")
-        self._interference.set_exec_fault(self._kind)
-        self._injected = True
-
-    async def heal(self) -> None:
-        """End, if this one began it."""
-        if self._injected:
-            self._interference.set_exec_fault(None)
-            self._injected = False
-
-    async def evidence(self) -> list[str]:
-        """How execs end now."""
-        return [f"exec: {self._kind}"] if self._interference.exec_fault() == self._kind else []
-
-
-def exec_empty_output(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Nothing that a command writes arrives; its exit status does."""
-    return ExecFault(bench.interference, "empty-output")
-
-
-def exec_loses_status(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What a command writes arrives; how it ended does not."""
-    return ExecFault(bench.interference, "lost-status")
-
-
-class Api429(Fault):
-    """The API server answers 429 for a while, then heals by itself."""
-
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        self._interference = bench.interference
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str], code: Literal[429, 500]) -> None:
+        self._interference, self._identity, self._code = bench.interference, identity, code
         self._seconds = seconds("seconds", parameters["seconds"])
+        self._namespace, self._first = parameters["namespace"], count("first", parameters["first"])
 
     async def inject(self) -> None:
         """Begin."""
-        self._interference.reject_for(self._seconds)
+        self._interference.refuse(
+            self._identity, self._code, self._seconds, namespace=self._namespace, first=self._first
+        )
 
     async def heal(self) -> None:
         """End early."""
-        self._interference.reject_for(0)
+        self._interference.accept(self._identity)
 
     async def evidence(self) -> list[str]:
         """For how long it still refuses."""
-        remaining = self._interference.rejecting()
-        return [f"the API server answers 429 for {remaining:.1f} s more"] if remaining > 0 else []
+        remaining = self._interference.refusing(self._identity)
+        where = f" in namespace {self._namespace}" if self._namespace else ""
+        return [f"the API server answers {self._code}{where} for {remaining:.1f} s more"] if remaining > 0 else []
+
+
+def api_429(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """429 Too Many Requests, with Retry-After."""
+    return ApiRefuses(bench, identity, parameters, 429)
+
+
+def api_500(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """500 Internal Server Error."""
+    return ApiRefuses(bench, identity, parameters, 500)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from hybridlab.api.contract import ApiError, Client, Obj
@@ -22,6 +23,8 @@ class Bench:
     client: Client
     zone_gate: ZoneGate
     interference: Interference
+    kill_container: Callable[[Obj, str], Awaitable[None]]
+    """Kills the main process of a pod's container, as the kernel's OOM killer would."""
 
     def nodes(self, given: str) -> list[str]:
         """The named node, or all of them for ``all``.  Raises BadFault."""

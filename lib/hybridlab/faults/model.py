@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from hybridlab.faults.bench import Bench
 
-Layer = Literal["underlay", "policy", "dns", "services", "ipam", "exec", "api"]
+Layer = Literal["underlay", "policy", "dns", "services", "ipam", "exec", "api", "pods"]
 
 
 class BadFault(ValueError):
@@ -93,6 +93,13 @@ def seconds(name: str, value: str) -> float:
     if not 0 < number < 86400:
         raise BadFault(f"{name} is {value!r}, expected a number of seconds above 0 and below 86400")
     return number
+
+
+def count(name: str, value: str) -> int:
+    """A number of times that a parameter gives, 0 for no limit.  Raises BadFault."""
+    if not value.isdecimal():
+        raise BadFault(f"{name} is {value!r}, expected a whole number, 0 or more")
+    return int(value)
 
 
 def _listed(names: Mapping[str, object] | tuple[str, ...]) -> str:

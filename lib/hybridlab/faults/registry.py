@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from hybridlab.faults.api import Api429, exec_empty_output, exec_loses_status
+from hybridlab.faults import api, exec
 from hybridlab.faults.felix import PolicyLate, ReservedNotReserved
 from hybridlab.faults.model import FaultType, Parameter
+from hybridlab.faults.pods import PodRestarts
 from hybridlab.faults.rules import (
+    REFUSALS,
     ServiceBackendMissing,
     dns_silent,
     policy_not_enforced,
+    policy_refuses,
     snat_pod_to_pod,
     udp4789_dropped,
 )
@@ -37,6 +40,17 @@ _TYPES = (
         description="a node lets everything past policy",
         parameters=(_NODE,),
         make=policy_not_enforced,
+    ),
+    FaultType(
+        name="policy-refuses",
+        layer="policy",
+        scope="all, node",
+        description="what policy denies is refused (TCP reset or ICMP) instead of vanishing",
+        parameters=(
+            _NODE_OR_ALL,
+            Parameter(name="with", meaning="rst (TCP only) or icmp", default="rst", choices=tuple(REFUSALS)),
+        ),
+        make=policy_refuses,
     ),
     FaultType(
         name="policy-late",
@@ -87,26 +101,98 @@ _TYPES = (
         make=ReservedNotReserved,
     ),
     FaultType(
+        name="exec-hangs",
+        layer="exec",
+        scope="all, node, namespace, pod",
+        description="execs are not started, and of those that run nothing arrives any more",
+        parameters=exec.PARAMETERS,
+        make=exec.exec_hangs,
+    ),
+    FaultType(
         name="exec-empty-output",
         layer="exec",
-        scope="all",
+        scope="all, node, namespace, pod",
         description="exec answers with the exit status and without any output",
-        make=exec_empty_output,
+        parameters=exec.PARAMETERS,
+        make=exec.exec_empty_output,
+    ),
+    FaultType(
+        name="exec-half-output",
+        layer="exec",
+        scope="all, node, namespace, pod",
+        description="of each piece that a command writes only the first half arrives",
+        parameters=exec.PARAMETERS,
+        make=exec.exec_half_output,
     ),
     FaultType(
         name="exec-loses-status",
         layer="exec",
-        scope="all",
+        scope="all, node, namespace, pod",
         description="exec ends without saying how the command ended",
-        make=exec_loses_status,
+        parameters=exec.PARAMETERS,
+        make=exec.exec_loses_status,
+    ),
+    FaultType(
+        name="exec-cut",
+        layer="exec",
+        scope="all, node, namespace, pod",
+        description="the connection of an exec is cut at its next output",
+        parameters=exec.PARAMETERS,
+        make=exec.exec_cut,
+    ),
+    FaultType(
+        name="exec-missing-binary",
+        layer="exec",
+        scope="all, node, namespace, pod",
+        description="exec says that there is no such program",
+        parameters=exec.PARAMETERS,
+        make=exec.exec_missing_binary,
+    ),
+    FaultType(
+        name="exec-wrong-binary",
+        layer="exec",
+        scope="all, node, namespace, pod",
+        description="another program answers than the one that was to be executed",
+        parameters=(
+            *exec.PARAMETERS,
+            Parameter(name="program", meaning="what is executed instead", default="hostname"),
+        ),
+        make=exec.exec_wrong_binary,
+    ),
+    FaultType(
+        name="exec-killed",
+        layer="exec",
+        scope="all, node, namespace, pod",
+        description="a command is killed as soon as it runs, or is given input",
+        parameters=exec.PARAMETERS,
+        make=exec.exec_killed,
     ),
     FaultType(
         name="api-429",
         layer="api",
-        scope="all",
+        scope="all, namespace",
         description="the API server answers 429 Too Many Requests for a while",
-        parameters=(Parameter(name="seconds", meaning="for how long"),),
-        make=Api429,
+        parameters=api.PARAMETERS,
+        make=api.api_429,
+    ),
+    FaultType(
+        name="api-500",
+        layer="api",
+        scope="all, namespace",
+        description="the API server answers 500 Internal Server Error for a while",
+        parameters=api.PARAMETERS,
+        make=api.api_500,
+    ),
+    FaultType(
+        name="pod-restarts",
+        layer="pods",
+        scope="pod",
+        description="a container's main process is killed once, and its kubelet starts it again",
+        parameters=(
+            Parameter(name="pod", meaning="NAMESPACE/NAME"),
+            Parameter(name="container", meaning="name of a container (default: the first)", default=""),
+        ),
+        make=PodRestarts,
     ),
 )
 

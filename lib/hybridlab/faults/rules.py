@@ -76,6 +76,18 @@ def policy_not_enforced(bench: Bench, identity: str, parameters: Mapping[str, st
     )
 
 
+REFUSALS = {
+    "rst": "meta l4proto tcp reject with tcp reset",
+    "icmp": "reject with icmp type admin-prohibited",
+}
+
+
+def policy_refuses(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What policy denies on a node is answered, with a TCP reset or an ICMP error, instead of vanishing."""
+    rules = [("f_deny", REFUSALS[parameters["with"]])]
+    return RuleFault(bench.dataplane, identity, dict.fromkeys(bench.nodes(parameters["node"]), rules))
+
+
 def dns_silent(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """What a node's pods ask the cluster's DNS gets no answer."""
     rule = f"ip daddr {bench.calico.dns_address} meta l4proto {{ tcp, udp }} th dport 53 drop"

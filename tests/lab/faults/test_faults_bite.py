@@ -247,18 +247,96 @@ def test_exec_loses_the_exit_status(town: Town) -> None:
     assert town.run(*command).returncode == 3
 
 
-def test_the_api_refuses_requests_for_a_while(town: Town) -> None:
+def test_exec_answers_with_half_of_its_output(town: Town) -> None:
+    with town.fault("exec-half-output"):
+        assert town.run("sh", "-c", "printf spoken").stdout == "spo"
+    assert town.run("sh", "-c", "printf spoken").stdout == "spoken"
+
+
+def test_exec_hangs_and_goes_on_when_it_is_healed(town: Town) -> None:
+    done: list[str] = []
+    with town.fault("exec-hangs", namespace="default", pod="client"):
+        waiting = threading.Thread(target=lambda: done.append(town.run("echo", "late").stdout))
+        waiting.start()
+        assert town.run("hostname", pod="near").returncode == 0
+        assert not done
+    waiting.join(SETTLED_WITHIN)
+    assert done == ["late\n"]
+
+
+def test_an_exec_that_is_cut_has_no_status(town: Town) -> None:
+    with town.fault("exec-cut", first="1"):
+        cut = town.run("sh", "-c", "echo spoken; sleep 5; exit 3")
+        assert (cut.stdout, cut.returncode) == ("", 1)
+        assert town.run("sh", "-c", "exit 3").returncode == 3
+
+
+def test_a_program_is_missing(town: Town) -> None:
+    with town.fault("exec-missing-binary", node="linux-1"):
+        done = town.run("hostname")
+        assert 'exec: "hostname": executable file not found in $PATH' in done.stderr
+        assert done.returncode != 0
+        assert town.run("hostname", pod="near").returncode == 0
+    assert town.run("hostname").returncode == 0
+
+
+def test_another_program_answers(town: Town) -> None:
+    with town.fault("exec-wrong-binary", program="hostname"):
+        done = town.run("sh", "-c", "exit 3")
+        assert (done.stdout, done.returncode) == ("client\n", 0)
+    assert town.run("sh", "-c", "exit 3").returncode == 3
+
+
+def test_a_command_is_killed(town: Town) -> None:
+    with town.fault("exec-killed"):
+        assert town.run("sleep", "60").returncode == 137
+    assert "sleep 60" not in town.run("ps").stdout
+
+
+def test_what_policy_denies_is_refused(town: Town) -> None:
+    def why() -> str:
+        return town.run("wget", "-T", "1", "-qO-", f"http://{town.address('near')}:8080/").stderr
+
+    with town.deny_all():
+        town.eventually("near", reached=False)
+        assert "refused" not in why()
+        with town.fault("policy-refuses", node="linux-2"):
+            assert "refused" in why()
+            assert not town.reaches("far")
+        with town.fault("policy-refuses", node="linux-2", **{"with": "icmp"}):
+            assert "timed out" not in why()
+            assert not town.reaches("near")
+        assert "refused" not in why()
+
+
+def test_a_container_is_killed_and_started_again(town: Town) -> None:
+    def restarts() -> str:
+        path = "jsonpath={.status.containerStatuses[0].restartCount}"
+        return town.lab.kubectl("get", "pod", "far", "-o", path).stdout
+
+    before = int(restarts())
+    with town.fault("pod-restarts", pod="default/far"):
+        deadline = time.monotonic() + SETTLED_WITHIN
+        while int(restarts()) == before:
+            assert time.monotonic() < deadline, "it was not started again"
+    town.eventually("far", reached=True)
+
+
+@pytest.mark.parametrize(("fault", "code"), [("api-429", 429), ("api-500", 500)])
+def test_the_api_refuses_requests_for_a_while(town: Town, fault: str, code: int) -> None:
     from kubernetes import client, config
 
     configuration = client.Configuration()
     config.load_kube_config(str(town.lab.kubeconfig), client_configuration=configuration)
     configuration.retries = False
     api = client.CoreV1Api(client.ApiClient(configuration))
-    with town.fault("api-429", seconds="600"):
+    with town.fault(fault, seconds="600"):
         with pytest.raises(client.ApiException) as refused:
             api.list_node()
-        assert refused.value.status == 429
-        assert refused.value.headers["Retry-After"]
+        assert refused.value.status == code
+        assert bool(refused.value.headers.get("Retry-After")) == (code == 429)
+    with town.fault(fault, seconds="600", namespace="elsewhere"):
+        assert len(api.list_node().items) == 6
     assert len(api.list_node().items) == 6
 
 

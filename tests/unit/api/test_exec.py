@@ -14,6 +14,8 @@ import aiohttp
 import pytest
 import websocket
 
+from hybridlab.api.exec_faults import ExecFault
+
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -188,10 +190,10 @@ def test_a_node_without_an_agent_is_named(run: Any) -> None:
 def test_exec_faults_bend_the_answer_and_nothing_else(run: Any, fault: str, out: bytes, status: str | None) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
-        api.server.interference.set_exec_fault(fault)
+        api.server.interference.execs.put("f", ExecFault(kind=fault))
         ran = await execute(api, ["echo", "abcdef"])
         assert (ran.out, ran.status and ran.status["status"], ran.code) == (out, status, 1000)
-        api.server.interference.set_exec_fault(None)
+        api.server.interference.execs.heal("f")
         assert (await execute(api, ["echo", "abcdef"])).out == b"abcdef"
 
     run(scenario)
@@ -200,7 +202,7 @@ def test_exec_faults_bend_the_answer_and_nothing_else(run: Any, fault: str, out:
 def test_a_cut_exec_ends_without_a_close(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
-        api.server.interference.set_exec_fault("cut")
+        api.server.interference.execs.put("f", ExecFault(kind="cut"))
         ran = await execute(api, ["echo", "abcdef"])
         assert (ran.out, ran.status, ran.code == 1000) == (b"", None, False)
 
@@ -210,10 +212,74 @@ def test_a_cut_exec_ends_without_a_close(run: Any) -> None:
 def test_a_hanging_exec_gives_nothing(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.running_pod("p")
-        api.server.interference.set_exec_fault("hang")
+        api.server.interference.execs.put("f", ExecFault(kind="hang"))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await execute(api, ["echo"])
+
+    run(scenario)
+
+
+def test_what_hung_goes_on_when_it_is_healed(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.running_pod("p")
+        api.server.interference.execs.put("f", ExecFault(kind="hang"))
+        asyncio.get_running_loop().call_later(0.05, api.server.interference.execs.heal, "f")
+        assert (await execute(api, ["echo", "late"])).out == b"late"
+
+    run(scenario)
+
+
+def test_a_program_that_is_not_there_and_one_that_is_another(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.running_pod("p")
+        execs = api.server.interference.execs
+        execs.put("f", ExecFault(kind="missing-binary", start_error=lambda pod, container, argv: f"no {argv[0]}"))
+        assert "no echo" in (await execute(api, ["echo", "x"])).status["message"]
+        execs.heal("f")
+        execs.put("f", ExecFault(kind="wrong-binary", argv=("echo", "another")))
+        assert (await execute(api, ["fail", "3"])).out == b"another"
+
+    run(scenario)
+
+
+def test_a_killed_command_says_so_by_its_status(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.running_pod("p")
+        api.server.interference.execs.put("f", ExecFault(kind="killed"))
+        ran = await execute(api, ["sleep"])
+        assert ran.status["details"]["causes"] == [{"reason": "ExitCode", "message": "137"}]
+        assert api.agent.cancelled.is_set()
+        fed = await execute(api, ["cat"], stdin=b"abcdef", close=False)
+        assert fed.status["details"]["causes"] == [{"reason": "ExitCode", "message": "137"}]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("kind", "second"), [("empty-output", b""), ("half-output", b"sec"), ("cut", None), ("hang", None)]
+)
+def test_a_command_that_runs_already_is_caught_at_its_next_output(run: Any, kind: str, second: bytes | None) -> None:
+    async def scenario(api: Any) -> None:
+        await api.running_pod("p")
+        url = f"{api.server.url}{PODS}/p/exec?{query(['cat'], stdin='1')}"
+        headers = {"Authorization": "Bearer admin-token"}
+        async with api.session.ws_connect(url, protocols=[V5], headers=headers, ssl=api.tls) as ws:
+            await ws.send_bytes(b"\x00first")
+            assert (await ws.receive(timeout=5)).data == b"\x01first"
+            api.server.interference.execs.put("f", ExecFault(kind=kind))
+            await ws.send_bytes(b"\x00second")
+            if kind == "hang":
+                with pytest.raises(TimeoutError):
+                    await ws.receive(timeout=0.1)
+                api.server.interference.execs.heal("f")
+                assert (await ws.receive(timeout=5)).data == b"\x01second"
+            elif kind == "cut":
+                assert (await ws.receive(timeout=5)).type in {aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR}
+            else:
+                await ws.send_bytes(b"\xff\x00")
+                messages = [message.data async for message in ws]
+                assert b"".join(data[1:] for data in messages if data[0] == 1) == second
 
     run(scenario)
 

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
+from hybridlab.api.exec_faults import ExecFault, Scope
 from hybridlab.api.interference import Interference
 
 
 def test_429_for_a_while_says_when_to_come_back_and_ends(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        api.server.interference.reject_for(2.5)
+        api.server.interference.refuse("f", 429, 2.5)
         refused = await api.call("GET", "/api/v1/namespaces")
         assert (refused.code, refused.body["reason"], refused.headers["Retry-After"]) == (429, "TooManyRequests", "3")
         assert refused.body["details"]["retryAfterSeconds"] == 3
         assert len((await api.server.client("x").list("namespaces"))[0]) == 4
         assert (await api.call("GET", "/healthz")).code == 200
-        api.server.interference.reject_for(0)
+        api.server.interference.accept("f")
         assert (await api.call("GET", "/api/v1/namespaces")).code == 200
 
     run(scenario)
@@ -26,9 +27,9 @@ def test_429_for_a_while_says_when_to_come_back_and_ends(run: Any) -> None:
 
 def test_500_and_delays_can_be_had(run: Any) -> None:
     async def scenario(api: Any) -> None:
-        api.server.interference.fail_for(5)
+        api.server.interference.refuse("f", 500, 5)
         assert (await api.call("GET", "/api")).body["reason"] == "InternalError"
-        api.server.interference.fail_for(0)
+        api.server.interference.accept("f")
         api.server.interference.delay_seconds = 0.05
         start = time.monotonic()
         await api.get("/api")
@@ -40,16 +41,49 @@ def test_500_and_delays_can_be_had(run: Any) -> None:
 def test_a_refusal_ends_by_the_clock() -> None:
     now = [100.0]
     interference = Interference(clock=lambda: now[0])
-    interference.reject_for(10)
+    interference.refuse("f", 429, 10)
     now[0] = 109.0
-    assert interference.rejecting() == 1.0
+    assert interference.refusing("f") == 1.0
     now[0] = 111.0
-    assert interference.rejecting() == 0.0
+    assert interference.refusing("f") == 0.0
+
+
+def test_refusals_in_one_namespace_and_only_the_first_ones(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        api.server.interference.refuse("f", 500, 60, namespace="default", first=2)
+        pods = "/api/v1/namespaces/{}/pods"
+        assert (await api.call("GET", pods.format("kube-system"))).code == 200
+        codes = [(await api.call("GET", pods.format("default"))).code for _ in range(3)]
+        assert codes == [500, 500, 200]
+        assert api.server.interference.refusing("f") == 0.0
+
+    run(scenario)
+
+
+def test_exec_faults_of_scopes_that_can_meet_are_refused() -> None:
+    execs = Interference().execs
+    execs.put("one", ExecFault(kind="cut", scope=Scope(namespace="a", pod="p")))
+    execs.put("two", ExecFault(kind="hang", scope=Scope(namespace="b")))
+    with pytest.raises(ValueError, match=r"already made to fail: cut \(namespace a, pod p\); heal that first"):
+        execs.put("three", ExecFault(kind="hang", scope=Scope(node="n1")))
+    execs.heal("one")
+    execs.heal("two")
+    execs.put("three", ExecFault(kind="hang", scope=Scope(node="n1")))
+
+
+def test_only_the_first_execs_are_caught_and_stay_so() -> None:
+    execs = Interference().execs
+    execs.put("f", ExecFault(kind="cut", scope=Scope(pod="p"), first=1))
+    other, first, second = (execs.session(Scope(node="n", namespace="d", pod=name), lambda: None) for name in "qpp")
+    assert other.fault() is None
+    assert first.fault() is not None
+    assert second.fault() is None
+    assert first.fault() is not None
 
 
 def test_an_unknown_exec_fault_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="there is no exec fault 'odd'; there are empty-output"):
-        Interference().set_exec_fault("odd")
+        Interference().execs.put("f", ExecFault(kind="odd"))
 
 
 def test_the_audit_counts_by_verb_resource_and_agent(run: Any) -> None:

@@ -17,7 +17,7 @@ def render(match, action="allow", members=None, comment=""):
 
 
 @pytest.mark.parametrize(
-    ("action", "text"), [("allow", "return"), ("deny", "drop"), ("pass", "goto next"), ("log", "counter")]
+    ("action", "text"), [("allow", "return"), ("deny", "goto deny"), ("pass", "goto next"), ("log", "counter")]
 )
 def test_actions(action, text):
     assert render({}, action).rules == [text]

@@ -31,9 +31,18 @@ NAMES = {
     "service-backend-missing",
     "snat-pod-to-pod",
     "reserved-not-reserved",
+    "policy-refuses",
+    "exec-hangs",
     "exec-empty-output",
+    "exec-half-output",
     "exec-loses-status",
+    "exec-cut",
+    "exec-missing-binary",
+    "exec-wrong-binary",
+    "exec-killed",
     "api-429",
+    "api-500",
+    "pod-restarts",
 }
 SAMPLES = {
     "udp4789-dropped": {},
@@ -44,9 +53,18 @@ SAMPLES = {
     "service-backend-missing": {"service": "demo/web", "node": "linux-1"},
     "snat-pod-to-pod": {"node": "linux-1"},
     "reserved-not-reserved": {"node": "windows-2022"},
-    "exec-empty-output": {},
-    "exec-loses-status": {},
+    "policy-refuses": {},
+    "exec-hangs": {"namespace": "demo", "pod": "a"},
+    "exec-empty-output": {"namespace": "demo", "pod": "b"},
+    "exec-half-output": {"namespace": "demo", "pod": "c"},
+    "exec-loses-status": {"namespace": "demo", "pod": "d", "first": "2"},
+    "exec-cut": {"namespace": "demo", "pod": "e"},
+    "exec-missing-binary": {"node": "linux-1", "pod": "f"},
+    "exec-wrong-binary": {"node": "linux-1", "pod": "g", "program": "hostname"},
+    "exec-killed": {"namespace": "demo", "pod": "h"},
     "api-429": {"seconds": "30"},
+    "api-500": {"seconds": "30", "namespace": "demo", "first": "3"},
+    "pod-restarts": {"pod": "demo/web-1"},
 }
 
 
@@ -55,7 +73,13 @@ class Lab:
         self.calico, self.dataplane = calico, calico.dataplane
         self.gate = ZoneGate(calico.dataplane)
         self.interference = Interference()
-        self.injector = Injector(Bench(calico.dataplane, calico.calico, calico.client, self.gate, self.interference))
+        self.killed: list[tuple[str, str]] = []
+        self.injector = Injector(
+            Bench(calico.dataplane, calico.calico, calico.client, self.gate, self.interference, self.kill)
+        )
+
+    async def kill(self, pod, container):
+        self.killed.append((pod["metadata"]["name"], container))
 
     def rules(self, scope: str) -> list[str]:
         return [rule for rules in self.dataplane.faults.get(scope, {}).values() for rule in rules]
@@ -73,12 +97,19 @@ async def lab() -> AsyncIterator[Lab]:
             },
         }
         await calico.client.create("services", service)
+        pod = {
+            "metadata": {"name": "web-1", "namespace": "demo"},
+            "spec": {"nodeName": "linux-1", "containers": [{"name": "main", "image": "busybox"}]},
+        }
+        await calico.client.create("pods", pod)
+        status = {"containerStatuses": [{"name": "main", "state": {"running": {}}, "containerID": "containerd://1"}]}
+        await calico.client.patch("pods", "web-1", {"status": status}, "demo", subresource="status")
         made = Lab(calico)
         await made.gate.set_zone(ZONE)
         yield made
 
 
-def test_the_eleven_faults_are_there():
+def test_the_twenty_faults_are_there():
     assert set(FAULTS) == NAMES
     assert set(SAMPLES) == NAMES
 
@@ -270,21 +301,49 @@ def test_unreserved_addresses_go_to_pods_and_the_block_says_so():
 def test_exec_and_requests_go_wrong_through_the_interference():
     async def run() -> None:
         async with lab() as made:
+            execs = made.interference.execs
             identity = await made.injector.inject("exec-empty-output")
-            assert made.interference.exec_fault() == "empty-output"
+            assert await made.injector.evidence(identity) == ["exec: empty-output (everywhere); 0 caught"]
             with pytest.raises(BadFault, match="exec is already made to fail: empty-output"):
                 await made.injector.inject("exec-loses-status")
-            with pytest.raises(BadFault, match="exec is already made to fail: empty-output"):
-                await made.injector.inject("exec-empty-output")
-            assert made.interference.exec_fault() == "empty-output"
+            assert list(execs.active) == [identity]
             await made.injector.heal(identity)
-            await made.injector.inject("exec-loses-status")
-            assert made.interference.exec_fault() == "lost-status"
-            await made.injector.inject("api-429", {"seconds": "30"})
-            assert 29 < made.interference.rejecting() <= 30
+            identity = await made.injector.inject("exec-loses-status", {"pod": "p", "first": "2"})
+            assert await made.injector.evidence(identity) == ["exec: lost-status (pod p); 0 of the first 2 caught"]
+            refusing = await made.injector.inject("api-429", {"seconds": "30"})
+            assert 29 < made.interference.refusing(refusing) <= 30
             await made.injector.heal_all()
-            assert made.interference.exec_fault() is None
-            assert made.interference.rejecting() == 0
+            assert not execs.active
+            assert made.interference.refusing(refusing) == 0
+
+    asyncio.run(run())
+
+
+def test_a_missing_program_is_told_in_the_words_of_the_node_s_runtime():
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("exec-missing-binary")
+            words = made.interference.execs.active[identity].start_error
+            pod = {"spec": {"nodeName": "linux-1"}}
+            assert 'exec: "python3": executable file not found in $PATH' in words(pod, "c", ("python3",))
+            pod = {"spec": {"nodeName": "windows-2022"}}
+            assert "The system cannot find the file specified" in words(pod, "c", ("powershell.exe",))
+
+    asyncio.run(run())
+
+
+def test_a_container_is_killed_once_and_what_is_not_there_is_named():
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("pod-restarts", {"pod": "demo/web-1"})
+            assert made.killed == [("web-1", "main")]
+            for pod, container, message in (
+                ("web-1", "", "expected NAMESPACE/NAME"),
+                ("demo/nobody", "", "there is no Pod demo/nobody"),
+                ("demo/web-1", "side", "has no container 'side'"),
+            ):
+                with pytest.raises(BadFault, match=message):
+                    await made.injector.inject("pod-restarts", {"pod": pod, "container": container})
 
     asyncio.run(run())
 
@@ -299,11 +358,9 @@ def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that
             ]  # fmt: skip
             for name, parameters in SAMPLES.items():
                 before = [(await made.calico.client.list(resource))[0] for resource in resources]
-                if name == "exec-loses-status":
-                    await made.injector.heal_all()
                 await made.injector.inject(name, parameters)
                 after = [(await made.calico.client.list(resource))[0] for resource in resources]
-                assert (before == after) is (name not in {"reserved-not-reserved", "exec-loses-status"}), name
+                assert (before == after) is (name != "reserved-not-reserved"), name
 
     asyncio.run(run())
 
@@ -311,9 +368,13 @@ def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("udp4789", {}, "there is no fault 'udp4789'; there are udp4789-dropped, policy-not-enforced, policy-late"),
+        ("udp4789", {}, "there is no fault 'udp4789'; there are udp4789-dropped, policy-not-enforced"),
         ("dns-silent", {"where": "x"}, "fault dns-silent has no parameter 'where'; it takes node"),
-        ("exec-empty-output", {"node": "x"}, "fault exec-empty-output has no parameter 'node'; it takes none"),
+        ("exec-cut", {"where": "x"}, "fault exec-cut has no parameter 'where'; it takes node, namespace, pod, first"),
+        ("exec-cut", {"node": "nowhere"}, "there is no node 'nowhere'"),
+        ("exec-cut", {"first": "-1"}, "first is '-1', expected a whole number, 0 or more"),
+        ("exec-wrong-binary", {"program": " "}, "program is empty"),
+        ("policy-refuses", {"with": "words"}, "with is 'words', expected one of rst, icmp"),
         ("policy-not-enforced", {}, "fault policy-not-enforced needs node: name of a node"),
         ("policy-not-enforced", {"node": "nowhere"}, "there is no node 'nowhere'; there are control-plane, linux-1"),
         ("policy-late", {"seconds": "soon"}, "seconds is 'soon', expected a number of seconds"),

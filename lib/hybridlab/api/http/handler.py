@@ -114,7 +114,7 @@ class Handler:
 
     async def _answer(self, request: web.BaseRequest, path: str, note: _Note) -> web.StreamResponse:
         if path not in HEALTH:
-            refused = await self._interference.before_request()
+            refused = await self._interference.before_request(path)
             if refused is not None:
                 raise refused
         header = request.headers.get("Authorization", "")
@@ -391,7 +391,7 @@ class Handler:
         execs.check_upgrade(request.headers)
         self._note(note, 101)
         asked = execs.ExecRequest(pod=pod, container=container, argv=argv, **streams)
-        return await execs.run(request, asked, self._agent_of(pod["spec"]["nodeName"]), self._interference)
+        return await execs.run(request, asked, self._agent_of(pod["spec"]["nodeName"]), self._interference.execs)
 
     def _check_tier(self, user: User, verb: str, target: Target, obj: Any) -> None:
         """Check the rights on a policy's tier, which calico-apiserver asks for on top of those on the policy."""

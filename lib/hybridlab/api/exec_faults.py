@@ -1,0 +1,146 @@
+"""What can be made to go wrong with ``kubectl exec``, for the lab's faults: which execs, how, and how many of them.
+
+A fault catches an exec when it starts, or, one that runs already, at the next thing it writes or is given.  What is
+caught stays so until the fault is healed; ``first`` says how many are caught in all, so that the next try succeeds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from hybridlab.api.contract import Obj
+
+KINDS: Final = {
+    "empty-output": "nothing that the command writes arrives; its exit status does",
+    "lost-status": "what the command writes arrives; how it ended does not",
+    "half-output": "of each piece that the command writes only the first half arrives, and then its exit status",
+    "hang": "the command is not started, and of one that runs already nothing arrives any more",
+    "cut": "the connection is cut at the next output",
+    "missing-binary": "the runtime says that there is no such program",
+    "wrong-binary": "another program answers in place of the one that was asked for",
+    "killed": "the command is killed as soon as it runs, or is given input",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """Which execs or requests a fault concerns; an empty field: all."""
+
+    node: str = ""
+    namespace: str = ""
+    pod: str = ""
+
+    def covers(self, other: Scope) -> bool:
+        """Whether ``other``, whose fields are known, is concerned."""
+        return all(
+            not mine or mine == theirs
+            for mine, theirs in (
+                (self.node, other.node),
+                (self.namespace, other.namespace),
+                (self.pod, other.pod),
+            )
+        )
+
+    def meets(self, other: Scope) -> bool:
+        """Whether something can be concerned by both."""
+        return all(
+            not mine or not theirs or mine == theirs
+            for mine, theirs in (
+                (self.node, other.node),
+                (self.namespace, other.namespace),
+                (self.pod, other.pod),
+            )
+        )
+
+    def __str__(self) -> str:
+        named = {"node": self.node, "namespace": self.namespace, "pod": self.pod}
+        return ", ".join(f"{name} {value}" for name, value in named.items() if value) or "everywhere"
+
+
+@dataclass(kw_only=True)
+class ExecFault:
+    """One fault in place."""
+
+    kind: str
+    """One of KINDS."""
+    scope: Scope = field(default_factory=Scope)
+    first: int = 0
+    """Only so many execs are caught; 0: all."""
+    argv: tuple[str, ...] = ()
+    """wrong-binary: the program that answers."""
+    start_error: Callable[[Obj, str, tuple[str, ...]], str] = lambda pod, container, argv: "no such program"
+    """missing-binary: the runtime's words, from pod, container and command."""
+    caught: set[int] = field(default_factory=set)
+    healed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(eq=False)
+class Session:
+    """One exec under way."""
+
+    faults: ExecFaults
+    number: int
+    where: Scope
+    cut: Callable[[], None]
+    """Aborts its connection."""
+    kill: Callable[[], None] = lambda: None
+    """Kills its command; set once it runs."""
+    killed: bool = False
+
+    def fault(self) -> ExecFault | None:
+        """The fault that it meets now, and is caught by."""
+        return self.faults.of(self)
+
+    def fed(self) -> None:
+        """Its command was given input."""
+        fault = self.fault()
+        if fault and fault.kind == "killed":
+            self.kill()
+
+
+class ExecFaults:
+    """The faults of one server; nothing is wrong at first."""
+
+    def __init__(self) -> None:
+        self._faults: dict[str, ExecFault] = {}
+        self._sessions = 0
+
+    @property
+    def active(self) -> Mapping[str, ExecFault]:
+        """Name to fault."""
+        return self._faults
+
+    def put(self, name: str, fault: ExecFault) -> None:
+        """From now on.  Raises ValueError for an unknown kind, and where another fault may concern the same execs."""
+        if fault.kind not in KINDS:
+            raise ValueError(f"there is no exec fault {fault.kind!r}; there are {', '.join(KINDS)}")
+        for other in self._faults.values():
+            if other.scope.meets(fault.scope):
+                raise ValueError(f"exec is already made to fail: {other.kind} ({other.scope}); heal that first")
+        self._faults[name] = fault
+
+    def heal(self, name: str) -> None:
+        """No longer; what hung goes on."""
+        fault = self._faults.pop(name, None)
+        if fault:
+            fault.healed.set()
+
+    def session(self, where: Scope, cut: Callable[[], None]) -> Session:
+        """An exec begins; ``cut`` aborts its connection."""
+        self._sessions += 1
+        return Session(self, self._sessions, where, cut)
+
+    def of(self, session: Session) -> ExecFault | None:
+        """The fault that an exec meets now, and is caught by."""
+        for fault in self._faults.values():
+            if not fault.scope.covers(session.where):
+                continue
+            if session.number in fault.caught:
+                return fault
+            if not fault.first or len(fault.caught) < fault.first:
+                fault.caught.add(session.number)
+                return fault
+        return None

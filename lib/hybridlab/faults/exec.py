@@ -1,0 +1,103 @@
+"""Faults of ``kubectl exec``: the command does not start, dies, is another one, or what it says does not arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybridlab.api.contract import Obj
+from hybridlab.api.exec_faults import ExecFault as Wrong
+from hybridlab.api.exec_faults import Scope
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.model import BadFault, Fault, Parameter, count
+from hybridlab.runtime import start_errors
+
+PARAMETERS = (
+    Parameter(name="node", meaning="only execs in pods of this node", default=""),
+    Parameter(name="namespace", meaning="only execs in pods of this namespace", default=""),
+    Parameter(name="pod", meaning="only execs in pods of this name", default=""),
+    Parameter(name="first", meaning="only so many execs (0: all)", default="0"),
+)
+
+
+class ExecFault(Fault):
+    """Execs of a scope go wrong in one way."""
+
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str], kind: str) -> None:
+        self._bench, self._faults, self._identity = bench, bench.interference.execs, identity
+        if parameters["node"]:
+            bench.node(parameters["node"])
+        scope = Scope(node=parameters["node"], namespace=parameters["namespace"], pod=parameters["pod"])
+        self._wrong = Wrong(
+            kind=kind,
+            scope=scope,
+            first=count("first", parameters["first"]),
+            argv=tuple(parameters.get("program", "").split()),
+            start_error=self._start_error,
+        )
+
+    async def inject(self) -> None:
+        """Begin.  Raises BadFault while another exec fault may concern the same execs."""
+        try:
+            self._faults.put(self._identity, self._wrong)
+        except ValueError as error:
+            raise BadFault(str(error)) from None
+
+    async def heal(self) -> None:
+        """End; execs that hung go on."""
+        self._faults.heal(self._identity)
+
+    async def evidence(self) -> list[str]:
+        """How execs end now."""
+        fault = self._faults.active.get(self._identity)
+        if fault is None:
+            return []
+        limit = f" of the first {fault.first}" if fault.first else ""
+        return [f"exec: {fault.kind} ({fault.scope}); {len(fault.caught)}{limit} caught"]
+
+    def _start_error(self, pod: Obj, container: str, argv: tuple[str, ...]) -> str:
+        system = self._bench.calico.nodes[pod["spec"]["nodeName"]].os
+        statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+        identity = next((str(one.get("containerID") or "") for one in statuses if one["name"] == container), "")
+        return start_errors.exec_failed(system, identity.rpartition("/")[2], argv)
+
+
+def exec_hangs(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Commands are not started; of those that run nothing arrives any more."""
+    return ExecFault(bench, identity, parameters, "hang")
+
+
+def exec_empty_output(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Nothing that a command writes arrives; its exit status does."""
+    return ExecFault(bench, identity, parameters, "empty-output")
+
+
+def exec_half_output(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Of each piece that a command writes only the first half arrives."""
+    return ExecFault(bench, identity, parameters, "half-output")
+
+
+def exec_loses_status(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What a command writes arrives; how it ended does not."""
+    return ExecFault(bench, identity, parameters, "lost-status")
+
+
+def exec_cut(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """The connection is cut at a command's next output."""
+    return ExecFault(bench, identity, parameters, "cut")
+
+
+def exec_missing_binary(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """There is no such program."""
+    return ExecFault(bench, identity, parameters, "missing-binary")
+
+
+def exec_wrong_binary(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Another program answers."""
+    if not parameters["program"].split():
+        raise BadFault("program is empty, expected a command that the pods' images have")
+    return ExecFault(bench, identity, parameters, "wrong-binary")
+
+
+def exec_killed(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """The command is killed as soon as it runs, or is given input."""
+    return ExecFault(bench, identity, parameters, "killed")

@@ -1,0 +1,53 @@
+"""Faults of pods: a container that ends and is started again by its kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybridlab.api.contract import ApiError, Obj
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.model import BadFault, Fault
+
+
+class PodRestarts(Fault):
+    """A container's main process is killed once; what was executed in it dies with it.  There is nothing to heal."""
+
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+        self._bench, self._container = bench, parameters["container"]
+        self._namespace, slash, self._name = parameters["pod"].partition("/")
+        if not slash:
+            raise BadFault(f"pod is {parameters['pod']!r}, expected NAMESPACE/NAME")
+        self._killed = ""
+
+    async def inject(self) -> None:
+        """Kill it.  Raises BadFault when there is no such pod, or no such container in it."""
+        try:
+            pod = await self._bench.client.get("pods", self._name, self._namespace)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            raise BadFault(f"there is no Pod {self._namespace}/{self._name}") from error
+        names = [one["name"] for one in pod["spec"]["containers"]]
+        container = self._container or names[0]
+        if container not in names:
+            raise BadFault(f"pod {self._namespace}/{self._name} has no container {container!r}; it has {names}")
+        killed = _running(pod, container)
+        if not killed:
+            raise BadFault(f"container {container} of pod {self._namespace}/{self._name} is not running")
+        await self._bench.kill_container(pod, container)
+        self._container, self._killed = container, killed
+
+    async def heal(self) -> None:
+        """Its kubelet has started it again: what happened stays."""
+        self._killed = ""
+
+    async def evidence(self) -> list[str]:
+        """The run of the container that was killed."""
+        return [f"{self._killed} of pod {self._namespace}/{self._name} was killed"] if self._killed else []
+
+
+def _running(pod: Obj, container: str) -> str:
+    """The id of the container's run, empty when it does not run."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    found = next((one for one in statuses if one["name"] == container and "running" in (one.get("state") or {})), None)
+    return str(found.get("containerID") or container) if found else ""
