@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conformance.errors import ClusterUnusable
 from conformance.kube import access
 from conformance.kube.client import Kube, first_contact, preload
+from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.facts import Fact, Facts
 from conformance.plugin.choice import Choice
@@ -16,6 +19,9 @@ from conformance.plugin.lab import LabProcess
 from conformance.plugin.provider import Connection, Inspection
 from conformance.plugin.rundir import RunDirectory
 from conformance.settings import Settings
+
+if TYPE_CHECKING:
+    from conformance.cluster.lease import RunLock
 
 FORBIDDEN = 403
 EMULATED = "hybridlab.emulated"
@@ -71,6 +77,22 @@ class Clusters:
         if self._door is None:
             self._door = Kube(_access(connection), settings.timings.run)
         return self._door
+
+    def lock(
+        self,
+        connection: Connection,
+        settings: Settings,
+        *,
+        tell: Callable[[str], None],
+        progress: Callable[[str], None],
+    ) -> RunLock:
+        """The Lease that keeps two runs apart."""
+        from conformance.cluster.lease import LockTimings, RunLock
+
+        run = settings.timings.run
+        timings = LockTimings(stale=run.lock_stale, wait=run.lock_wait, poll_every=run.lock_poll)
+        owner = Ownership(settings.run_id, settings.worker)
+        return RunLock(self.connect(connection, settings), owner, timings, tell=tell, progress=progress)
 
     def sweep(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster."""

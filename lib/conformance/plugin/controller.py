@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
+from conformance.errors import ClusterUnusable
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.plugin import activity, header, plan
@@ -48,6 +49,9 @@ class Controller:
         self.by_user = False
         self.left: list[str] = []
         """What the run's processes had left on the cluster when they had ended."""
+        self.unusable = ""
+        """Why the run could not begin, although its tests were collected."""
+        self._exclusive = False
         self._sigterm: Any = None
 
     # --- begin --------------------------------------------------------------------------------------------------------
@@ -72,6 +76,28 @@ class Controller:
     def pytest_configure_node(self, node: Any) -> None:
         """Hand xdist's worker its connection and the facts."""
         node.workerinput[WORKER_INPUT] = self.state.for_worker()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """A worker has collected; none has been given tests yet."""
+        self._keep_others_out()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Without workers this process has collected."""
+        self._keep_others_out()
+
+    def _keep_others_out(self) -> None:
+        """Take the run lock if something exclusive is planned."""
+        planned = self.state.run.read_plan() if self.state.run else None
+        if self._exclusive or not any(from_plain(PlannedTest, one).turn.exclusive for one in planned or ()):
+            return
+        self._exclusive = True
+        try:
+            self.state.lock().acquire()
+        except ClusterUnusable as trouble:
+            self.unusable = trouble.reasons[0]
+            pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 
     # --- hear ---------------------------------------------------------------------------------------------------------
 
@@ -117,6 +143,7 @@ class Controller:
             session.exitstatus = 0 if exitstatus in (0, 5) else exitstatus
             return result
         self.left = self.state.sweep()
+        self.state.unlock()
         self.problems += self.state.run.read_problems()
         if self.problems:
             session.exitstatus = 4
@@ -174,7 +201,9 @@ class Controller:
                 verdict=ClaimVerdict.INCONCLUSIVE, reason=crash.splitlines()[-1]
             )  # above it: the worker's Python
         else:
-            decision = Decision(verdict=ClaimVerdict.NOT_RUN, reason="the run ended before it", remedy="run it again")
+            decision = Decision(
+                verdict=ClaimVerdict.NOT_RUN, reason=self.unusable or "the run ended before it", remedy="run it again"
+            )
         return TestOutcome(
             test=test.test,
             verdict=decision.verdict or ClaimVerdict.NOT_RUN,
@@ -200,6 +229,8 @@ class Controller:
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
         notes += self.left
+        if self.state.lost:
+            notes.append(f"{self.state.lost}: nothing beyond the run's own namespaces was changed from then on")
         lost = sum(1 for test in tests if not test.ran)
         if lost:
             notes.append(f"{lost} planned tests were not run, because the run ended before them")

@@ -77,7 +77,7 @@ class Judge:
             return False
         return not wanted or any(part.claim in wanted for part in item.stash[PLANNED].parts)
 
-    @pytest.hookimpl
+    @pytest.hookimpl(tryfirst=True)  # the controller looks as soon as xdist tells it of the end
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Leave the plan for the controller, which has to know of tests that nobody heard of again."""
         if self.state.run:

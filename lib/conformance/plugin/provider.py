@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,6 +34,22 @@ class Inspection:
     """Addresses left for pods on Windows nodes; None: not known."""
 
 
+class Lock(Protocol):
+    """What keeps other runs from disrupting the cluster."""
+
+    lost: str
+    """How it was lost; empty while it was not."""
+
+    def acquire(self) -> None:
+        """Take it, and keep it.  Raises ClusterUnusable."""
+
+    def check(self) -> object:
+        """Raises LockLost when this run does not hold it."""
+
+    def release(self) -> None:
+        """Give it back; harmless when it is not held."""
+
+
 class Provider(Protocol):
     """Opens the cluster in the controller, connects to it in every process that runs tests."""
 
@@ -50,6 +67,16 @@ class Provider(Protocol):
 
     def enter(self, test: str) -> None:
         """From here on what is asked of the cluster is asked for this test (its node id)."""
+
+    def lock(
+        self,
+        connection: Connection,
+        settings: Settings,
+        *,
+        tell: Callable[[str], None],
+        progress: Callable[[str], None],
+    ) -> Lock:
+        """The run's lock, as this process sees it; not yet taken."""
 
     def sweep(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster; one line per thing that was left."""

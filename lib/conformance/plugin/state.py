@@ -17,7 +17,8 @@ from conformance.model.facts import Facts
 from conformance.plugin import activity, options
 from conformance.plugin.choice import Choice
 from conformance.plugin.epoch import Epoch
-from conformance.plugin.provider import Connection, Inspection, Provider
+from conformance.plugin.progress import Progress
+from conformance.plugin.provider import Connection, Inspection, Lock, Provider
 from conformance.plugin.rundir import RunDirectory
 from conformance.report.attach import Attachments
 from conformance.report.diagnostics import Diagnostics
@@ -44,6 +45,7 @@ class State:
     background: list[Callable[[], Iterable[Future[Any]]]] = field(default_factory=list)
     """Whoever starts work that outlives the test it was started for: asked for what has not ended."""
     epoch: Epoch = field(init=False)
+    _lock: Lock | None = None
     _trouble: SuiteTrouble | None = None
 
     def __post_init__(self) -> None:
@@ -82,6 +84,25 @@ class State:
         if not self.provider or not self.connection:
             raise SuiteTrouble("a cluster was asked for in a run that has none")
         return self.provider.connect(self.connection, self.settings)
+
+    def lock(self) -> Lock:
+        """The run's lock, which keeps other runs from disrupting the cluster; taken by the controller alone."""
+        if self._lock is None:
+            if not self.provider or not self.connection:
+                raise SuiteTrouble("a run lock was asked for in a run that has no cluster")
+            progress = Progress(self.config, self.settings.timings.run.progress_every)
+            self._lock = self.provider.lock(self.connection, self.settings, tell=progress.tell, progress=progress)
+        return self._lock
+
+    def unlock(self) -> None:
+        """Give the lock back, if it was taken."""
+        if self._lock is not None:
+            self._lock.release()
+
+    @property
+    def lost(self) -> str:
+        """How the lock was lost; empty while it was not."""
+        return self._lock.lost if self._lock else ""
 
     def sweep(self) -> list[str]:
         """Remove what the run's processes have left, unless that is wanted or goes with the run's own lab."""
@@ -145,6 +166,7 @@ def _controller(config: pytest.Config) -> State:
     )
     if state.provider:
         config.add_cleanup(state.provider.close)
+        config.add_cleanup(state.unlock)  # before that
         state.provider.begin(choice, state.settings, run)
     return state
 

@@ -182,9 +182,9 @@ def healers(cluster: Kube, changes: Changes, facts: Facts, settings: Settings) -
 
 
 @pytest.fixture(scope="session")
-def still_allowed() -> Callable[[], None]:
+def still_allowed(pytestconfig: pytest.Config) -> Callable[[], object]:
     """Raises when this run may change nothing beyond its namespaces any more; asked before each such change."""
-    return lambda: None
+    return state.of(pytestconfig).lock().check
 
 
 # --- each test's ------------------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def policy(
 
 @pytest.fixture
 def journalled(
-    changes: Changes, journal: Journal, healers: Healers, still_allowed: Callable[[], None], attach: Attachments
+    changes: Changes, journal: Journal, healers: Healers, still_allowed: Callable[[], object], attach: Attachments
 ) -> Iterator[Journalled]:
     """Changes beyond the run's namespaces, put back after the test, and that is verified."""
     one = Journalled(changes, journal, healers, still_allowed)

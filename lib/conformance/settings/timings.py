@@ -97,6 +97,13 @@ class RunTimings:
     Windows' DaemonSet anew and its pods are replaced one node after the other."""
     evict_again: float
     """s.  Between two tries of an eviction that a PodDisruptionBudget forbids; kubectl drain waits 5 s."""
+    lock_stale: float
+    """s.  A run lock that was not renewed for so long may be taken by another run; it is renewed four times as often.
+    client-go's leader election uses 15 s among neighbours; a run may lie on the far side of a slow link."""
+    lock_wait: float
+    """s.  For a run lock that another run holds; after it the run stops and says who."""
+    lock_poll: float
+    """s.  Between two looks at it."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
 

@@ -47,6 +47,25 @@ def facts(**changes: object) -> Facts:
     )
 
 
+class StandInLock:
+    """Notes what becomes of it."""
+
+    def __init__(self, cluster: StandIn) -> None:
+        self.cluster = cluster
+        self.lost = str(cluster.told.get("lost", ""))
+
+    def acquire(self) -> None:
+        self.cluster.note("lock")
+        if "held" in self.cluster.told:
+            raise ClusterUnusable([str(self.cluster.told["held"])])
+
+    def check(self) -> None:
+        self.cluster.note("check")
+
+    def release(self) -> None:
+        self.cluster.note("unlock")
+
+
 class StandIn:
     """Says what the environment variable STAND_IN (JSON) tells it to."""
 
@@ -84,6 +103,9 @@ class StandIn:
 
     def enter(self, test: str) -> None:
         self.note(f"enter {test}")
+
+    def lock(self, connection: object, settings: object, **_: object) -> StandInLock:
+        return StandInLock(self)
 
     def sweep(self, connection: object, settings: object) -> list[str]:
         self.note("sweep")

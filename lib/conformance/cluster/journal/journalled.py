@@ -25,7 +25,7 @@ class Journalled:
     ``check`` is called before each change and raises when this run may change nothing any more.
     """
 
-    def __init__(self, changes: Changes, journal: Journal, healers: Healers, check: Callable[[], None]) -> None:
+    def __init__(self, changes: Changes, journal: Journal, healers: Healers, check: Callable[[], object]) -> None:
         self.changes, self.journal, self.healers, self._check = changes, journal, healers, check
         self._keys: list[str] = []
 

@@ -1,0 +1,52 @@
+"""The run lock is taken when something exclusive is planned, before the first test, and given back after the last."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Project
+
+SUITE = """
+@verifies("VXLAN-10")
+def test_cluster(): pass
+
+@verifies("CONN-1")
+def test_shared(): pass
+"""
+
+
+def log(project: Project) -> list[str]:
+    lines = (project.path / "cluster.log").read_text().splitlines()
+    return [line for line in lines if line in ("lock", "unlock", "sweep", "close") or line.startswith("enter")]
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_it_is_held_from_the_first_test_to_the_last_change(project: Project, workers: str) -> None:
+    project.suite(SUITE)
+    assert project.run("-n", workers, "--kubeconfig=lane", "--allow-disruptive").code == 0
+    told = list(dict.fromkeys(line.partition(" ")[0] for line in log(project)))
+    assert told == ["lock", "enter", "sweep", "unlock", "close"]
+
+
+@pytest.mark.parametrize("arguments", [("-k", "test_shared"), ("--no-disruptive",), ("--plan",)], ids=str)
+def test_it_is_not_taken_when_nothing_exclusive_will_run(project: Project, arguments: tuple[str, ...]) -> None:
+    project.suite(SUITE)
+    project.run(*arguments)
+    assert "lock" not in log(project)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_one_that_another_run_holds_is_7_and_no_test_runs(project: Project, workers: str) -> None:
+    project.suite(SUITE)
+    run = project.run("-n", workers, STAND_IN='{"held": "run 3f2a1c of me@here, since 10:00 has the run lock"}')
+    assert run.code == 7
+    assert "cannot run on this cluster: run 3f2a1c of me@here, since 10:00 has the run lock" in run.out
+    assert not [line for line in log(project) if line.startswith("enter")]
+    assert {test["verdict"] for test in run.report["tests"]} == {"NOT_RUN"}
+    assert "run 3f2a1c" in run.claim("VXLAN-10")["reason"]
+
+
+def test_one_that_was_lost_is_noted(project: Project) -> None:
+    project.suite(SUITE)
+    run = project.run(STAND_IN='{"lost": "run x has taken the run lock from this run, y"}')
+    assert run.report["run"]["notes"][-1].startswith("run x has taken the run lock from this run, y: nothing beyond")
