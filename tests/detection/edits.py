@@ -146,14 +146,29 @@ def scheduler_on_windows(api: Api) -> Iterator[None]:
 
 @contextmanager
 def etcd_under_the_operator(api: Api) -> Iterator[None]:
-    """calico-node of an operator's installation is told to use etcd."""
+    """calico-node of an operator's installation is told to use etcd, while the operator looks away."""
     path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node"
     before = api("GET", path)["spec"]["template"]["spec"]["containers"]
     first = {**before[0], "env": [e for e in before[0].get("env") or [] if e["name"] != "DATASTORE_TYPE"]}
     first["env"] = [*first["env"], {"name": "DATASTORE_TYPE", "value": "etcdv3"}]
-    api.merge(path, {"spec": {"template": {"spec": {"containers": [first, *before[1:]]}}}})
+    with no_operator(api):
+        api.merge(path, {"spec": {"template": {"spec": {"containers": [first, *before[1:]]}}}})
+        yield
+        api.merge(path, {"spec": {"template": {"spec": {"containers": before}}}})
+
+
+@contextmanager
+def no_operator(api: Api) -> Iterator[None]:
+    """Calico's operator is scaled down: it undoes whatever is changed in the workloads that it lays."""
+    path = "/apis/apps/v1/namespaces/tigera-operator/deployments/tigera-operator"
+    api.merge(path, {"spec": {"replicas": 0}})
+    deadline = time.monotonic() + ANSWER_WITHIN
+    while api("GET", path).get("status", {}).get("readyReplicas"):
+        if time.monotonic() > deadline:
+            raise RuntimeError("tigera-operator does not go")
+        time.sleep(0.1)
     yield
-    api.merge(path, {"spec": {"template": {"spec": {"containers": before}}}})
+    api.merge(path, {"spec": {"replicas": 1}})
 
 
 def _felix(api: Api, spec: dict[str, Any]) -> Iterator[None]:

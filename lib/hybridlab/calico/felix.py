@@ -120,6 +120,11 @@ class Felix:
         return self._sent.routes is not None
 
     @property
+    def vni(self) -> int | None:
+        """VNI of the node's VXLAN device as it was programmed last; None without device."""
+        return None if self._sent.vxlan is None else self._sent.vxlan.vni
+
+    @property
     def delay(self) -> float:
         """Seconds from computing a policy to applying it."""
         return self._own_delay + max(self.faults.delays.values(), default=0.0)

@@ -163,29 +163,25 @@ def api_server() -> Obj:
 
 def config_maps(profile: Profile) -> list[Obj]:
     """ConfigMaps by the operator, and the one it reads to reach the API server without kube-proxy."""
-    maps = [
-        (
-            "tigera-operator",
-            "kubernetes-services-endpoint",
-            {
-                "KUBERNETES_SERVICE_HOST": control_plane(profile).address,
-                "KUBERNETES_SERVICE_PORT": str(API_PORT),
-            },
-        ),
-        ("calico-system", "cni-config", {"config": json.dumps(_linux_cni(profile), indent=2)}),
-    ]
+    reaching = {
+        "KUBERNETES_SERVICE_HOST": control_plane(profile).address,
+        "KUBERNETES_SERVICE_PORT": str(API_PORT),
+    }
+    return [_config_map("tigera-operator", "kubernetes-services-endpoint", reaching), *cni_config_maps(profile)]
+
+
+def cni_config_maps(profile: Profile) -> list[Obj]:
+    """The CNI configurations that the operator renders and ``install-cni`` writes on the nodes."""
+    maps = [_config_map("calico-system", "cni-config", {"config": json.dumps(_linux_cni(profile), indent=2)})]
     if has_windows(profile):
         config = json.dumps(windows_cni(profile), indent=2)
-        maps.append(("calico-system", "cni-config-windows", {"config": config}))
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": namespace},
-            "data": data,
-        }
-        for namespace, name, data in maps
-    ]
+        maps.append(_config_map("calico-system", "cni-config-windows", {"config": config}))
+    return maps
+
+
+def _config_map(namespace: str, name: str, data: dict[str, str]) -> Obj:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
 def _linux_cni(profile: Profile) -> dict[str, Any]:

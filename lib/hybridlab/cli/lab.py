@@ -22,6 +22,7 @@ from hybridlab.api.core import Settings
 from hybridlab.api.requests import MASTERS
 from hybridlab.api.server import ApiServer
 from hybridlab.calico.cluster import Calico
+from hybridlab.calico.installation import cni_config_maps
 from hybridlab.calico.selectors import SelectorError, parse
 from hybridlab.cli import certificates, kubeconfig
 from hybridlab.cli.control import ControlServer
@@ -96,6 +97,7 @@ class Lab:
             resolvers=zone_gate,
             snat_local_pods_to=calico.snat_for,
             issue_token=self._issue_token,
+            calico_config_maps=cni_config_maps,
         )
         hosts = windows_hosts(calico, self._control_plane, profile)
         channel.register(HOST_METHOD, windows_host_handler(hosts))

@@ -24,6 +24,7 @@ from hybridlab.controllers.kube_proxy import KubeProxies
 from hybridlab.controllers.kubelet import Kubelet
 from hybridlab.controllers.node_context import ContainerHook, NodeContext
 from hybridlab.controllers.nodes import Nodes
+from hybridlab.controllers.operator import Operator
 from hybridlab.controllers.replicasets import ReplicaSets
 from hybridlab.controllers.scheduler import Scheduler
 from hybridlab.controllers.settings import KubeletSettings
@@ -56,10 +57,12 @@ class ControlPlane:
         issue_token: TokenIssuer | None = None,
         settings: KubeletSettings | None = None,
         system_workloads: bool = True,
+        calico_config_maps: Callable[[Profile], list[Obj]] | None = None,
     ) -> None:
         """``client`` makes a client for a component's user name; ``resolvers`` take the DNS zone (default: the data
         plane); ``snat_local_pods_to`` and ``issue_token`` as
-        kube-proxy and volumes need them; ``system_workloads``: make the objects of ``controllers.system``."""
+        kube-proxy and volumes need them; ``system_workloads``: make the objects of ``controllers.system``;
+        ``calico_config_maps`` renders the CNI configurations for Calico's operator, which runs only with it."""
         self.profile = profile
         self.machines = machines(profile)
         self._client = client("system:kube-controller-manager")
@@ -83,6 +86,14 @@ class ControlPlane:
             self.kube_proxies,
             Dns(self.caches, resolvers or dataplane, profile.network.dns_domain),
         )
+        self._operator: Operator | None = None
+        if calico_config_maps is not None and profile.calico.install == "operator":
+            self._operator = Operator(
+                client("system:serviceaccount:tigera-operator:tigera-operator"),
+                self.caches,
+                profile,
+                calico_config_maps,
+            )
         self.kubelets: dict[str, Kubelet] = {}
         for machine in self.machines:
             self.kubelets[machine.name] = self._kubelet(
@@ -150,9 +161,13 @@ class ControlPlane:
             component.start()
         if self._system:
             await system.create(self._client, self.profile, control_plane(self.profile).address, API_PORT)
+        if self._operator is not None:
+            self._operator.start()
 
     async def stop(self) -> None:
         """Stop all components; what runs in the data plane and the runtime ends with labd."""
+        if self._operator is not None:
+            await self._operator.stop()
         for component in self._components:
             await component.stop()
         await self._nodes.stop()

@@ -43,6 +43,10 @@ class Bench:
             raise BadFault(f"there is no Windows node {name!r}; there are {', '.join(windows) or 'none'}")
         return name
 
+    def windows_nodes(self, given: str) -> list[str]:
+        """The named Windows node, or all of them for ``all``.  Raises BadFault."""
+        return list(self.calico.windows) if given == "all" else [self.windows_node(given)]
+
     def address(self, node: str) -> str:
         """Underlay address of a node."""
         return self.calico.nodes[node].address

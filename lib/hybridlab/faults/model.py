@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from hybridlab.faults.bench import Bench
 
-Layer = Literal["underlay", "policy", "dns", "services", "ipam", "exec", "api", "pods"]
+Layer = Literal["underlay", "policy", "dns", "services", "ipam", "hns", "exec", "api", "pods"]
 
 
 class BadFault(ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hybridlab.faults import api, exec
 from hybridlab.faults.felix import PolicyLate, ReservedNotReserved
+from hybridlab.faults.hns import VsidDiffers, procedure_does_not_heal, vni_followed_live
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.pods import PodRestarts
 from hybridlab.faults.rules import (
@@ -18,6 +19,7 @@ from hybridlab.faults.rules import (
 from hybridlab.faults.zone import DnsWrong
 
 _NODE = Parameter(name="node", meaning="name of a node")
+_WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
 _NODE_OR_ALL = Parameter(name="node", meaning="name of a node, or all", default="all")
 
 _TYPES = (
@@ -99,6 +101,33 @@ _TYPES = (
         description="a Windows node's block does not reserve its four addresses: the next pod gets .2",
         parameters=(Parameter(name="node", meaning="name of a Windows node"),),
         make=ReservedNotReserved,
+    ),
+    FaultType(
+        name="vni-followed-live",
+        layer="hns",
+        scope="all, Windows node",
+        description="a VNI that is delivered to Windows becomes the VSID of the HNS network that is there",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=vni_followed_live,
+    ),
+    FaultType(
+        name="vsid-differs",
+        layer="hns",
+        scope="Windows node",
+        description="a node's HNS network has another VSID than the configured VNI",
+        parameters=(
+            Parameter(name="node", meaning="name of a Windows node"),
+            Parameter(name="vsid", meaning="the VSID", default="4999"),
+        ),
+        make=VsidDiffers,
+    ),
+    FaultType(
+        name="procedure-does-not-heal",
+        layer="hns",
+        scope="all, Windows node",
+        description="an HNS network that was removed comes back with its old VSID",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=procedure_does_not_heal,
     ),
     FaultType(
         name="exec-hangs",

@@ -33,9 +33,9 @@ POLICIES = "networkpolicies.networking.k8s.io"
 class CalicoLab:
     """Six nodes, and pods as a test wants them."""
 
-    def __init__(self, runner: asyncio.Runner, plane: RemoteDataplane) -> None:
+    def __init__(self, runner: asyncio.Runner, plane: RemoteDataplane, *overrides: str) -> None:
         self.runner, self.plane = runner, plane
-        self.profile = load("default")
+        self.profile = load("default", overrides)
         self.core = Core(Settings())
         self.client = self.core.client("admin")
         self.calico = Calico(self.core.client, plane, self.profile)
@@ -153,12 +153,13 @@ class CalicoLab:
         return outcome != "timed out"
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[CalicoLab]:
+@contextlib.contextmanager
+def calico_lab(*overrides: str) -> Iterator[CalicoLab]:
+    """A lab of the default profile with some of its fields set otherwise."""
     labd = launch(LabdSettings(services=("dataplane",)))
     with asyncio.Runner() as runner:
         try:
-            made = CalicoLab(runner, RemoteDataplane(runner.run(labd.connect())))
+            made = CalicoLab(runner, RemoteDataplane(runner.run(labd.connect())), *overrides)
             runner.run(made.build())
             yield made
             runner.run(made.calico.stop())
@@ -166,11 +167,21 @@ def lab() -> Iterator[CalicoLab]:
             runner.run(labd.close())
 
 
-@pytest.fixture(scope="module")
-def pods(lab: CalicoLab) -> CalicoLab:
-    """Two Linux pods, two Windows pods, each on a node of its own, and a second one beside each."""
+def six_pods(lab: CalicoLab) -> CalicoLab:
+    """Two Linux pods, two Windows pods, each on a node of its own, and a second one beside the first of each."""
     for name, node in (("l1", "linux-1"), ("l2", "linux-2"), ("w1", "windows-2022"), ("w2", "windows-2019")):
         lab.pod(name, node, app=name)
     lab.pod("l1b", "linux-1", app="beside")
     lab.pod("w1b", "windows-2022", app="beside")
     return lab
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[CalicoLab]:
+    with calico_lab() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def pods(lab: CalicoLab) -> CalicoLab:
+    return six_pods(lab)

@@ -46,6 +46,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
     with running_lab(tmp_path_factory.mktemp("felix")) as running:
         manifest = server("client", "linux-1") + server("linux", "linux-2") + server("windows", "windows-2022")
         running.kubectl("apply", "-f", "-", stdin=manifest + server("beside", "linux-3"))
+        # The operator would undo what is changed in its DaemonSets.
+        running.kubectl("scale", "-n", "tigera-operator", "deployment/tigera-operator", "--replicas=0")
+        running.kubectl("wait", "-n", "tigera-operator", "--for=delete", "pod", "-l", "k8s-app=tigera-operator")
         running.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
         yield running
 

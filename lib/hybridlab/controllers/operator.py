@@ -1,0 +1,147 @@
+"""Calico's operator: lays the workloads of Calico by Installation and FelixConfiguration, and undoes edits of them.
+
+It follows the VNI (FelixConfiguration ``default``), the Service networks and BGP (Installation ``default``), and
+renders calico-node-windows and the Windows CNI configuration anew when one of them changes; DaemonSets then roll.  It
+works while its own Deployment has a ready pod.  Nothing else of an Installation is followed, and a node image or a
+resource request that is set there changes nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.system import calico
+from hybridlab.controllers.work import Controller, Work
+from hybridlab.profiles.model import Profile
+
+INSTALLATIONS = "installations.operator.tigera.io"
+RENDERED = ("daemonsets.apps", "deployments.apps", "configmaps")
+RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+"""Annotation of ``kubectl rollout restart``; the operator keeps it."""
+OWN = ("tigera-operator", "tigera-operator")
+DELAY = 0.005
+
+Key = tuple[str, str, str]
+"""Resource, namespace, name."""
+
+
+class Operator(Controller):
+    """The operator; start it when what it owns has been laid for the first time."""
+
+    def __init__(
+        self, client: Client, caches: Caches, profile: Profile, config_maps: Callable[[Profile], list[Obj]]
+    ) -> None:
+        """``config_maps`` renders the CNI configurations."""
+        self._client, self._profile, self._config_maps = client, profile, config_maps
+        group = "crd.projectcalico.org" if profile.calico.crd_v1_api else "projectcalico.org"
+        self._felix, self._installations = caches.of(f"felixconfigurations.{group}"), caches.of(INSTALLATIONS)
+        self._caches = {resource: caches.of(resource) for resource in RENDERED}
+        self._wanted: dict[Key, Obj] = {}
+        self._as_laid: dict[Key, Any] = {}
+        """What the API made of what was rendered last: with all defaults."""
+        self.work = Work("operator", self._sync, delay=DELAY)
+
+    def start(self) -> None:
+        """Take what is there for what was laid, then follow."""
+        self._wanted = self._render()
+        for key in self._wanted:
+            current = self._caches[key[0]].get(key[1], key[2])
+            if current is not None:
+                self._as_laid[key] = _content(current)
+        super().start()
+        self._felix.subscribe(lambda new, old: self._everything())
+        self._installations.subscribe(lambda new, old: self._everything())
+        for resource, cache in self._caches.items():
+            cache.subscribe(lambda new, old, resource=resource: self._on_owned(resource, new, old))  # type: ignore[misc]
+
+    def _everything(self) -> None:
+        for resource, namespace, name in self._wanted:
+            self.work.note((resource, f"{namespace}/{name}"))
+
+    def _on_owned(self, resource: str, new: Obj | None, old: Obj | None) -> None:
+        meta = (new or old or {})["metadata"]
+        namespace, name = meta.get("namespace", ""), meta["name"]
+        if (namespace, name) == OWN:
+            self._everything()
+        elif (resource, namespace, name) in self._wanted:
+            self.work.note((resource, f"{namespace}/{name}"))
+
+    def _running(self) -> bool:
+        own = self._caches["deployments.apps"].get(*OWN)
+        return bool(own and (own.get("status") or {}).get("readyReplicas"))
+
+    def _render(self) -> dict[Key, Obj]:
+        profile = self._effective()
+        made = [*calico.objects(profile), *(("configmaps", obj) for obj in self._config_maps(profile))]
+        return {
+            (resource, obj["metadata"]["namespace"], obj["metadata"]["name"]): obj
+            for resource, obj in made
+            if resource in RENDERED and obj["metadata"]["namespace"] in {"calico-system", "calico-apiserver"}
+        }
+
+    def _effective(self) -> Profile:
+        """The profile with what FelixConfiguration and Installation say now."""
+        felix = (self._felix.get("", "default") or {}).get("spec") or {}
+        installation = (self._installations.get("", "default") or {}).get("spec") or {}
+        network = self._profile.network
+        services = installation.get("serviceCIDRs") or [network.service_cidr]
+        changed = replace(
+            network,
+            vxlan_vni=felix.get("vxlanVNI", network.vxlan_vni),
+            service_cidr=services[0],
+            bgp=(installation.get("calicoNetwork") or {}).get("bgp") or network.bgp,
+        )
+        return replace(self._profile, network=changed)
+
+    async def _sync(self, noted: tuple[str, str]) -> None:
+        resource, (namespace, _, name) = noted[0], noted[1].partition("/")
+        if not self._running():
+            return
+        key = (resource, namespace, name)
+        wanted = self._render().get(key)
+        if wanted is None:
+            return
+        current = self._caches[resource].get(namespace, name)
+        if current is None:
+            try:
+                made = await self._client.create(resource, wanted, namespace)
+            except ApiError as error:
+                if error.code != 409:
+                    raise
+                return
+        elif wanted == self._wanted.get(key) and _content(current) == self._as_laid.get(key):
+            return
+        else:
+            body = {**current, **_laid_over(current, wanted)}
+            made = await self._client.replace(resource, body, namespace)
+        self._wanted[key], self._as_laid[key] = wanted, _content(made)
+
+
+def _content(obj: Obj) -> Any:
+    """What the operator decides of an object."""
+    if obj.get("kind") == "ConfigMap" or "data" in obj:
+        return obj.get("data")
+    return _without_restart(obj["spec"])
+
+
+def _without_restart(spec: Mapping[str, Any]) -> dict[str, Any]:
+    template = spec["template"]
+    annotations = {k: v for k, v in (template["metadata"].get("annotations") or {}).items() if k != RESTARTED_AT}
+    metadata = {**template["metadata"], "annotations": annotations or None}
+    return {**spec, "template": {**template, "metadata": metadata}}
+
+
+def _laid_over(current: Obj, wanted: Obj) -> Obj:
+    """The rendered part for a current object, with the mark of a restart that a user asked for."""
+    if "data" in wanted:
+        return {"data": wanted["data"]}
+    spec = wanted["spec"]
+    marked = (current["spec"]["template"]["metadata"].get("annotations") or {}).get(RESTARTED_AT)
+    if marked:
+        metadata = {**spec["template"]["metadata"], "annotations": {RESTARTED_AT: marked}}
+        spec = {**spec, "template": {**spec["template"], "metadata": metadata}}
+    return {"spec": spec}

@@ -1,0 +1,84 @@
+"""Faults of HNS networks: a VSID that follows the VNI, differs from it, or comes back after removal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.model import BadFault, Fault
+
+
+class HnsHabit(Fault):
+    """HNS of some Windows nodes behaves otherwise than documented for as long as the fault is there."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        identity: str,
+        parameters: Mapping[str, str],
+        habit: Literal["follows_vni", "remembers_vsid"],
+        words: str,
+    ) -> None:
+        self._identity, self._words = identity, words
+        nodes = bench.windows_nodes(parameters["node"])
+        self._switches = {node: getattr(bench.calico.windows[node].hns.faults, habit) for node in nodes}
+
+    async def inject(self) -> None:
+        """From now on; what HNS has stays as it is."""
+        for switch in self._switches.values():
+            switch.add(self._identity)
+
+    async def heal(self) -> None:
+        """No longer; what HNS has stays as it is."""
+        for switch in self._switches.values():
+            switch.discard(self._identity)
+
+    async def evidence(self) -> list[str]:
+        """The nodes that behave so because of this fault."""
+        return [f"HNS of {node} {self._words}" for node, switch in self._switches.items() if self._identity in switch]
+
+
+def vni_followed_live(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A VNI that reaches Windows becomes the VSID of the network that is there."""
+    return HnsHabit(bench, identity, parameters, "follows_vni", "takes a new VNI while its network is there")
+
+
+def procedure_does_not_heal(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A network that was removed comes back with the VSID it had."""
+    return HnsHabit(bench, identity, parameters, "remembers_vsid", "gives a new network the VSID of the removed one")
+
+
+class VsidDiffers(Fault):
+    """The HNS network of a Windows node has another VSID than the VNI that was delivered."""
+
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+        self._node = bench.calico.windows[bench.windows_node(parameters["node"])]
+        try:
+            self._vsid = int(parameters["vsid"])
+        except ValueError as error:
+            raise BadFault(f"vsid is {parameters['vsid']!r}, expected a number") from error
+        network = self._node.hns.pod_network
+        if network is None:
+            raise BadFault(f"node {parameters['node']} has no HNS network Calico")
+        if self._vsid == network.vsid:
+            raise BadFault(f"vsid is {self._vsid}, which the network has already")
+        self._network, self._before = network, network.vsid
+
+    async def inject(self) -> None:
+        """Change it."""
+        self._node.hns.set_vsid(self._vsid)
+
+    async def heal(self) -> None:
+        """Change it back, unless the network was made anew meanwhile."""
+        if self._is_there():
+            self._node.hns.set_vsid(self._before)
+
+    async def evidence(self) -> list[str]:
+        """The VSID of the network that was changed."""
+        if not self._is_there():
+            return []
+        return [f"HNS network Calico of {self._node.machine.name} has VSID {self._vsid}, it was {self._before}"]
+
+    def _is_there(self) -> bool:
+        return self._node.hns.pod_network is self._network and self._network.vsid == self._vsid
