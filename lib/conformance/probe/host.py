@@ -25,8 +25,8 @@ Place = Callable[[str], Workload]
 """The pod in the host of the node of that name, made when there is none."""
 
 POWERSHELL = ("powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-Command")
-CNI_CONFIGURATION = r"C:\etc\cni\net.d\10-calico.conf"
-"""Where the operator's and the manifests' installation write it on Windows (default of windowsNodes.cniConfigDir)."""
+CNI_CONFIGURATION = r"C:\etc\cni\net.d\10-calico.conf*"
+"""Where it is on Windows (default of windowsNodes.cniConfigDir): an operator writes ``10-calico.conflist``."""
 WITNESS = f"Get-Content -Raw -Path '{CNI_CONFIGURATION}'"
 """A command that prints something on every node of Calico's: shows that output arrives."""
 NETWORK = "Calico"

@@ -54,7 +54,7 @@ def _state(node: WindowsNode, calico: Calico, control_plane: ControlPlane) -> Ho
         pod_policies=lambda: node.pod_policies,
         remote_routes=remote_routes,
         services=lambda: control_plane.kube_proxies.table(name),
-        files=lambda: dict.fromkeys((node.cni_path, node.cni_path.removesuffix("list")), node.cni_text),
+        files=lambda: {node.cni_path: node.cni_text},
         felix_process=lambda: node.process,
         restart_felix=lambda: calico.restart_felix(name),
         remove_network=remove_network,

@@ -30,6 +30,10 @@ PATIENCE = 5.0
 POLICIES = "networkpolicies.networking.k8s.io"
 
 
+async def _no_containers(pod: Obj, container: str) -> None:
+    raise AssertionError(f"{container}: no container runs here")
+
+
 class CalicoLab:
     """Six nodes, and pods as a test wants them."""
 
@@ -39,7 +43,7 @@ class CalicoLab:
         self.core = Core(Settings())
         self.client = self.core.client("admin")
         self.calico = Calico(self.core.client, plane, self.profile)
-        bench = Bench(plane, self.calico, self.client, ZoneGate(plane), Interference())
+        bench = Bench(plane, self.calico, self.client, ZoneGate(plane), Interference(), _no_containers)
         self.injector = Injector(bench)
         self.pods: dict[str, Obj] = {}
         self.addresses: dict[str, str] = {}
