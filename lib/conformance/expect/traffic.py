@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
-from conformance.expect import message
+from conformance.expect import message, picture
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
@@ -298,6 +298,7 @@ class Expect:
         seen = [round_[first] for round_ in rounds]
         table = self._table(attempts, wanted, rounds)
         self.context.attach("matrix", table)
+        self.context.draw("matrix", self._picture(attempts, wanted, rounds))
         control_only = open_is_control and not denials
         further: dict[str, str] = {}
         policies = self.context.policies()
@@ -344,6 +345,21 @@ class Expect:
                 for index, (attempt, want) in enumerate(zip(attempts, wanted, strict=True))
             ]
         )
+
+    def _picture(
+        self, attempts: Sequence[Attempt], wanted: Sequence[bool], rounds: Sequence[Sequence[Observation]]
+    ) -> str:
+        cells = [
+            picture.Cell(
+                source=attempt.source.label,
+                target=attempt.target.label if attempt.target else attempt.label,
+                expected="CONNECTED" if want else "TIMED_OUT",
+                observed=seen.verdict.value,
+                right=_as_wanted(seen, want),
+            )
+            for attempt, want, seen in zip(attempts, wanted, rounds[-1], strict=True)
+        ]
+        return picture.draw(", ".join(self.context.claims) or "matrix", cells)
 
     @staticmethod
     def _wrong_rounds(rounds: Sequence[Sequence[Observation]], wanted: Sequence[bool], index: int) -> int:
