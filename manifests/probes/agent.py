@@ -221,6 +221,8 @@ def try_udp(attempt):
     spec = attempt.spec
     host = yield from address_of(attempt)
     yield from attempt.open(socket.SOCK_DGRAM, host, spec["port"])
+    if spec.get("whole") and attempt.sock.family == socket.AF_INET:
+        attempt.sock.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO: never fragmented
     size = spec.get("payload") or 0
     try:
         yield from attempt.push(pattern(size) if size else (spec.get("send") or "probe").encode("utf-8"))

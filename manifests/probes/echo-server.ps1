@@ -66,6 +66,10 @@ function Step-Datagrams($Udp) {                 # answers what has arrived; retu
             $request = $Udp.Receive([ref]$from)
             $own = New-Object System.Net.IPEndPoint((Get-OwnAddress $from), $Udp.Client.LocalEndPoint.Port)
             $line = Get-Identity $from $own
+            if ($request.Length -gt 0 -and $request[0] -eq 63) {     # "?": who was seen, and nothing else
+                [void]$Udp.Send($line, $line.Length, $from)
+                continue
+            }
             $start = 0
             if ($request.Length -gt 512) { $start = [Math]::Min($line.Length, $request.Length) }
             $answer = New-Object byte[] ($line.Length + $request.Length - $start)

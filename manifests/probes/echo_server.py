@@ -82,6 +82,8 @@ def serve(connection, client):
 def answer(request, client, server):
     """What a datagram is answered with."""
     line = (json.dumps(identity(client, server)) + "\n").encode("ascii")
+    if request.startswith(b"?"):
+        return line
     return line + (request if len(request) <= SHORT else request[len(line) :])
 
 

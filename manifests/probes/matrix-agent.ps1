@@ -292,6 +292,7 @@ function Open-Socket($S, [string]$Address, [int]$Port, [bool]$Datagram) {
     if ($Datagram) {
         $S.sock = New-Object System.Net.Sockets.Socket($ip.AddressFamily, [System.Net.Sockets.SocketType]::Dgram, [System.Net.Sockets.ProtocolType]::Udp)
         $S.sock.Connect($ep)                    # only fixes the peer, sends nothing
+        if ([bool](Get-Opt $S.spec 'whole' $false)) { $S.sock.DontFragment = $true }
         Send-First $S
     } else {
         $S.sock = New-Object System.Net.Sockets.Socket($ip.AddressFamily, [System.Net.Sockets.SocketType]::Stream, [System.Net.Sockets.ProtocolType]::Tcp)

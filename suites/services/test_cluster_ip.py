@@ -15,6 +15,13 @@ def test_pods_reach_a_service_by_cluster_ip(pods, services, addresses, expect, *
     expect.source_is(client, service.by_address, addresses.behind(client), because=BECAUSE)
 
 
+@verifies("CONN-4", part="{client_os}->{server_os} cluster-ip, UDP")
+@directions()
+def test_datagrams_reach_a_service_by_cluster_ip(pods, services, expect, *, client_os, server_os):
+    client, server = pods.pair(client_os, server_os, same_node=client_os == server_os)
+    expect.reachable(client, services.cluster_ip(server).by_address_udp, because=BECAUSE)
+
+
 @verifies("CONN-5")
 def test_a_linux_node_reaches_windows_backends(pods, services, addresses, expect):
     node, server = pods.of("linux-node", "windows-server")

@@ -136,6 +136,27 @@ class CalicoObjects:
                 return {"BGP": Fact("Enabled" if mesh else "Disabled", where)}
         return {"BGP": Fact(None, "there is no Installation, no calico-config and no BGPConfiguration to read")}
 
+    def mtu(self) -> Fact[int]:
+        """The MTU that Calico was told to give to pods; None: nothing was set, it finds one out by itself."""
+        found: dict[str, object] = {}
+        installation = self._find("operator.tigera.io/v1", "Installation", "default")
+        if installation is not None:
+            network = (installation.get("spec") or {}).get("calicoNetwork") or {}
+            found["Installation default .spec.calicoNetwork.mtu"] = network.get("mtu")
+        config = self._find("v1", "ConfigMap", "calico-config", "kube-system")
+        if config is not None:
+            found["ConfigMap kube-system/calico-config veth_mtu"] = (config.get("data") or {}).get("veth_mtu")
+        for api in (V3, CRD):
+            felix = self._find(api, "FelixConfiguration", "default")
+            if felix is not None:
+                where = f"FelixConfiguration default .spec.vxlanMTU ({api})"
+                found[where] = (felix.get("spec") or {}).get("vxlanMTU")
+                break
+        for where, value in found.items():
+            if str(value or "0").isdigit() and int(str(value or 0)):
+                return Fact(int(str(value)), where)
+        return Fact(None, f"not set in {', '.join(found) or 'any object that could be read'}")
+
     def datastore(self) -> dict[str, Fact[str]]:
         """Mode, datastore and way of installation, as one phrase: ``vxlan on kubernetes by operator``."""
         mode, datastore, install = self._facts.mode, self._facts.datastore, self._facts.install

@@ -42,7 +42,8 @@ def draw(title: str, cells: Sequence[Cell]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="12">',
         '<defs><pattern id="wrong" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        f'<rect width="6" height="6" fill="#f9d6d2"/><line y2="6" stroke="{WRONG}" stroke-width="1.5"/></pattern></defs>',
+        '<rect width="6" height="6" fill="#f9d6d2"/>'
+        f'<line y2="6" stroke="{WRONG}" stroke-width="1.5"/></pattern></defs>',
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="white"/>',
         _text(8, 20, f"{title}: {wrong} of {len(cells)} wrong" if wrong else f"{title}: as expected", weight="bold"),
     ]

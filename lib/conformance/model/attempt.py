@@ -35,6 +35,8 @@ class Attempt:
     query: str = ""
     record: str = "A"
     dns_over_tcp: bool = False
+    whole: bool = False
+    """UDP: never fragmented on the way; what is known not to fit is PROHIBITED."""
     payload: int = 0
     """Bytes that the source sends and wants back (HTTP POST body or UDP size); 0: none."""
 

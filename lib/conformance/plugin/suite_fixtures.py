@@ -27,6 +27,7 @@ from conformance.expect.known_issue import KnownIssue
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
 from conformance.expect.readings import Readings
+from conformance.expect.sizes import Sizes
 from conformance.expect.traffic import Context, Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -314,6 +315,12 @@ def known_issue(expect: Expect, record: Recorder) -> KnownIssue:
 def page(expect: Expect) -> Pages:
     """Expectations about what web servers say."""
     return Pages(expect)
+
+
+@pytest.fixture
+def sizes(expect: Expect, record: Recorder) -> Sizes:
+    """Expectations about the size of packets."""
+    return Sizes(expect, record.lifted)
 
 
 @pytest.fixture

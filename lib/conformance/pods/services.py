@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +40,11 @@ class Service:
     def by_address(self) -> Target:
         """Its ClusterIP."""
         return self._target(self.cluster_ip, PORT, Path.CLUSTER_IP)
+
+    @property
+    def by_address_udp(self) -> Target:
+        """Its ClusterIP, for datagrams."""
+        return dataclasses.replace(self.by_address, protocol="udp")
 
     @property
     def by_name(self) -> Target:

@@ -95,6 +95,7 @@ def spec(number: int, attempt: Attempt) -> dict[str, Any]:
             made |= {"path": attempt.request}
         case Kind.UDP:
             made |= {"send": attempt.request} if attempt.request != "/" else {}
+            made |= {"whole": True} if attempt.whole else {}
         case Kind.DNS:
             if not attempt.query:
                 raise ValueError(f"{attempt.label}: a DNS attempt needs a query")

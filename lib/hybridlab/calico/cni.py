@@ -138,7 +138,7 @@ class CNI:
         return PodAttachment(
             address=address,
             gateway=gateway(self._ipam.block_of(address)) if windows else LINUX_GATEWAY,
-            mtu=pod_mtu(network.underlay_mtu, network.windows_mtu if windows else None),
+            mtu=pod_mtu(network.underlay_mtu, network.windows_mtu if windows else network.calico_mtu),
             mac=pod_mac(address, self._windows[machine.name].mac_prefix) if windows else None,
             annotations={
                 "cni.projectcalico.org/containerID": sandbox_id,

@@ -423,4 +423,4 @@ class Felix:
         network = self._profile.network
         if self._windows is not None:
             return pod_mtu(network.underlay_mtu, network.windows_mtu)
-        return self._settings.mtu or pod_mtu(network.underlay_mtu)
+        return self._settings.mtu or pod_mtu(network.underlay_mtu, network.calico_mtu)

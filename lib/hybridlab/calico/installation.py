@@ -57,7 +57,7 @@ def installation(profile: Profile) -> Obj:
             "hostPorts": "Enabled",
             "linuxDataplane": "Nftables",
             "linuxPolicySetupTimeoutSeconds": 0,
-            "mtu": 0,
+            "mtu": network.calico_mtu or 0,
             "multiInterfaceMode": "None",
             "nodeAddressAutodetectionV4": {"firstFound": True},
             "windowsDataplane": "HNS" if has_windows(profile) else "Disabled",
@@ -98,7 +98,7 @@ def installation(profile: Profile) -> Obj:
             "calicoVersion": calico.version,
             "computed": spec,
             "imageSet": "",
-            "mtu": network.underlay_mtu - 50,
+            "mtu": network.calico_mtu or network.underlay_mtu - 50,
             "variant": "Calico",
         },
     }
@@ -192,7 +192,7 @@ def _linux_cni(profile: Profile) -> dict[str, Any]:
             {
                 "type": "calico",
                 "datastore_type": "kubernetes",
-                "mtu": 0,
+                "mtu": profile.network.calico_mtu or 0,
                 "nodename_file_optional": False,
                 "log_level": "Info",
                 "log_file_path": "/var/log/calico/cni/cni.log",

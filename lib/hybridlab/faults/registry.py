@@ -11,6 +11,7 @@ from hybridlab.faults.rules import (
     REFUSALS,
     ServiceBackendMissing,
     dns_silent,
+    mtu_black_hole,
     policy_not_enforced,
     policy_refuses,
     snat_pod_to_pod,
@@ -34,6 +35,16 @@ _TYPES = (
             Parameter(name="peer", meaning="for scope pair: name of the other node", default=""),
         ),
         make=udp4789_dropped,
+    ),
+    FaultType(
+        name="mtu-black-hole",
+        layer="underlay",
+        scope="all",
+        description="the underlay loses large VXLAN packets without a word, and lets small ones pass",
+        parameters=(
+            Parameter(name="bytes", meaning="size of an outer packet from which on it is lost", default="1400"),
+        ),
+        make=mtu_black_hole,
     ),
     FaultType(
         name="policy-not-enforced",

@@ -66,6 +66,14 @@ def udp4789_dropped(bench: Bench, identity: str, parameters: Mapping[str, str]) 
     return RuleFault(bench.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
 
 
+def mtu_black_hole(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """The underlay loses VXLAN packets over a size without a word; small ones pass."""
+    size = parameters["bytes"]
+    if not size.isdigit() or not 100 <= int(size) < 65536:
+        raise BadFault(f"bytes is {size!r}, expected a number from 100 to 65535")
+    return RuleFault(bench.dataplane, identity, {FABRIC: [("f_fwd", f"udp dport 4789 ip length > {int(size)} drop")]})
+
+
 def policy_not_enforced(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node lets everything past policy."""
     node = bench.node(parameters["node"])

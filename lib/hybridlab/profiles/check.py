@@ -83,6 +83,7 @@ def _check_ranges(profile: Profile, where: Where) -> None:
         "underlay_mtu": (network.underlay_mtu, 576, 65535),
         "vxlan_vni": (network.vxlan_vni, 1, 2**24 - 1),
         "vxlan_port": (network.vxlan_port, 1, 65535),
+        "calico_mtu": (network.calico_mtu or 1450, 576, 65535),
         "windows_mtu": (network.windows_mtu or 1450, 576, 65535),
     }
     for key, (value, low, high) in ranges.items():

@@ -44,6 +44,9 @@ class Network:
     underlay_mtu: int = 1500
     vxlan_vni: int = 4096
     vxlan_port: int = 4789
+    calico_mtu: int | None = None
+    """Installation .spec.calicoNetwork.mtu, bytes, for Linux pods and VXLAN devices.  None: Calico takes
+    underlay - 50."""
     windows_mtu: int | None = None
     """Inside Windows pods, bytes.  None: underlay - 50 (deduced: Calico's Windows CNI sets no MTU)."""
     encapsulation: Literal["VXLAN", "VXLANCrossSubnet", "IPIP", "None"] = "VXLAN"

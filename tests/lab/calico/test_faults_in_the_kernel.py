@@ -26,6 +26,15 @@ def test_udp4789_dropped_everywhere_at_a_node_and_between_two(pods: CalicoLab):
     assert pods.reaches("l1", "w1")
 
 
+def test_an_mtu_black_hole_lets_small_packets_pass(pods: CalicoLab):
+    with pods.fault("mtu-black-hole", bytes="700"):
+        assert pods.reaches("l1", "w1")
+        assert not pods.datagram_passes("l1", "w1", 701 - 50)
+        assert pods.datagram_passes("l1", "w1", 700 - 50)
+        assert pods.datagram_passes("l1", "l1b", 1400)
+    assert pods.datagram_passes("l1", "w1", 1400)
+
+
 @pytest.mark.parametrize(("node", "target", "elsewhere"), [("linux-1", "l1", "l2"), ("windows-2022", "w1", "w2")])
 def test_policy_not_enforced(pods: CalicoLab, node: str, target: str, elsewhere: str):
     with pods.policy(DENY_ALL):

@@ -23,6 +23,7 @@ ZONE = Zone(
     a={"web.demo.svc.cluster.local": ("10.96.0.20",), "db.demo.svc.cluster.local": ("10.96.0.30",)},
 )
 NAMES = {
+    "mtu-black-hole",
     "udp4789-dropped",
     "policy-not-enforced",
     "policy-late",
@@ -48,6 +49,7 @@ NAMES = {
     "pod-restarts",
 }
 SAMPLES = {
+    "mtu-black-hole": {},
     "udp4789-dropped": {},
     "policy-not-enforced": {"node": "windows-2022"},
     "policy-late": {"seconds": "5"},
@@ -115,7 +117,7 @@ async def lab() -> AsyncIterator[Lab]:
         yield made
 
 
-def test_the_twenty_faults_are_there():
+def test_every_fault_has_a_sample():
     assert set(FAULTS) == NAMES
     assert set(SAMPLES) == NAMES
 

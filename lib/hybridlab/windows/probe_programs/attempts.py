@@ -22,6 +22,8 @@ from hybridlab.runtime.applet import Net
 T = TypeVar("T")
 
 BODY_LIMIT = 65536
+IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
+"""Linux' numbers, which Python 3.11 has no names for: never fragment, refuse what does not fit."""
 PATIENCE = 10
 """An attempt that makes progress still ends after so many times its give-up time."""
 
@@ -257,6 +259,8 @@ async def _udp(attempt: Attempt) -> None:
     body = payload(int(spec.get("payload") or 0)) or str(spec.get("send") or "probe").encode()
     loop = asyncio.get_running_loop()
     with await attempt.connect(socket.SOCK_DGRAM, host, int(spec["port"])) as sock:
+        if spec.get("whole"):
+            sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)  # the Winsock option is DontFragment
         await attempt.progress(loop.sock_sendall(sock, body), "TIMED_OUT", "no datagram came back")
         answer = await attempt.progress(loop.sock_recv(sock, 65536), "TIMED_OUT", "no datagram came back")
     _keep_body(attempt, answer)

@@ -15,6 +15,8 @@ from hybridlab.windows.probe_programs.agent import MARK
 from hybridlab.windows.probe_programs.recorded import PROTOCOL, Program
 
 LONG_DATAGRAM = 512
+SHORT_ANSWER = b"?"
+"""Requests that begin so are answered with the identity line alone."""
 
 
 class EchoServer:
@@ -76,7 +78,9 @@ class EchoServer:
         while True:
             request, peer = await loop.sock_recvfrom(sock, 65536)
             line = self._identity(peer[:2], (self.process.net.address, port))
-            answer = line + (request[len(line) :] if len(request) > LONG_DATAGRAM else request)
+            answer = line
+            if not request.startswith(SHORT_ANSWER):
+                answer += request[len(line) :] if len(request) > LONG_DATAGRAM else request
             with contextlib.suppress(OSError):  # the client's port is gone; a server goes on
                 await loop.sock_sendto(sock, answer, peer)
 
