@@ -57,7 +57,7 @@ def test_a_pod_gets_address_gateway_mtu_and_mac_by_its_nodes_system():
         async with bench() as b:
             _, linux = await b.pod("l", "linux-1")
             windows_pod, windows = await b.pod("w", "windows-2022")
-            assert (linux.gateway, linux.mtu, linux.mac) == ("169.254.1.1", 1450, None)
+            assert (linux.gateway, linux.mtu, linux.mac) == ("169.254.1.1", 1440, None)
             octets = [int(part) for part in windows.address.split(".")]
             assert windows.gateway == ".".join(map(str, [*octets[:3], octets[3] - 2]))
             assert windows.mac == "0e:2a:" + ":".join(f"{octet:02x}" for octet in octets)

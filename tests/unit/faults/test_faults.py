@@ -376,7 +376,7 @@ def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("udp4789", {}, "there is no fault 'udp4789'; there are udp4789-dropped, policy-not-enforced"),
+        ("udp4789", {}, "there is no fault 'udp4789'; there are udp4789-dropped, mtu-black-hole"),
         ("dns-silent", {"where": "x"}, "fault dns-silent has no parameter 'where'; it takes node"),
         ("exec-cut", {"where": "x"}, "fault exec-cut has no parameter 'where'; it takes node, namespace, pod, first"),
         ("exec-cut", {"node": "nowhere"}, "there is no node 'nowhere'"),
