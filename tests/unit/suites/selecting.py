@@ -1,4 +1,4 @@
-"""What ``-k WORD`` selects, collected anew: ``python -m tests.unit.suites.selecting`` writes it into docs/selecting.md."""
+"""What ``-k WORD`` selects, collected anew; ``python -m tests.unit.suites.selecting`` writes docs/selecting.md."""
 
 from __future__ import annotations
 
