@@ -68,6 +68,11 @@ class CNI:
         """Uids of the pods that are wired to a node now."""
         return [uid for uid, wired in self._wired.items() if wired.node == node]
 
+    def address_of(self, pod_uid: str) -> str | None:
+        """A wired pod's address."""
+        wired = self._wired.get(pod_uid)
+        return wired.attachment.address if wired else None
+
     async def attach(self, pod: Mapping[str, Any], node: str) -> PodAttachment:
         """Address the pod and wire it to ``node``; a second call for the same pod answers the first one's result.
 

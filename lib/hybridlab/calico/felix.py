@@ -142,14 +142,8 @@ class Felix:
             self.faults.delays.pop(fault, None)
         self._delay_changed.set()
 
-    def thaw(self, fault: str) -> None:
-        """End of a fault that kept endpoints from being programmed again: now all of them are."""
-        self.faults.frozen.discard(fault)
-        self._start_over()
-
-    def revive(self, fault: str) -> None:
-        """End of a fault that kept this Felix from starting; it starts if it should have."""
-        self.faults.dead.discard(fault)
+    def start_if_asked(self) -> None:
+        """Start, if nothing but a fault kept it from that."""
         if self._asked_for:
             self.start()
 
@@ -249,7 +243,7 @@ class Felix:
                 await asyncio.sleep(RETRY_SECONDS)
                 self._sent.vxlan = self._sent.routes = None
                 self._routes_due.set()
-                self._start_over()
+                self.start_over()
 
     # -- policy
 
@@ -335,7 +329,7 @@ class Felix:
                 await self._dataplane.update_policy(self._node.name, due.update)
             except DataplaneError as error:
                 self._log("ERROR", f"Failed to program policy, will retry everything in {RETRY_SECONDS:.0f}s: {error}")
-                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._start_over)
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self.start_over)
             else:
                 for uid in due.update.endpoints:
                     self._release(uid)
@@ -354,7 +348,8 @@ class Felix:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._delay_changed.wait(), remaining)
 
-    def _start_over(self) -> None:
+    def start_over(self) -> None:
+        """Program everything anew."""
         self._everything_due = True
         self._policy_due.set()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from hybridlab.api.contract import ApiError, Client, Obj
 from hybridlab.api.interference import Interference
@@ -35,6 +36,13 @@ class Bench:
         if name not in self.calico.nodes:
             raise BadFault(f"there is no node {name!r}; there are {', '.join(self.calico.nodes)}")
         return name
+
+    def nodes_of(self, os: Literal["linux", "windows"], given: str) -> list[str]:
+        """The named node of an operating system, or all of them for ``all``.  Raises BadFault."""
+        having = [node for node, machine in self.calico.nodes.items() if machine.os == os]
+        if given != "all" and given not in having:
+            raise BadFault(f"there is no {os.capitalize()} node {given!r}; there are {', '.join(having) or 'none'}")
+        return having if given == "all" else [given]
 
     def windows_node(self, name: str) -> str:
         """A Windows node's name.  Raises BadFault."""

@@ -7,6 +7,13 @@ from hybridlab.faults.felix import PolicyLate, ReservedNotReserved
 from hybridlab.faults.hns import VsidDiffers, procedure_does_not_heal, vni_followed_live
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.pods import PodRestarts
+from hybridlab.faults.reprogramming import (
+    NoResetRecovery,
+    OpenBeforePolicy,
+    acl_not_replaced,
+    felix_never_restarts,
+    rst_storm_linux,
+)
 from hybridlab.faults.rules import (
     REFUSALS,
     ServiceBackendMissing,
@@ -22,6 +29,7 @@ from hybridlab.faults.zone import DnsWrong
 _NODE = Parameter(name="node", meaning="name of a node")
 _WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
 _NODE_OR_ALL = Parameter(name="node", meaning="name of a node, or all", default="all")
+_LINUX_OR_ALL = Parameter(name="node", meaning="name of a Linux node, or all", default="all")
 
 _TYPES = (
     FaultType(
@@ -72,6 +80,46 @@ _TYPES = (
         description="policy changes take effect later",
         parameters=(_NODE_OR_ALL, Parameter(name="seconds", meaning="how much later")),
         make=PolicyLate,
+    ),
+    FaultType(
+        name="no-reset-recovery",
+        layer="policy",
+        scope="all, Windows node",
+        description="a Windows pod whose policy was reprogrammed has no new TCP connections any more",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=NoResetRecovery,
+    ),
+    FaultType(
+        name="rst-storm-linux",
+        layer="policy",
+        scope="all, Linux node",
+        description="programming a Linux pod's policy again resets its established connections",
+        parameters=(_LINUX_OR_ALL,),
+        make=rst_storm_linux,
+    ),
+    FaultType(
+        name="acl-not-replaced",
+        layer="policy",
+        scope="all, Windows node",
+        description="Windows pods that were programmed once keep their ACL list, whatever policy says",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=acl_not_replaced,
+    ),
+    FaultType(
+        name="felix-never-restarts",
+        layer="policy",
+        scope="all, Windows node",
+        description="a calico-node-windows pod that was killed comes back without its Felix",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=felix_never_restarts,
+    ),
+    FaultType(
+        name="open-before-policy",
+        layer="policy",
+        scope="all, Windows node",
+        description="new Windows pods take any traffic until they are programmed, which is done late",
+        parameters=(_WINDOWS_OR_ALL, Parameter(name="seconds", meaning="how much later")),
+        make=OpenBeforePolicy,
     ),
     FaultType(
         name="dns-wrong",

@@ -14,7 +14,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.api.interference import Interference
 from hybridlab.calico.cluster import Calico
-from hybridlab.dataplane.model import NodeSpec
+from hybridlab.dataplane.model import NodeSpec, PolicyUpdate
 from hybridlab.dataplane.remote import RemoteDataplane
 from hybridlab.faults.bench import Bench
 from hybridlab.faults.injector import Injector
@@ -34,10 +34,21 @@ async def _no_containers(pod: Obj, container: str) -> None:
     raise AssertionError(f"{container}: no container runs here")
 
 
+class CountingDataplane(RemoteDataplane):
+    """Counts policy updates when they come and when they are done."""
+
+    updates = 0
+
+    async def update_policy(self, node: str, update: PolicyUpdate) -> None:
+        self.updates += 1
+        await super().update_policy(node, update)
+        self.updates += 1
+
+
 class CalicoLab:
     """Six nodes, and pods as a test wants them."""
 
-    def __init__(self, runner: asyncio.Runner, plane: RemoteDataplane, *overrides: str) -> None:
+    def __init__(self, runner: asyncio.Runner, plane: CountingDataplane, *overrides: str) -> None:
         self.runner, self.plane = runner, plane
         self.profile = load("default", overrides)
         self.core = Core(Settings())
@@ -71,8 +82,11 @@ class CalicoLab:
                 await asyncio.sleep(0.001)
 
     async def settled(self) -> None:
-        """Felix has nothing left to do."""
-        await asyncio.sleep(0.05)
+        """Felix has nothing left to do: nothing was programmed for a while."""
+        seen = -1
+        while seen != self.plane.updates:
+            seen = self.plane.updates
+            await asyncio.sleep(0.05)
 
     def start_felix(self, node: str) -> None:
         """Start it unless it runs; returns when it has programmed what it finds."""
@@ -110,15 +124,17 @@ class CalicoLab:
         await self.settled()
 
     @contextlib.contextmanager
-    def policy(self, spec: Obj, resource: str = POLICIES, namespace: str | None = "demo") -> Iterator[None]:
+    def policy(
+        self, spec: Obj, resource: str = POLICIES, namespace: str | None = "demo", name: str = "p"
+    ) -> Iterator[None]:
         """A policy for the length of the block."""
-        meta = {"name": "p", **({"namespace": namespace} if namespace else {})}
+        meta = {"name": name, **({"namespace": namespace} if namespace else {})}
         self.run(self.client.create(resource, {"metadata": meta, "spec": spec}))
         self.run(self.settled())
         try:
             yield
         finally:
-            self.run(self.client.delete(resource, "p", namespace))
+            self.run(self.client.delete(resource, name, namespace))
             self.run(self.settled())
 
     @contextlib.contextmanager
@@ -174,7 +190,7 @@ def calico_lab(*overrides: str) -> Iterator[CalicoLab]:
     labd = launch(LabdSettings(services=("dataplane",)))
     with asyncio.Runner() as runner:
         try:
-            made = CalicoLab(runner, RemoteDataplane(runner.run(labd.connect())), *overrides)
+            made = CalicoLab(runner, CountingDataplane(runner.run(labd.connect())), *overrides)
             runner.run(made.build())
             yield made
             runner.run(made.calico.stop())

@@ -178,6 +178,56 @@ def test_policy_that_is_late_takes_effect_later(town: Town) -> None:
         town.eventually("near", reached=False)
 
 
+def test_a_reprogrammed_windows_pod_has_no_new_connections(town: Town) -> None:
+    with town.fault("no-reset-recovery", node="windows-2022"):
+        assert town.reaches("windows")
+        with town.deny_all():
+            town.eventually("near", reached=False)
+        town.eventually("near", reached=True)
+        assert not town.reaches("windows")
+    assert town.reaches("windows")
+
+
+def test_a_windows_pod_keeps_its_acl_list_whatever_policy_says(town: Town) -> None:
+    with town.fault("acl-not-replaced"), town.deny_all():
+        town.eventually("near", reached=False)
+        assert town.reaches("windows")
+    with town.deny_all():
+        town.eventually("windows", reached=False)
+
+
+def test_a_felix_that_was_killed_does_not_come_back(town: Town) -> None:
+    def felix_pod() -> str:
+        found = town.lab.kubectl(
+            "get", "pods", "-n", "calico-system", "-l", "k8s-app=calico-node-windows",
+            "--field-selector=spec.nodeName=windows-2022,status.phase=Running", "-o", "name",
+        )  # fmt: skip
+        return found.stdout.strip()
+
+    with town.fault("felix-never-restarts", node="windows-2022"):
+        before = felix_pod()
+        town.lab.kubectl("delete", "-n", "calico-system", before)
+        deadline = time.monotonic() + SETTLED_WITHIN
+        while felix_pod() in {"", before}:
+            assert time.monotonic() < deadline, "the pod does not come back"
+        with town.deny_all():
+            town.eventually("near", reached=False)
+            assert town.reaches("windows")
+    with town.deny_all():
+        town.eventually("windows", reached=False)
+
+
+def test_a_new_windows_pod_is_open_until_it_is_programmed(town: Town) -> None:
+    with town.deny_all():
+        town.eventually("near", reached=False)
+        with town.fault("open-before-policy", node="windows-2019", seconds="600"):
+            town.lab.kubectl("apply", "-f", "-", stdin=pod("young", "windows-2019"))
+            town.lab.kubectl("wait", "--for=condition=Ready", "pod/young", "--timeout=20s")
+            assert town.reaches("young")
+        town.eventually("young", reached=False)
+        town.lab.kubectl("delete", "pod", "young")
+
+
 def test_names_are_answered_wrongly(town: Town) -> None:
     assert town.fetch("near") is not None
     with town.fault("dns-wrong"):

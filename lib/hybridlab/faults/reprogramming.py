@@ -1,0 +1,140 @@
+"""Faults around the reprogramming of endpoints: what it ends, what comes after it, and that it does not happen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from hybridlab.calico.felix import Felix
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.felix import PolicyLate
+from hybridlab.faults.model import Fault
+from hybridlab.faults.rules import RuleFault
+
+
+class NoResetRecovery(Fault):
+    """Once Felix has reprogrammed a Windows endpoint, its pod takes and opens no TCP connection any more."""
+
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+        self._bench, self._identity = bench, identity
+        self._felixes = {node: bench.calico.felixes[node] for node in bench.nodes_of("windows", parameters["node"])}
+        self._cut: dict[str, set[str]] = {node: set() for node in self._felixes}
+
+    async def inject(self) -> None:
+        """Wait for reprogrammings."""
+        for node, felix in self._felixes.items():
+            felix.faults.on_reprogrammed[self._identity] = partial(self._cut_off, node)
+
+    async def heal(self) -> None:
+        """Let new connections through again."""
+        for felix in self._felixes.values():
+            felix.faults.on_reprogrammed.pop(self._identity, None)
+        dataplane = self._bench.dataplane
+        await asyncio.gather(*(dataplane.clear_fault_rules(node, self._identity) for node in self._felixes))
+
+    async def evidence(self) -> list[str]:
+        """Where it waits, and the rules as the kernel has them."""
+        waits = [
+            f"what Felix of {node} reprograms has no new connections"
+            for node, felix in self._felixes.items()
+            if self._identity in felix.faults.on_reprogrammed
+        ]
+        for node in self._felixes:
+            rules = (await self._bench.dataplane.fault_rules(node)).get(self._identity, ())
+            waits += [f"{node} {rule}" for rule in rules]
+        return waits
+
+    async def _cut_off(self, node: str, endpoints: tuple[str, ...]) -> None:
+        addresses = (self._bench.calico.pod_network.address_of(endpoint) for endpoint in endpoints)
+        self._cut[node] |= {address for address in addresses if address}
+        rules = [
+            ("f_fwd", f"ip {end} {address} tcp flags & (syn | ack) == syn drop")
+            for address in sorted(self._cut[node])
+            for end in ("saddr", "daddr")
+        ]
+        await self._bench.dataplane.set_fault_rules(node, self._identity, rules)
+
+
+class FelixFault(Fault):
+    """Something in the state of one or more Felixes."""
+
+    def __init__(
+        self,
+        felixes: Mapping[str, Felix],
+        identity: str,
+        says: str,
+        where: Callable[[Felix], set[str]],
+        end: Callable[[Felix], None] | None = None,
+    ) -> None:
+        self._felixes, self._identity, self._says, self._where, self._end = felixes, identity, says, where, end
+
+    async def inject(self) -> None:
+        """Begin."""
+        for felix in self._felixes.values():
+            self._where(felix).add(self._identity)
+
+    async def heal(self) -> None:
+        """End, and do what was not done meanwhile."""
+        for felix in self._felixes.values():
+            if self._identity in self._where(felix):
+                self._where(felix).discard(self._identity)
+                if self._end is not None:
+                    self._end(felix)
+
+    async def evidence(self) -> list[str]:
+        """The Felixes that are bent so."""
+        return [
+            f"Felix of {node} {self._says}"
+            for node, felix in self._felixes.items()
+            if self._identity in self._where(felix)
+        ]
+
+
+def rst_storm_linux(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Programming a Linux pod's policy again ends its established connections."""
+    felixes = {node: bench.calico.felixes[node] for node in bench.nodes_of("linux", parameters["node"])}
+    return FelixFault(felixes, identity, "resets what it programs again", lambda felix: felix.faults.storms)
+
+
+def acl_not_replaced(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A Windows endpoint that has an ACL list of Felix' keeps it, whatever changes."""
+    felixes = {node: bench.calico.felixes[node] for node in bench.nodes_of("windows", parameters["node"])}
+    says = "leaves the lists of its endpoints as they are"
+    return FelixFault(felixes, identity, says, lambda felix: felix.faults.frozen, Felix.start_over)
+
+
+def felix_never_restarts(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A Felix that ends once does not start again, though its pod does."""
+    felixes = {node: bench.calico.felixes[node] for node in bench.nodes_of("windows", parameters["node"])}
+    return FelixFault(
+        felixes, identity, "does not start any more", lambda felix: felix.faults.dead, Felix.start_if_asked
+    )
+
+
+class OpenBeforePolicy(Fault):
+    """New Windows pods take anything until Felix has programmed them, which it does late."""
+
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+        nodes = bench.nodes_of("windows", parameters["node"])
+        rules = {node: [("f_new", "accept")] for node in nodes}
+        self._parts: list[Fault] = [RuleFault(bench.dataplane, identity, rules)]
+        self._parts += [PolicyLate(bench, identity, {"node": node, "seconds": parameters["seconds"]}) for node in nodes]
+
+    async def inject(self) -> None:
+        """Both."""
+        for part in self._parts:
+            await part.inject()
+
+    async def heal(self) -> None:
+        """Both."""
+        for part in self._parts:
+            await part.heal()
+
+    async def evidence(self) -> list[str]:
+        """The rules, and the delays."""
+        return [line for part in self._parts for line in await part.evidence()]
+
+    async def verified(self) -> bool:
+        """Both are in effect everywhere."""
+        return all([await part.verified() for part in self._parts])
