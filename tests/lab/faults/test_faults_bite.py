@@ -228,6 +228,39 @@ def test_a_new_windows_pod_is_open_until_it_is_programmed(town: Town) -> None:
         town.lab.kubectl("delete", "pod", "young")
 
 
+HOLD = """
+import socket, sys
+connection = socket.create_connection((sys.argv[1], 8080), 5)
+print("connected", flush=True)
+connection.settimeout(float(sys.argv[2]))
+try:
+    connection.recv(1)
+except TimeoutError:
+    print("kept")
+except ConnectionResetError:
+    print("reset")
+"""
+
+
+def test_linux_pods_connections_are_reset_with_their_policy(town: Town) -> None:
+    def held_through_a_policy(seconds: str) -> str:
+        command = ["exec", "holder", "--", "python3", "-c", HOLD, town.address("near"), seconds]
+        arguments = ["kubectl", "--kubeconfig", str(town.lab.kubeconfig), *command]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as holding:
+            assert holding.stdout is not None
+            assert holding.stdout.readline() == "connected\n"
+            with town.deny_all():
+                town.eventually("near", reached=False)
+                return holding.stdout.readline().strip()
+
+    town.lab.kubectl("apply", "-f", "-", stdin=pod("holder", "linux-1", "python:3.12", '[sleep, "36000"]'))
+    town.lab.kubectl("wait", "--for=condition=Ready", "pod/holder", "--timeout=20s")
+    with town.fault("rst-storm-linux"):
+        assert held_through_a_policy("20") == "reset"
+    assert held_through_a_policy("2") == "kept"
+    town.lab.kubectl("delete", "pod", "holder")
+
+
 def test_names_are_answered_wrongly(town: Town) -> None:
     assert town.fetch("near") is not None
     with town.fault("dns-wrong"):
