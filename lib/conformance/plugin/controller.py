@@ -24,6 +24,7 @@ from conformance.plugin.judge import PROPERTY
 from conformance.plugin.plan import Decision, PlannedTest
 from conformance.plugin.state import WORKER_INPUT, State, passive
 from conformance.report import allure_results, junit, terminal
+from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, exit_code, windows_missed
 from conformance.report.run import RunReport, write_json
 
@@ -43,6 +44,7 @@ class Controller:
         self.started = datetime.datetime.now(datetime.UTC)
         self.outcomes: dict[str, TestOutcome] = {}
         self.crashed: dict[str, str] = {}
+        self.before_crash: dict[str, TestOutcome] = {}
         self.problems: list[str] = []
         """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
         self.report: RunReport | None = None
@@ -107,8 +109,10 @@ class Controller:
         outcome = next((value for name, value in report.user_properties if name == PROPERTY), None)
         if isinstance(outcome, str):
             self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
-        elif report.failed and report.when not in ("setup", "call", "teardown"):
+        elif report.when not in ("setup", "call", "teardown"):  # of a worker that died; it may be tried again elsewhere
             self.crashed[report.nodeid] = report.longreprtext.strip()
+            if report.nodeid in self.outcomes:
+                self.before_crash[report.nodeid] = self.outcomes.pop(report.nodeid)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Tell Ctrl-C from the interruption by which xdist carries out ``-x``."""
@@ -124,11 +128,15 @@ class Controller:
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """A letter and a word of its own for every verdict that is not plain CONFIRMED."""
         verdict = next((value for name, value in getattr(report, "user_properties", ()) if name == "verdict"), None)
-        if verdict is None or (report.when == "setup" and report.passed):
+        if verdict is None or str(report.outcome) == "rerun" or (report.when == "setup" and report.passed):
             return None
         if report.when == "teardown":
             return ("error", "E", ("INCONCLUSIVE", {"red": True})) if report.failed else None
-        return _STATUS.get(ClaimVerdict(str(verdict)))
+        status = _STATUS.get(ClaimVerdict(str(verdict)))
+        if status and any(name == FLAKY.lower() for name, _ in report.user_properties):
+            kind, letter, _ = status
+            return kind, letter, (f"{verdict} {FLAKY}", {"red": True})
+        return status
 
     # --- end ----------------------------------------------------------------------------------------------------------
 
@@ -179,6 +187,7 @@ class Controller:
         if results:
             folder = Path(results)
             allure_results.write_surroundings(report, folder)
+            allure_results.mark_flaky(report.tests, folder)
             allure_results.add_missing(report.tests, dict(catalog()), folder, set(allure_results.written_tests(folder)))
 
     def _tests(self) -> tuple[TestOutcome, ...]:
@@ -194,8 +203,11 @@ class Controller:
     def _outcome(self, test: PlannedTest) -> TestOutcome:
         heard = self.outcomes.get(test.test)
         crash = self.crashed.get(test.test)
-        if heard and (not crash or heard.verdict is ClaimVerdict.VIOLATED):
+        before = self.before_crash.get(test.test)
+        if heard and not crash:
             return heard
+        if before and not heard and before.verdict is ClaimVerdict.VIOLATED:
+            return before
         if crash:
             decision = Decision(
                 verdict=ClaimVerdict.INCONCLUSIVE, reason=crash.splitlines()[-1]
@@ -204,7 +216,7 @@ class Controller:
             decision = Decision(
                 verdict=ClaimVerdict.NOT_RUN, reason=self.unusable or "the run ended before it", remedy="run it again"
             )
-        return TestOutcome(
+        without = TestOutcome(
             test=test.test,
             verdict=decision.verdict or ClaimVerdict.NOT_RUN,
             reason=decision.reason,
@@ -213,6 +225,7 @@ class Controller:
             needs_windows=test.about_windows,
             ran=bool(crash),
         )
+        return merged([*([before] if before else []), without, heard]) if heard else without
 
     def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
         notes: list[str] = []

@@ -21,6 +21,7 @@ from conformance.plugin.recorder import Recorder
 from conformance.plugin.state import State
 from conformance.plugin.verdicts import Inapplicable, Statement
 from conformance.report import allure_results, junit
+from conformance.report.attempts import FLAKY, merged
 from conformance.report.diagnostics import Failure
 from conformance.report.outcomes import TestOutcome, worst
 
@@ -29,6 +30,8 @@ PROPERTY = "conformance"
 PLANNED = pytest.StashKey[PlannedTest]()
 DECISION = pytest.StashKey[Decision]()
 STATEMENT = pytest.StashKey[Statement]()
+EARLIER = pytest.StashKey[list[TestOutcome]]()
+"""What earlier attempts at a test said."""
 SECONDS = pytest.StashKey[float]()
 WAITED = pytest.StashKey[float]()
 """Seconds until the test's turn came."""
@@ -97,6 +100,8 @@ class Judge:
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
         """Skip what cannot run here; trouble in fixtures is never a verdict about the cluster."""
         __tracebackhide__ = True
+        if STATEMENT in item.stash:
+            self._try_again(item)
         statement = item.stash[STATEMENT] = Statement()
         item.stash[SECONDS] = 0.0
         facts = self.state.facts
@@ -181,12 +186,19 @@ class Judge:
         item.stash[SECONDS] = item.stash.get(SECONDS, 0.0) + call.duration
         if call.when != "setup" or not report.passed:
             outcome = self.outcome(item)
+            tried = bool(outcome.attempts) and call.when != "teardown"
+            if tried and outcome.verdict in verdicts.SETTLED and not report.failed:
+                report.outcome = "failed"  # as an earlier attempt: what builds on pytest is not to see a success
+                report.longrepr = outcome.reason
+            if tried and outcome.flaky:
+                item.add_marker(pytest.mark.allure_label(FLAKY, label_type="tag"))
             if call.when != "teardown" and outcome.verdict is not ClaimVerdict.CONFIRMED:
                 item.add_marker(pytest.mark.allure_label(str(outcome.verdict), label_type="tag"))
             report.user_properties = [
                 *((name, value) for name, value in item.user_properties),
                 (junit.PROPERTY, item.nodeid),
                 ("verdict", str(outcome.verdict)),
+                *([(FLAKY.lower(), ", ".join(outcome.attempts))] if outcome.flaky else []),
                 (PROPERTY, json.dumps(to_plain(outcome))),
             ]
         return report
@@ -194,7 +206,16 @@ class Judge:
     # --- outcomes -----------------------------------------------------------------------------------------------------
 
     def outcome(self, item: pytest.Item) -> TestOutcome:
-        """What the test has said by now."""
+        """What the test has said by now, in all its attempts."""
+        return merged([*item.stash.get(EARLIER, []), self._attempt(item)])
+
+    def _try_again(self, item: pytest.Item) -> None:
+        """Keep what the attempt before said; it may also have changed what an exclusive test changes."""
+        item.stash.setdefault(EARLIER, []).append(self._attempt(item))
+        if item.stash[PLANNED].turn.exclusive:
+            self.state.epoch.advance()
+
+    def _attempt(self, item: pytest.Item) -> TestOutcome:
         test, statement = item.stash[PLANNED], item.stash.get(STATEMENT, Statement())
         results = tuple(self._result(item, part, statement) for part in test.parts)
         verdict = worst({result.verdict for result in results}) if results else statement.verdict

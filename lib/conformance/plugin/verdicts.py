@@ -9,6 +9,9 @@ from conformance.errors import EnvironmentLacks, Unmet
 from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimVerdict
 
+SETTLED = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
+"""What nothing that comes later covers up."""
+
 
 class Inapplicable(Exception):
     """A test found out that its claim says nothing about this cluster."""
@@ -33,8 +36,7 @@ class Statement:
 
     def say(self, verdict: ClaimVerdict, reason: str, remedy: str = "") -> None:
         """Note a verdict; a violation is never taken back, and trouble is not covered up by a skip."""
-        settled = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
-        if self.verdict is ClaimVerdict.VIOLATED or (self.verdict in settled and verdict not in settled):
+        if self.verdict is ClaimVerdict.VIOLATED or (self.verdict in SETTLED and verdict not in SETTLED):
             return
         self.verdict, self.reason, self.remedy = verdict, reason, remedy
 

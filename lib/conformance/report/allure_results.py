@@ -104,6 +104,23 @@ def add_missing(tests: Sequence[TestOutcome], claims: dict[str, Claim], folder: 
     return added
 
 
+def mark_flaky(tests: Sequence[TestOutcome], folder: Path) -> None:
+    """Let Allure know that attempts disagreed: its own mark, and the worst verdict's status on the newest attempt."""
+    flaky = {test.test: test for test in tests if test.flaky}
+    newest: dict[str, tuple[int, Path, Any]] = {}
+    for path in folder.glob("*-result.json") if flaky else ():
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for label in content.get("labels", []):
+            if label["name"] == "test" and label["value"] in flaky:
+                entry = (int(content.get("start") or 0), path, content)
+                newest[label["value"]] = max(newest.get(label["value"], entry), entry, key=lambda one: one[0])
+    for name, (_, path, content) in newest.items():
+        test = flaky[name]
+        content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
+        content["statusDetails"] = {"message": test.reason, **(content.get("statusDetails") or {}), "flaky": True}
+        path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
 def written_tests(folder: Path) -> dict[str, str]:
     """Test (node id) to status, of the results in a folder."""
     found: dict[str, str] = {}

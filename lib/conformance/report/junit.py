@@ -15,6 +15,13 @@ from conformance.report.outcomes import TestOutcome
 
 PROPERTY = "test"
 """Name of the property that holds a test's node id."""
+_BAD = ("failure", "error")
+_TAGS = {
+    ClaimVerdict.VIOLATED: "failure",
+    ClaimVerdict.INCONCLUSIVE: "error",
+    ClaimVerdict.NOT_RUN: "skipped",
+    ClaimVerdict.NOT_APPLICABLE: "skipped",
+}
 
 
 def mend(path: Path, tests: Sequence[TestOutcome]) -> None:
@@ -34,6 +41,8 @@ def mend(path: Path, tests: Sequence[TestOutcome]) -> None:
                     failure.tag = "error"
         if test.test not in cases:
             _add(suite, test)
+        elif test.flaky and not any(case.find(tag) is not None for case in cases[test.test] for tag in _BAD):
+            _judge(cases[test.test][-1], test)
     _count(suite)
     tree.write(path, encoding="utf-8", xml_declaration=True)
 
@@ -66,9 +75,15 @@ def _add(suite: Xml.Element, test: TestOutcome) -> None:
     )
     properties = Xml.SubElement(case, "properties")
     Xml.SubElement(properties, "property", name=PROPERTY, value=test.test)
-    tag = "error" if test.verdict is ClaimVerdict.INCONCLUSIVE else "skipped"
-    child = Xml.SubElement(case, tag, message=f"{test.verdict}: {test.reason}")
-    child.text = test.remedy
+    _judge(case, test)
+
+
+def _judge(case: Xml.Element, test: TestOutcome) -> None:
+    """Say in pytest's words what the verdict was; nothing where pytest's silence means it."""
+    tag = _TAGS.get(test.verdict)
+    if tag:
+        child = Xml.SubElement(case, tag, message=f"{test.verdict}: {test.reason}")
+        child.text = test.remedy
 
 
 def _count(suite: Xml.Element) -> None:

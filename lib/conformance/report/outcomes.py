@@ -29,6 +29,8 @@ class TestOutcome:
     """s.  Until its turn came, beside the seconds that it took."""
     exclusive: str = ""
     """What it had to itself: ``node NAME`` or ``cluster``; empty: nothing."""
+    attempts: tuple[str, ...] = ()
+    """Verdicts of its attempts, oldest first, where there were several."""
     worker: str = ""
     touched: tuple[str, ...] = ()
     """Operating systems of the pods that it had something to do with."""
@@ -36,6 +38,11 @@ class TestOutcome:
     ran: bool = True
     """False: the plan had it, and nothing was heard of it."""
     figures: Figures = field(default_factory=Figures)
+
+    @property
+    def flaky(self) -> bool:
+        """Whether attempts at it disagree."""
+        return len(set(self.attempts)) > 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,6 +117,8 @@ def _test(test: TestOutcome) -> dict[str, Any]:
         "seconds": round(test.seconds, 3),
         "waited": round(test.waited, 3),
         "exclusive": test.exclusive,
+        "attempts": list(test.attempts),
+        "flaky": test.flaky,
         "worker": test.worker,
         "ran": test.ran,
         "figures": to_plain(test.figures),

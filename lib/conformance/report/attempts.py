@@ -1,0 +1,42 @@
+"""A test that was tried several times (pytest-rerunfailures): the worst attempt counts, and the test is FLAKY.
+
+Trying again never whitens what was seen: a path that is closed every other time is no path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conformance.model.claim import ClaimResult
+from conformance.report.outcomes import TestOutcome, worst
+
+FLAKY = "FLAKY"
+"""How outputs mark such a test."""
+
+
+def merged(attempts: Sequence[TestOutcome]) -> TestOutcome:
+    """One outcome of all attempts at a test, oldest first."""
+    if len(attempts) == 1:
+        return attempts[0]
+    verdict = worst({one.verdict for one in attempts})
+    speaker = next(one for one in attempts if one.verdict is verdict)
+    verdicts = tuple(str(one.verdict) for one in attempts)
+    prefix = f"{FLAKY} ({', '.join(verdicts)}): " if len(set(verdicts)) > 1 else ""
+    results = [_worst(each, prefix) for each in zip(*(one.results for one in attempts), strict=True)]
+    return replace(
+        speaker,
+        reason=f"{prefix}{speaker.reason}",
+        results=tuple(results),
+        seconds=sum(one.seconds for one in attempts),
+        worker=attempts[-1].worker,
+        touched=tuple(sorted({os for one in attempts for os in one.touched})),
+        attempts=verdicts,
+    )
+
+
+def _worst(results: Sequence[ClaimResult], prefix: str) -> ClaimResult:
+    verdict = worst({one.verdict for one in results})
+    speaker = next(one for one in results if one.verdict is verdict)
+    differ = any(one.verdict is not verdict for one in results)
+    return replace(speaker, reason=f"{prefix}{speaker.reason}") if differ else speaker
