@@ -100,10 +100,13 @@ class Vni:
         """
 
         def missing() -> list[str]:
+            unrendered = [told for node in windows if (told := self._unrendered(node, vni))]
+            if unrendered:  # then there is nothing to look into nodes for
+                return unrendered
             on_linux = [
                 f"Linux node {node}: {DEVICE} has VNI {found}" for node in linux if (found := self.device(node)) != vni
             ]
-            return on_linux + [told for node in windows if (told := self._untold(node, vni))]
+            return on_linux or [told for node in windows if (told := self._unwritten(node, vni))]
 
         settled = until(
             missing, lambda left: not left, within=self._patience.vni_delivery, every=self._patience.poll_every,
@@ -136,8 +139,8 @@ class Vni:
             )
         return found
 
-    def _untold(self, node: str, vni: int) -> str:
-        """What a Windows node has not been given yet; empty when it has all."""
+    def _unrendered(self, node: str, vni: int) -> str:
+        """What a Windows node's calico-node-windows has not been given yet; empty when it has it."""
         pods = [
             pod
             for space in NAMESPACES
@@ -149,10 +152,14 @@ class Vni:
             return f"Windows node {node}: {VARIABLE} is {', '.join(map(str, values)) or 'not set'}"
         if not all(map(is_ready, pods)):
             return f"Windows node {node}: {WINDOWS} is not ready"
-        written = CONFIGURED.search(self._hosts.cni_configuration(node))
-        if not written or int(written[1]) != vni:
-            return f"Windows node {node}: its CNI configuration says {written[1] if written else 'nothing'}"
         return ""
+
+    def _unwritten(self, node: str, vni: int) -> str:
+        """What a Windows node's CNI configuration does not say yet; empty when it does."""
+        written = CONFIGURED.search(self._hosts.cni_configuration(node))
+        if written and int(written[1]) == vni:
+            return ""
+        return f"Windows node {node}: its CNI configuration says {written[1] if written else 'nothing'}"
 
 
 _FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
+from conformance.cluster.journal import Journalled, Outcome
 from conformance.disrupt.healing import announce
 from conformance.disrupt.procedure import Procedure
 from conformance.disrupt.vni import Delivery, Vni
@@ -20,7 +20,7 @@ from conformance.model.endpoint import Workload
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
-NOT_RESTORED = ("conflict", "not restored")
+NOT_RESTORED = (Outcome.CONFLICT, Outcome.FAILED)
 """Outcomes of a restore after which the cluster is not as it was."""
 PORT = 8080
 """Echo of every server in the story."""
@@ -68,23 +68,13 @@ class Parties:
         return sorted({self.linux_client.node, self.linux_server.node, self.linux_elsewhere.node})
 
 
-class Journal(Protocol):
-    """What the story needs of the journal."""
-
-    def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
-        """Note that a healer must run, unless the entry is closed."""
-
-    def restore(self) -> Sequence[Any]:
-        """Put everything back, newest first."""
-
-
 @dataclass
 class VniChange:
     """The story of one test."""
 
     vni: Vni
     procedure: Procedure
-    journal: Journal
+    journal: Journalled
     expect: Expect
     parties: Callable[[], Parties]
     newcomers: Callable[[], object]
@@ -165,7 +155,7 @@ class VniChange:
         if self.changed is None:
             return
         before, self.changed = self.changed, None
-        wrong = [str(one) for one in self.journal.restore() if str(one.outcome) in NOT_RESTORED]
+        wrong = [str(one) for one in self.journal.restore() if one.outcome in NOT_RESTORED]
         if wrong:
             raise EnvironmentBroken(f"after the test: {'; '.join(wrong)}")
         self.vni.delivered(before, linux=self._parties.linux_nodes, windows=self.windows)

@@ -6,17 +6,15 @@ Puts the parts together; decides nothing.  Host pods are the worker's; changes a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from conformance.cluster.journal import Journalled
 from conformance.cluster.objects import CalicoObjects
 from conformance.cluster.vxlan import VxlanFacts
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
-from conformance.disrupt.healing import HNS_NETWORK, HnsNetworkHealer
-from conformance.disrupt.journalling import Journalling, Plainly
 from conformance.disrupt.patience import Patience
 from conformance.disrupt.procedure import Procedure
 from conformance.disrupt.vni import Vni
@@ -24,7 +22,6 @@ from conformance.disrupt.vni_change import Parties, VniChange
 from conformance.expect.traffic import Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
-from conformance.kube.transcript import Transcript, forget
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Facts
@@ -34,10 +31,9 @@ from conformance.pods.cast import Cast
 from conformance.pods.deploy import Pods, Wish
 from conformance.pods.host_pods import HostPods
 from conformance.pods.placement import Placement
-from conformance.probe.host import Hosts, Place
+from conformance.probe.host import Hosts
 from conformance.probe.literal import Literal
 from conformance.probe.prober import Prober
-from conformance.probe.slots import Slots
 from conformance.settings import Settings
 
 
@@ -55,9 +51,8 @@ def hosts(cast: Cast, host_pods: HostPods, prober: Prober, settings: Settings, w
         (usual,) = cast.there("linux-node")
         return usual if usual.node == node else host_pods.on(node)
 
-    return looking(
-        prober.kube, prober.slots, settings, windows=host_pods.on, linux=on_linux, transcript=witness.literal
-    )
+    run = Literal(prober.kube, prober.slots, transcript=witness.literal).run
+    return Hosts(run, host_pods.on, on_linux, settings.timings)
 
 
 @pytest.fixture
@@ -67,13 +62,13 @@ def vxlan(cluster: Kube, facts: Facts, hosts: Hosts, calico: CalicoObjects) -> V
 
 
 @pytest.fixture
-def felix(cluster: Kube, journalled: Journalling, facts: Facts, settings: Settings) -> Felix:
+def felix(cluster: Kube, journalled: Journalled, facts: Facts, settings: Settings) -> Felix:
     """Restarts of Felix."""
     return Felix(cluster, journalled, os_of(facts), patience_of(settings))
 
 
 @pytest.fixture
-def drain(changes: Changes, journalled: Journalling, settings: Settings) -> Drain:
+def drain(changes: Changes, journalled: Journalled, settings: Settings) -> Drain:
     """Drains of Windows nodes."""
     return Drain(changes, journalled, patience_of(settings)("windows"))
 
@@ -83,7 +78,7 @@ def vni(
     *,
     cluster: Kube,
     changes: Changes,
-    journalled: Any,
+    journalled: Journalled,
     facts: Facts,
     settings: Settings,
     hosts: Hosts,
@@ -117,13 +112,6 @@ def vni(
 
 
 # --- how --------------------------------------------------------------------------------------------------------------
-
-
-def looking(
-    kube: Kube, slots: Slots, settings: Settings, *, windows: Place, linux: Place, transcript: Transcript = forget
-) -> Hosts:
-    """Hosts over a cluster, with the care for PowerShell starts that literal commands get."""
-    return Hosts(Literal(kube, slots, transcript=transcript).run, windows, linux, settings.timings)
 
 
 def os_of(facts: Facts) -> Callable[[str], OS]:
@@ -190,21 +178,3 @@ class Newcomers:
             target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
             self._deployer.changes.delete(target, "its test is over")
         self._made.clear()
-
-
-def healers(
-    kube: Kube, changes: Changes, facts: Facts, settings: Settings, hosts: Callable[[], Hosts]
-) -> Mapping[str, Callable[[dict[str, Any]], None]]:
-    """What restores run, by name.  ``hosts`` is asked for only when one of them is needed."""
-
-    def hns_network(arguments: dict[str, Any]) -> None:
-        patience = patience_of(settings)("windows")
-        plainly, look = Plainly(changes), hosts()
-        vni, drain = Vni(kube, plainly, look, facts, patience), Drain(changes, plainly, patience)
-        felix = Felix(kube, plainly, os_of(facts), patience_of(settings))
-        HnsNetworkHealer(
-            vni, Procedure(drain, felix, look, patience), drain,
-            within=settings.timings.windows.pod_ready, every=patience.poll_every,
-        ).heal(arguments)  # fmt: skip
-
-    return {HNS_NETWORK: hns_network}

@@ -2,13 +2,58 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+from typing import Any
+
 from conformance.cluster.journal import Healers
+from conformance.disrupt.drain import Drain
+from conformance.disrupt.felix import Felix
+from conformance.disrupt.healing import HNS_NETWORK, HnsNetworkHealer
+from conformance.disrupt.journalling import Plainly
+from conformance.disrupt.procedure import Procedure
+from conformance.disrupt.vni import Vni
+from conformance.kube import execute
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
+from conformance.kube.execute import ExecResult
+from conformance.kube.ownership import Ownership
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts
+from conformance.plugin.disruption import os_of, patience_of
+from conformance.pods.deploy import Pods
+from conformance.pods.host_pods import HostPods
+from conformance.probe.host import Hosts
 from conformance.settings import Settings
 
 
 def healers_of(kube: Kube, changes: Changes, facts: Facts, settings: Settings) -> Healers:
     """Healers by name.  Also made by a process that only restores: they may ask for nothing that a test made."""
-    return {}
+    return {HNS_NETWORK: functools.partial(_hns_network, kube, changes, facts, settings)}
+
+
+def _hns_network(kube: Kube, changes: Changes, facts: Facts, settings: Settings, arguments: dict[str, Any]) -> None:
+    """Heal one node, looking from a host pod of its own, which is removed again."""
+    number = [one.name for one in facts.by_os("windows")].index(str(arguments["node"])) + 1
+    own = Ownership(changes.run.run, f"{changes.run.worker}-healer-{number}")
+    pods = Pods(kube, Changes(kube, own), facts, settings)
+    try:
+        _healer(kube, changes, facts, settings, HostPods(pods)).heal(arguments)
+    finally:
+        namespace = ObjectRef(api_version="v1", kind="Namespace", name=pods.host_namespace)
+        pods.changes.delete(namespace, "the healer has done its work")
+
+
+def _healer(kube: Kube, changes: Changes, facts: Facts, settings: Settings, host_pods: HostPods) -> HnsNetworkHealer:
+    def run(workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
+        return execute.run(kube, workload.namespace, workload.pod, workload.container, argv, within=within)
+
+    patience, plainly = patience_of(settings)("windows"), Plainly(changes)
+    hosts = Hosts(run, host_pods.on, host_pods.on, settings.timings)
+    vni, drain = Vni(kube, plainly, hosts, facts, patience), Drain(changes, plainly, patience)
+    felix = Felix(kube, plainly, os_of(facts), patience_of(settings))
+    return HnsNetworkHealer(
+        vni, Procedure(drain, felix, hosts, patience), drain,
+        within=settings.timings.windows.pod_ready, every=patience.poll_every,
+    )  # fmt: skip

@@ -1,0 +1,91 @@
+"""A drain evicts what comes back elsewhere, waits for budgets and for the pods' end, and refuses what would be lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.disrupt.drain import Drain
+from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.kube.refused import ApiRefused
+
+
+def drain(cluster: Any, patience: Any, clock: Any) -> Drain:
+    return Drain(cluster, cluster, patience, clock=clock)
+
+
+def refused(code: int) -> ApiRefused:
+    return ApiRefused(code, "Refused", "the disruption budget web needs 1 healthy pod", "POST eviction")
+
+
+def evictions(cluster: Any) -> list[str]:
+    return [line for line in cluster.log if line.startswith("evict")]
+
+
+def test_it_cordons_first_and_evicts_what_has_a_controller_and_nothing_else(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
+    mirror = make_pod("static", "w1", owner="Node")
+    mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    cluster.pods.append(mirror)
+    assert drain(cluster, patience, clock).drain("w1") == ["default/web", "default/web-2"]
+    assert "'unschedulable': True" in cluster.log[0]
+    assert cluster.log[1:] == ["evict web", "evict web-2"]
+    assert {one["metadata"]["name"] for one in cluster.pods} == {"felix-w", "felix-l", "elsewhere", "over", "static"}
+
+
+def test_a_pod_without_a_controller_is_refused_before_anything_is_changed(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
+    cluster.pods.append(make_pod("mine", "w1", owner=""))
+    with pytest.raises(EnvironmentLacks, match=r"node w1 cannot be drained: .*default/mine; .*--disruptive-node"):
+        drain(cluster, patience, clock).drain("w1")
+    assert cluster.log == []
+
+
+def test_a_budget_that_forbids_it_is_waited_for(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.refuse["web"] = [refused(429), refused(429)]
+    drain(cluster, patience, clock).drain("w1")
+    assert evictions(cluster) == ["evict web", "evict web", "evict web", "evict web-2"]
+    assert clock.now == pytest.approx(2 * patience.evict_again, abs=2.0)
+
+
+def test_a_budget_that_never_allows_it_is_told(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.refuse["web"] = [refused(429) for _ in range(100)]
+    with pytest.raises(EnvironmentBroken, match=r"default/web may not be evicted: the disruption budget web"):
+        drain(cluster, patience, clock).drain("w1")
+
+
+@pytest.mark.parametrize("code", [404, 409])
+def test_a_pod_that_is_gone_meanwhile_is_no_trouble(cluster: Any, patience: Any, clock: Any, code: int) -> None:
+    cluster.refuse["web"] = [refused(code)]
+    original = cluster.make
+
+    def make(change: Any) -> None:
+        (old,) = [one for one in cluster.pods if one["metadata"]["name"] == "web"] or [None]
+        if old:  # another of its name, as a StatefulSet makes it
+            cluster.pods.remove(old)
+            cluster.pods.append({**old, "metadata": {**old["metadata"], "uid": "uid-of-another"}})
+        original(change)
+
+    cluster.make = make
+    assert drain(cluster, patience, clock).drain("w1") == ["default/web", "default/web-2"]
+    assert "uid-of-another" in {one["metadata"]["uid"] for one in cluster.pods}
+
+
+def test_several_budgets_for_one_pod_are_an_error_of_their_own(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.refuse["web"] = [refused(500)]
+    with pytest.raises(ApiRefused):
+        drain(cluster, patience, clock).drain("w1")
+
+
+def test_a_pod_that_does_not_go_is_named(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.stubborn.add("web-2")
+    with pytest.raises(EnvironmentBroken, match=r"w1 was not drained in 30 s: still there are default/web-2"):
+        drain(cluster, patience, clock).drain("w1")
+
+
+def test_uncordoning_takes_the_mark_away(cluster: Any, patience: Any, clock: Any) -> None:
+    drain(cluster, patience, clock).uncordon("w1")
+    assert cluster.log == ["patch Node w1 {'spec': {'unschedulable': None}}"]

@@ -1,0 +1,129 @@
+"""The procedure keeps the documented order, verifies the removal by a read, and lets pods in again whatever broke."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.disrupt.drain import Drain
+from conformance.disrupt.felix import Felix
+from conformance.disrupt.healing import HNS_NETWORK, HnsNetworkHealer, announce
+from conformance.disrupt.procedure import Procedure
+from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.model.host import HnsNetwork
+
+
+class Hosts:
+    """A Windows node's HNS: its network goes when removed, unless it sticks."""
+
+    def __init__(self, log: list[str], *, sticks: bool = False, again: str = "") -> None:
+        self.log, self.sticks = log, sticks
+        self.networks = ["External", "Calico"]
+        self.again = again
+
+    def hns_networks(self, node: str) -> list[HnsNetwork]:
+        return [
+            HnsNetwork(id=f"id-{name}", name=name.partition("/")[0], type="Overlay", management_ip="")
+            for name in self.networks
+        ]
+
+    def remove_hns_network(self, node: str) -> str:
+        self.log.append(f"remove HNS network of {node}")
+        if not self.sticks:
+            self.networks = ["External", *([self.again] if self.again else [])]
+        return "the connection was cut"
+
+
+def procedure(cluster: Any, patience: Any, clock: Any, hosts: Hosts) -> Procedure:
+    drain = Drain(cluster, cluster, patience, clock=clock)
+    felix = Felix(cluster, cluster, lambda node: "windows", lambda os: patience, clock=clock)
+    return Procedure(drain, felix, hosts, patience, clock=clock)  # type: ignore[arg-type]
+
+
+def words(cluster: Any) -> list[str]:
+    return [line.replace("patch Node w1 {'spec': {'unschedulable': True}}", "cordon").replace(
+        "patch Node w1 {'spec': {'unschedulable': None}}", "uncordon") for line in cluster.log]  # fmt: skip
+
+
+def test_drain_then_removal_then_felix_then_pods_again(cluster: Any, patience: Any, clock: Any) -> None:
+    procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
+    assert words(cluster) == [
+        "cordon", "evict web", "evict web-2", "remove HNS network of w1", "delete felix-w", "uncordon",
+    ]  # fmt: skip
+
+
+def test_a_new_network_of_the_same_name_shows_the_removal_as_well(cluster: Any, patience: Any, clock: Any) -> None:
+    procedure(cluster, patience, clock, Hosts(cluster.log, again="Calico/2")).new_network("w1")
+    assert "delete felix-w" in cluster.log
+
+
+def test_a_network_that_stays_is_told_and_the_node_takes_pods_again(cluster: Any, patience: Any, clock: Any) -> None:
+    with pytest.raises(EnvironmentBroken, match=r"Calico of node w1 is still there 20 s .*the connection was cut"):
+        procedure(cluster, patience, clock, Hosts(cluster.log, sticks=True)).new_network("w1")
+    assert words(cluster)[-1] == "uncordon"
+    assert "delete felix-w" not in cluster.log
+
+
+def test_nothing_is_done_where_it_could_not_be_finished(cluster: Any, patience: Any, clock: Any, make_pod: Any) -> None:
+    cluster.pods = [one for one in cluster.pods if one["metadata"]["name"] != "felix-w"]
+    with pytest.raises(EnvironmentLacks, match="runs in no pod"):
+        procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
+    assert cluster.log == []
+
+
+class Vni:
+    """A VNI of 4096, and a node's VSID that follows when its network is made anew."""
+
+    def __init__(self, hosts: Hosts, vsid: int | None, after: int | None = None) -> None:
+        self.hosts, self.before, self.after = hosts, vsid, after
+        self.awaited: list[tuple[int, list[str]]] = []
+
+    def configured(self) -> int:
+        return 4096
+
+    def delivered(self, vni: int, *, linux: Any, windows: Any) -> float:
+        self.awaited.append((vni, list(windows)))
+        return 0.0
+
+    def vsid(self, node: str) -> int | None:
+        return self.before if "Calico" in self.hosts.networks else self.after
+
+
+def healer(cluster: Any, patience: Any, clock: Any, vni: Vni) -> HnsNetworkHealer:
+    one = procedure(cluster, patience, clock, vni.hosts)
+    drain = Drain(cluster, cluster, patience, clock=clock)
+    return HnsNetworkHealer(vni, one, drain, within=10.0, every=1.0, clock=clock)  # type: ignore[arg-type]
+
+
+def test_the_healer_carries_it_out_where_the_vsid_differs_and_awaits_the_delivery_first(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    vni = Vni(Hosts(cluster.log), 4097, after=4096)
+    healer(cluster, patience, clock, vni).heal({"node": "w1"})
+    assert vni.awaited == [(4096, ["w1"])]
+    assert "remove HNS network of w1" in cluster.log
+
+
+@pytest.mark.parametrize("vsid", [4096, None])
+def test_the_healer_only_lets_pods_in_where_nothing_differs(
+    cluster: Any, patience: Any, clock: Any, vsid: int | None
+) -> None:
+    healer(cluster, patience, clock, Vni(Hosts(cluster.log), vsid)).heal({"node": "w1"})
+    assert words(cluster) == ["uncordon"]
+
+
+def test_the_healer_says_when_it_did_not_help(cluster: Any, patience: Any, clock: Any) -> None:
+    with pytest.raises(EnvironmentBroken, match=r"node w1 still has an HNS network with VSID 4097, the VNI is 4096"):
+        healer(cluster, patience, clock, Vni(Hosts(cluster.log), 4097, after=4097)).heal({"node": "w1"})
+
+
+def test_every_node_is_announced_by_itself() -> None:
+    noted = []
+
+    class Entries:
+        def procedure(self, name: str, arguments: Any, why: str) -> None:
+            noted.append((name, dict(arguments)))
+
+    announce(Entries(), ["w1", "w2"])
+    assert noted == [(HNS_NETWORK, {"node": "w1"}), (HNS_NETWORK, {"node": "w2"})]
