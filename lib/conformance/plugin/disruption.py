@@ -86,6 +86,7 @@ def vni(
     drain: Drain,
     deployer: Pods,
     placement: Placement,
+    prober: Prober,
     expect: Expect,
     record: Recorder,
 ) -> Iterator[VniChange]:
@@ -93,12 +94,17 @@ def vni(
     patience = patience_of(settings)("windows")
     windows = placement.usable("windows")
     newcomers = Newcomers(deployer, placement)
+
+    def as_now() -> Parties:
+        prober.revalidate()  # agents of pods that were drained
+        return parties(deployer, placement)
+
     story = VniChange(
         vni=Vni(cluster, journalled, hosts, facts, patience),
         procedure=Procedure(drain, felix, hosts, patience),
         journal=journalled,
         expect=expect,
-        parties=lambda: parties(deployer, placement),
+        parties=as_now,
         newcomers=newcomers.arrive,
         windows=[one.name for one in windows],
         lifted=lambda reason: record.lifted(reason, "VXLAN-9"),
