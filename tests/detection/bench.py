@@ -132,7 +132,7 @@ def run(where: Lab, folder: Path, claims: tuple[str, ...], workers: int, timings
     patience.write_text(yaml.safe_dump(plain), encoding="utf-8")
     command = [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", str(workers),
-        f"--kubeconfig={where.kubeconfig}",
+        f"--kubeconfig={where.kubeconfig}", "--allow-disruptive",
         f"--timings={patience}", f"--report-dir={reports}", *(f"--claim={claim}" for claim in claims),
     ]  # fmt: skip
     begun = time.monotonic()
