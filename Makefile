@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN ?= $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection
+.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-reliability
 
 help:
 	@echo 'make conformance   a hybrid cluster in a box, and the conformance run on it'
@@ -37,6 +37,11 @@ check-conformance:
 # Runs of the suite on labs that are wrong on purpose; docs/detection.md says what comes out.
 check-detection:
 	$(BIN)/pytest tests/detection -m detection -p no:cacheprovider
+
+# How often healthy labs raise a false alarm; docs/reliability.md. Goes on where it was interrupted.
+RUNS ?= 200
+check-reliability:
+	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS)
 
 # On the cluster that KUBECONFIG names.
 check-cluster:

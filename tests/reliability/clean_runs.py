@@ -1,0 +1,175 @@
+"""Many runs of the connectivity suites on healthy labs, half of them on a busy machine: none may raise a false alarm.
+
+``python -m tests.reliability.clean_runs --runs 200``; what was interrupted goes on where it stopped.  A false alarm is
+any verdict that differs from the clean row of tests/detection/expected.yaml, or an exit code other than 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.detection.table import Table, read
+from tests.reliability.document import write
+from tests.reliability.source import ROOT, source
+
+KEPT = ROOT / "reports" / "reliability"
+RUNS = KEPT / "clean-runs.jsonl"
+SUITES = ("suites/connectivity", "suites/services", "suites/dns", "suites/encapsulation")
+WORKERS = 4
+RUN_WITHIN = 300.0
+"""Seconds; only a run that hangs is caught, and counts as a false alarm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run."""
+
+    number: int
+    source: str
+    """What was run: hash of lib, suites and manifests."""
+    loaded: bool
+    """Both cores were kept busy by others."""
+    exit_code: int
+    seconds: float
+    tests: int
+    alarms: tuple[str, ...]
+    """Claims whose verdict was not that of a healthy lab, with the first line of the reason."""
+
+    @property
+    def false_alarm(self) -> bool:
+        """Whether anything was said to be wrong."""
+        return bool(self.alarms) or self.exit_code != 0
+
+
+@contextmanager
+def load(busy: bool) -> Iterator[None]:
+    """As many processes as cores that do nothing but compute."""
+    spin = [sys.executable, "-c", "while True: pass"]
+    spinning = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)] if busy else []
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+
+def one_run(number: int, table: Table) -> Run:
+    """Run the suites once; every second run is on a busy machine."""
+    busy = number % 2 == 1
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    with tempfile.TemporaryDirectory(prefix="clean-run-") as folder, load(busy):
+        command = [
+            sys.executable, "-m", "pytest", *SUITES, "-q", "-n", str(WORKERS), "-p", "no:cacheprovider",
+            f"--report-dir={folder}",
+        ]  # fmt: skip
+        begun = time.monotonic()
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, env={**kept, "PYTHONPATH": str(ROOT / "lib")}, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=RUN_WITHIN, check=False,
+            )  # fmt: skip
+            code, output = done.returncode, done.stdout + done.stderr
+        except subprocess.TimeoutExpired as hang:
+            code, output = -1, f"hung: {hang}"
+        seconds = time.monotonic() - begun
+        alarms, tests = _alarms(Path(folder) / "latest" / "conformance.json", table, output)
+        if alarms or code:
+            _keep(number, Path(folder), output)
+    return Run(
+        number=number,
+        source=source(),
+        loaded=busy,
+        exit_code=code,
+        seconds=round(seconds, 2),
+        tests=tests,
+        alarms=alarms,
+    )
+
+
+def _alarms(report: Path, table: Table, output: str) -> tuple[tuple[str, ...], int]:
+    """What differs from a healthy lab, and how many tests ran."""
+    if not report.exists():
+        return (f"no report: {output[-300:]}",), 0
+    said = json.loads(report.read_text(encoding="utf-8"))
+    alarms = [
+        f"{claim['id']}: {claim['verdict']}: {claim['reason'].partition(chr(10))[0]}"
+        for claim in said["claims"]
+        if claim["results"] and claim["verdict"] not in (table.clean.get(claim["id"]), None)
+    ]
+    return tuple(alarms), len(said["tests"])
+
+
+def _keep(number: int, folder: Path, output: str) -> None:
+    """What is needed to find out why: the run's directory and its output."""
+    target = KEPT / f"alarm-{number}"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(folder, target, symlinks=True)
+    (target / "output.txt").write_text(output, encoding="utf-8")
+
+
+def known(path: Path = RUNS) -> list[Run]:
+    """Runs of the present source."""
+    if not path.exists():
+        return []
+    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    found = [Run(**{**entry, "alarms": tuple(entry["alarms"])}) for entry in entries]
+    return [run for run in found if run.source == source()]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is missing; 1 when there was a false alarm."""
+    parser = argparse.ArgumentParser(description="Count false alarms over many runs on healthy labs.")
+    parser.add_argument("--runs", type=int, default=200, help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    table, done = read(), {run.number for run in known()}
+    for number in range(options.runs):
+        if number in done:
+            continue
+        run = one_run(number, table)
+        with RUNS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(run)) + "\n")
+        state = f"FALSE ALARM {'; '.join(run.alarms)}" if run.false_alarm else "clean"
+        print(
+            f"run {number + 1} of {options.runs}: {state}, {run.seconds:.1f} s{', busy' if run.loaded else ''}",
+            flush=True,
+        )
+    runs = [run for run in known() if run.number < options.runs]
+    write("clean runs", summary(runs))
+    alarms = sum(run.false_alarm for run in runs)
+    print(f"{len(runs)} runs, {alarms} false alarms")
+    return 1 if alarms else 0
+
+
+def summary(runs: Sequence[Run]) -> list[str]:
+    """As lines of the document."""
+    lines = [
+        "| machine | runs | tests a run | false alarms | seconds: median | slowest |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for busy in (False, True):
+        some = sorted((run for run in runs if run.loaded is busy), key=lambda run: run.seconds)
+        if some:
+            machine = "both cores kept busy by others" if busy else "as it is"
+            alarms, tests = sum(run.false_alarm for run in some), max(run.tests for run in some)
+            median, slowest = some[len(some) // 2].seconds, some[-1].seconds
+            lines.append(f"| {machine} | {len(some)} | {tests} | {alarms} | {median:.1f} | {slowest:.1f} |")
+    lines += [f"- run {run.number}: {alarm}" for run in runs for alarm in run.alarms]
+    lines += ["", f"Suites: {', '.join(SUITES)}, {WORKERS} workers, a lab of its own for each run."]
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""docs/reliability.md: one generated section per measurement; each is written by its own command."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.reliability.source import source
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+
+
+def write(section: str, lines: Sequence[str], path: Path = PAGE) -> None:
+    """Put these lines in the place of the section's; the rest stays.  Raises ValueError: there is no such section."""
+    text = path.read_text(encoding="utf-8")
+    begin, end = f"<!-- {section} -->\n", f"<!-- end of {section} -->\n"
+    if begin not in text or end not in text:
+        raise ValueError(f"{path} has no section {section!r}")
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    body = "\n".join([measured(), "", *lines, ""])
+    path.write_text(f"{before}{begin}{body}{end}{after}", encoding="utf-8")
+
+
+def measured() -> str:
+    """When, on what and with what."""
+    day = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
+    return (
+        f"Measured {day}, source {source()}, {os.cpu_count()} cores, Linux {platform.release()}, "
+        f"Python {platform.python_version()}."
+    )
