@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Obj
-from hybridlab.api.errors import conflict, internal, invalid, invalid_value, required, too_many_requests
+from hybridlab.api.errors import bad_request, conflict, internal, invalid, invalid_value, required, too_many_requests
 from hybridlab.api.lifecycle import timestamp
 from hybridlab.api.operations import Operations
 from hybridlab.api.requests import DeleteOptions, Target, WriteOptions
@@ -63,6 +63,9 @@ class Subresources:
         """Delete a pod unless a PodDisruptionBudget forbids it."""
         pods = self._operations.catalogue.named("pods")
         pod = self._operations.get(Target(pods, namespace, name))
+        named = (body.get("metadata") or {}).get("name")
+        if named and named != name:
+            raise bad_request("name in URL does not match name in Eviction object")
         given = body.get("deleteOptions") or {}
         preconditions = given.get("preconditions") or {}
         delete = DeleteOptions(
@@ -81,8 +84,28 @@ class Subresources:
                 )
             if budgets:
                 self._disrupt(pod, budgets[0], dry_run=delete.dry_run)
+        if not delete.dry_run and "deletionTimestamp" not in pod["metadata"] and delete.resource_version is None:
+            self._mark_disrupted(pod, delete)
         self._operations.delete(Target(pods, namespace, name), delete)
         return _SUCCESS
+
+    def _mark_disrupted(self, pod: Obj, delete: DeleteOptions) -> None:
+        """Say in the pod's status why it goes.  ApiError 409 when it is not the pod that was meant."""
+        meta, status = pod["metadata"], pod.get("status") or {}
+        if delete.uid not in {None, meta["uid"]}:
+            why = f"Precondition failed: UID in precondition: {delete.uid}, UID in object meta: {meta['uid']}"
+            raise conflict("pods", "", meta["name"], why)
+        others = [item for item in status.get("conditions") or () if item["type"] != "DisruptionTarget"]
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+            "lastProbeTime": None,
+            "lastTransitionTime": timestamp(),
+        }
+        changed = {**status, "conditions": [*others, condition]}
+        self._operations.store.put("pods", {**pod, "metadata": dict(meta), "status": changed})
 
     def _budgets_of(self, pod: Obj) -> list[Obj]:
         labels = pod["metadata"].get("labels") or {}
@@ -97,8 +120,10 @@ class Subresources:
         if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
             why = f"The disruption budget {name} is still being processed by the server."
             raise _refused(message, why, 10)
-        if not _is_ready(pod) and status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0:
-            return
+        if not _is_ready(pod):
+            always = budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+            if always or status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0:
+                return
         allowed = status.get("disruptionsAllowed", 0)
         if allowed <= 0:
             why = (

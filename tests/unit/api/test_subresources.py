@@ -68,6 +68,55 @@ def test_a_budget_that_was_not_looked_at_yet_says_when_to_come_back(run: Any) ->
     run(scenario)
 
 
+def test_an_eviction_says_what_is_wrong_with_it(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        assert (await api.call("POST", f"{PODS}/gone/eviction", {"metadata": {"name": "gone"}})).code == 404
+        await api.running_pod("p")
+        wrong = await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "q"}})
+        assert (wrong.code, wrong.body["message"]) == (400, "name in URL does not match name in Eviction object")
+        other = {"metadata": {"name": "p"}, "deleteOptions": {"preconditions": {"uid": "another"}}}
+        assert (await api.call("POST", f"{PODS}/p/eviction", other)).code == 409
+        await api.patch(f"{PODS}/p", {"metadata": {"labels": {"app": "x"}}})
+        await budget(api, currentHealthy=1, desiredHealthy=1, disruptionsAllowed=1)
+        second = {"metadata": {"name": "second"}, "spec": {"minAvailable": 0, "selector": {}}}
+        await api.create(BUDGETS, second)
+        two = await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})
+        assert (two.code, two.body["reason"]) == (500, "InternalError")
+        assert "more than one PodDisruptionBudget" in two.body["message"]
+        assert "deletionTimestamp" not in (await api.get(f"{PODS}/p"))["metadata"]
+
+    run(scenario)
+
+
+def test_an_evicted_pod_says_that_it_was_evicted(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.running_pod("p")
+        dry = await api.call("POST", f"{PODS}/p/eviction?dryRun=All", {"metadata": {"name": "p"}})
+        assert (dry.code, "deletionTimestamp" in (await api.get(f"{PODS}/p"))["metadata"]) == (201, False)
+        assert (await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})).code == 201
+        conditions = {one["type"]: one["reason"] for one in (await api.get(f"{PODS}/p"))["status"]["conditions"]
+                      if one.get("reason")}  # fmt: skip
+        assert conditions["DisruptionTarget"] == "EvictionByEvictionAPI"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("policy", "code"), [("AlwaysAllow", 201), ("IfHealthyBudget", 429)])
+def test_a_pod_that_is_not_ready_goes_as_its_budget_says(run: Any, policy: str, code: int) -> None:
+    async def scenario(api: Any) -> None:
+        await api.running_pod("p")
+        await api.patch(f"{PODS}/p", {"metadata": {"labels": {"app": "x"}}})
+        not_ready = [{"type": "Ready", "status": "False"}]
+        await api.patch(f"{PODS}/p/status", {"status": {"conditions": not_ready}})
+        await budget(api, currentHealthy=0, desiredHealthy=1, disruptionsAllowed=0)
+        await api.patch(f"{BUDGETS}/pdb", {"spec": {"unhealthyPodEvictionPolicy": policy}})
+        generation = (await api.get(f"{BUDGETS}/pdb"))["metadata"]["generation"]
+        await api.patch(f"{BUDGETS}/pdb/status", {"status": {"observedGeneration": generation}})
+        assert (await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})).code == code
+
+    run(scenario)
+
+
 def test_scale_reads_and_writes_replicas(run: Any) -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
