@@ -26,6 +26,10 @@ def host_process(**more: Any) -> dict[str, Any]:
     return pod(os={"name": "windows"}, securityContext={"windowsOptions": {"hostProcess": True}}, **more)
 
 
+def runs_as(user: str) -> dict[str, Any]:
+    return pod(securityContext={"windowsOptions": {"runAsUserName": user}})
+
+
 def named(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": spec}
 
@@ -66,6 +70,12 @@ def rule(**fields: Any) -> dict[str, Any]:
         (PODS, pod(os={"name": "linux"}, securityContext={"windowsOptions": {}}), "spec.securityContext.windowsOptions",
          "cannot be set for a linux pod"),
         (PODS, host_process(), "spec.hostNetwork", "hostNetwork must be true"),
+        (PODS, runs_as(""), "spec.securityContext.windowsOptions.runAsUserName", "cannot be an empty string"),
+        (PODS, runs_as("a\\b\\c"), "spec.securityContext.windowsOptions.runAsUserName", "more than one backslash"),
+        (PODS, runs_as("NT*\\SYSTEM"), "spec.securityContext.windowsOptions.runAsUserName", "NetBios nor the DNS"),
+        (PODS, runs_as("NT AUTHORITY\\"), "spec.securityContext.windowsOptions.runAsUserName", "User cannot be empty"),
+        (PODS, runs_as("some/one"), "spec.securityContext.windowsOptions.runAsUserName", "following characters"),
+        (PODS, runs_as(".."), "spec.securityContext.windowsOptions.runAsUserName", "only periods or spaces"),
         (SERVICES, named("x", ports=[{"port": 0}]), "spec.ports[0].port", "must be between 1 and 65535"),
         (SERVICES, named("x", selector={"a": "b"}), "spec.ports", "Required value"),
         (SERVICES, named("x", ports=[{"port": 80}, {"port": 81}]), "spec.ports[0].name", "Required value"),
@@ -221,6 +231,18 @@ def test_a_plain_windows_pod_passes_baseline(run: Any) -> None:
         await api.create("/api/v1/namespaces", {"metadata": {"name": "tight", "labels": labels}})
         windows = pod(os={"name": "windows"}, nodeSelector={"kubernetes.io/os": "windows"})
         assert (await api.call("POST", "/api/v1/namespaces/tight/pods", windows)).code == 201
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "user", ["NT AUTHORITY\\SYSTEM", "NT AUTHORITY\\Local service", "ContainerUser", "corp.example\\x"]
+)
+def test_a_hostprocess_pod_runs_as_such_a_user(run: Any, user: str) -> None:
+    async def scenario(api: Any) -> None:
+        options = {"hostProcess": True, "runAsUserName": user}
+        body = pod(os={"name": "windows"}, hostNetwork=True, securityContext={"windowsOptions": options})
+        assert (await api.call("POST", PODS, body)).code == 201
 
     run(scenario)
 

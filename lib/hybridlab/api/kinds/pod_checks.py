@@ -9,6 +9,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, duplicate, forbidden_field, invalid_value, required, unsupported
 from hybridlab.api.kinds.metadata import key_problem, label_problems, value_problem
 from hybridlab.api.kinds.strategy import label_problem
+from hybridlab.api.kinds.windows_user import user_name_problems
 
 _PULL = ("Always", "IfNotPresent", "Never")
 _RESTART = ("Always", "OnFailure", "Never")
@@ -52,6 +53,7 @@ def pod_spec_problems(spec: Obj, at: str = "spec") -> Iterator[Cause]:
         yield from _toleration_problems(toleration, f"{at}.tolerations[{index}]")
     yield from _affinity_problems(spec.get("affinity") or {}, f"{at}.affinity")
     yield from _os_problems(spec, at)
+    yield from user_name_problems(spec, at)
     yield from _host_process_problems(spec, at)
 
 

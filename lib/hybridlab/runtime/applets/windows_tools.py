@@ -35,7 +35,9 @@ async def hostname(process: Process) -> int:
 
 
 async def whoami(process: Process) -> int:
-    """The default user of the servercore images."""
+    """The default user of the servercore images; a HostProcess container's own is not known here."""
+    if process.host is not None:
+        return await not_emulated(process, "whoami in a HostProcess container")
     await crlf(process, "user manager\\containeradministrator")
     return 0
 
