@@ -9,6 +9,10 @@ from typing import Any
 RUN_LABEL = "calico-conformance/run"
 """On every object of a run, its namespaces and pods included: what selectors of cluster-scoped policies must name."""
 WORKER_LABEL = "calico-conformance/worker"
+PROCESS_ANNOTATION = "calico-conformance/process"
+"""How one can tell whether the run is still alive; see conformance.cluster.alive."""
+CORDON_ANNOTATION = "calico-conformance/cordoned"
+"""On a node that a run has made unschedulable: which run."""
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")
 NAMESPACE_PREFIX = "calico-demo-"
 
@@ -19,6 +23,8 @@ class Ownership:
 
     run: str
     worker: str = "main"
+    process: str = ""
+    """Value of PROCESS_ANNOTATION on everything this worker creates; empty: none."""
 
     @property
     def namespace(self) -> str:
@@ -43,6 +49,9 @@ class Ownership:
         """A copy of an object with the labels; of a workload also its pod template."""
         signed = copy.deepcopy(obj)
         self._label(signed)
+        if self.process:
+            meta = signed["metadata"]
+            meta["annotations"] = {**(meta.get("annotations") or {}), PROCESS_ANNOTATION: self.process}
         template = (signed.get("spec") or {}).get("template")
         if signed.get("kind") in ("Deployment", "DaemonSet", "Job") and isinstance(template, dict):
             self._label(template)

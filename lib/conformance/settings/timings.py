@@ -104,6 +104,9 @@ class RunTimings:
     """s.  For a run lock that another run holds; after it the run stops and says who."""
     lock_poll: float
     """s.  Between two looks at it."""
+    abandoned: float
+    """s.  Age from which what a run of another machine left is taken for abandoned; longer than any run, since one that
+    does not disrupt gives no sign of life (Calico's own Windows lanes take up to 3 h)."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
 

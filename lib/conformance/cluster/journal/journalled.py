@@ -13,8 +13,10 @@ from conformance.cluster.journal.patience import insist
 from conformance.cluster.journal.restore import Healers, Restored, restore
 from conformance.cluster.journal.secrecy import SECRET_KINDS, JournalRefused, secret_fields
 from conformance.errors import EnvironmentBroken
+from conformance.kube import guard
 from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Obj
+from conformance.kube.ownership import CORDON_ANNOTATION
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 
@@ -43,6 +45,7 @@ class Journalled:
         )
         if current is None:
             raise EnvironmentBroken(f"{target.label} is not there, so it cannot be changed: {why}")
+        merge_patch = _marked(current, target, merge_patch, self.changes.run.run)
         fields = touched(current, merge_patch)
         for field in fields:
             held = {"before": {field.path[-1]: field.before.value}, "ours": {field.path[-1]: field.ours.value}}
@@ -128,9 +131,8 @@ class Journalled:
         """Put back what this one has changed, newest first; harmless when that is done."""
         if not self._keys:
             return []
-        done = restore(self.journal, self.changes, self.healers, only=self._keys)
-        self._keys = []
-        return done
+        keys, self._keys = self._keys, []
+        return restore(self.journal, self.changes, self.healers, only=lambda entry: entry.key in keys)
 
     def _write(self, entry: Entry) -> Entry:
         if self.changes.dry_run:
@@ -146,6 +148,14 @@ class Journalled:
             self.close(entry)
             raise
         return insist(act, within=self.journal.within, what=entry.label)
+
+
+def _marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """The patch; one that cordons a node also says on the node who did, so that it is known without the journal."""
+    unschedulable = (patch.get("spec") or {}).get("unschedulable") if target.kind == "Node" else None
+    if not unschedulable or (current.get("spec") or {}).get("unschedulable"):
+        return dict(patch)
+    return guard.merged(patch, {"metadata": {"annotations": {CORDON_ANNOTATION: run}}})  # type: ignore[no-any-return]
 
 
 def _refuse_secret(target: ObjectRef, verb: str) -> None:

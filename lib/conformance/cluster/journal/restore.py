@@ -50,14 +50,14 @@ class Restored:
 
 
 def restore(
-    journal: Journal, changes: Changes, healers: Healers, *, only: Sequence[str] | None = None
+    journal: Journal, changes: Changes, healers: Healers, *, only: Callable[[Entry], bool] = lambda entry: True
 ) -> list[Restored]:
-    """Put back every open entry (``only``: those with these keys), newest first; closes what needs nothing more.
+    """Put back every open entry (``only``: those of which it is true), newest first; closes what needs nothing more.
 
     Safe to repeat: what was already put back is found so.
     """
     restorer = _Restorer(journal, changes, healers)
-    entries = [one for one in journal.entries() if one.open and (only is None or one.key in only)]
+    entries = [one for one in journal.entries() if one.open and only(one)]
     return [restorer.restore(entry) for entry in reversed(entries)]
 
 
