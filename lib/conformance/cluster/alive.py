@@ -46,6 +46,11 @@ def process(value: str) -> Life:
     return Life.DEAD
 
 
+def proved_dead(obj: Obj) -> bool:
+    """Whether the run that made an object has certainly ended."""
+    return process(_annotation(obj)) is Life.DEAD
+
+
 def of(run: str, objects: Iterable[Obj], leases: Sequence[Obj], now: datetime.datetime) -> Life:
     """What is known of a run from what it made, and from the leases in the cluster.
 

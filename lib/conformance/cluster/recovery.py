@@ -78,7 +78,7 @@ class Recovery:
         return dead, lines
 
     def recover(self, dead: list[Remains], tell: Callable[[str], None]) -> Recovered:
-        """Put back and remove what these runs left; the newest run first, since it may have changed what another left."""
+        """Put back and remove what these runs left; the newest first, which may have changed what an older one left."""
         result = Recovered()
         for one in reversed(dead):
             self._journal(one, result, tell)

@@ -40,6 +40,10 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     """Answer ``--list-claims``; keep ``--plan`` in one process; end here where there is no cluster to run on."""
     if config.option.list_claims:
         return _list_claims(config)
+    if config.option.restore or config.option.janitor:
+        from conformance.plugin import clusters, recover  # bring the Kubernetes client's side in
+
+        return recover.command(config, clusters.access_of)
     if config.option.plan and hasattr(config.option, "numprocesses"):
         config.option.numprocesses = 0
     return _open(config)

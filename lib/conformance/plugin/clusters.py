@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.errors import ClusterUnusable
+from conformance.errors import ClusterUnusable, SuiteTrouble
 from conformance.kube import access
 from conformance.kube.client import Kube, first_contact, preload
 from conformance.kube.ownership import Ownership
@@ -43,6 +44,9 @@ class Clusters:
 
     def open(self, choice: Choice, settings: Settings, run: RunDirectory) -> Connection:
         """Wait for the lab, or read the kubeconfig.  Raises UsageProblem or ClusterUnusable."""
+        from conformance.cluster import alive
+
+        self._process = alive.sign(run.alive)
         preload()  # takes about as long as a lab's start, which it waits for next
         path = str(choice.kubeconfig) if choice.kubeconfig else None
         if self._lab:
@@ -64,13 +68,29 @@ class Clusters:
         door = self.connect(connection, settings)
         try:
             facts = _judged(detect(door, evidence="field"), connection, settings)
-            preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
+            reasons = self._unrestored(door, facts, connection, settings)
+            try:
+                preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
+            except ClusterUnusable as trouble:
+                reasons += trouble.reasons
+            if reasons:
+                raise ClusterUnusable(reasons)
             return Inspection(facts=facts, free_windows_addresses=free_windows_addresses(door, facts))
         except ApiRefused as trouble:
             lacking = lacking_rights(door) if trouble.code == FORBIDDEN else []
             raise ClusterUnusable(lacking or [first_contact(door.access, trouble)]) from None
         except ApiUnreachable as trouble:
             raise ClusterUnusable([first_contact(door.access, trouble)]) from None
+
+    def _unrestored(self, door: Kube, facts: Facts, connection: Connection, settings: Settings) -> list[str]:
+        """Put back what runs that died have changed; why that cannot be, or may not be."""
+        if connection.how == "lab":
+            return []
+        from conformance.plugin.recover import before_a_run
+
+        named = [f"--kubeconfig={connection.kubeconfig}"] if connection.kubeconfig else [f"--cluster={connection.how}"]
+        named += [f"--context={connection.context}"] if connection.context else []
+        return before_a_run(door, facts, settings, named_by=named, tell=lambda line: print(line, file=sys.stderr))
 
     def connect(self, connection: Connection, settings: Settings) -> Kube:
         """The Kube of this process."""
@@ -87,18 +107,33 @@ class Clusters:
         progress: Callable[[str], None],
     ) -> RunLock:
         """The Lease that keeps two runs apart."""
+        from conformance.cluster import alive
         from conformance.cluster.lease import LockTimings, RunLock
 
         run = settings.timings.run
         timings = LockTimings(stale=run.lock_stale, wait=run.lock_wait, poll_every=run.lock_poll)
-        owner = Ownership(settings.run_id, settings.worker)
-        return RunLock(self.connect(connection, settings), owner, timings, tell=tell, progress=progress)
+        owner = Ownership(settings.run_id, settings.worker, self._process)
+        door = self.connect(connection, settings)
+        return RunLock(door, owner, timings, tell=tell, progress=progress, dead=alive.proved_dead)
 
     def sweep(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster."""
+        from conformance.cluster.journal import Journal
         from conformance.cluster.sweep import sweep
 
-        return sweep(self.connect(connection, settings), settings.run_id, within=settings.timings.windows.delete)
+        door = self.connect(connection, settings)
+        told = sweep(door, settings.run_id, within=settings.timings.windows.delete)
+        try:
+            Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
+        except SuiteTrouble as trouble:
+            told.append(f"the run's journal was left: {str(trouble).splitlines()[0]}")
+        return told
+
+    def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> list[str]:
+        """Put back what processes of the run have changed and did not live to put back."""
+        from conformance.plugin.recover import of_a_worker
+
+        return of_a_worker(self.connect(connection, settings), facts, settings, worker)
 
     def enter(self, test: str) -> None:
         """Requests are a test's from here on, and say so to the server's audit log."""
@@ -120,6 +155,12 @@ def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
         facts = replace(facts, calico_version=Fact(settings.calico_version, "--calico-version"))
     emulated = connection.how == "lab" or any(EMULATED in node.labels for node in facts.nodes)
     return replace(facts, evidence="lab") if emulated else facts
+
+
+def access_of(choice: Choice) -> access.Access:
+    """How to reach a cluster that exists already.  Raises UsageProblem."""
+    path = str(choice.kubeconfig) if choice.kubeconfig else None
+    return _access(Connection(how=choice.how, label="", kubeconfig=path, context=choice.context))
 
 
 def _access(connection: Connection) -> access.Access:

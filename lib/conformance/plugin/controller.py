@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
-from conformance.errors import ClusterUnusable
+from conformance.errors import ClusterUnusable, SuiteTrouble
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.plugin import activity, header, plan
@@ -101,6 +101,18 @@ class Controller:
             self.unusable = trouble.reasons[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """A worker that died may have left the cluster changed, under the other workers' tests."""
+        if error:
+            self.left += self._put_back(node.gateway.id)
+
+    def _put_back(self, worker: str) -> list[str]:
+        try:
+            return self.state.put_back(worker)
+        except SuiteTrouble as trouble:
+            return [f"not known whether everything was put back: {str(trouble).splitlines()[0]}; pytest --restore"]
+
     # --- hear ---------------------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
@@ -150,7 +162,7 @@ class Controller:
         if config.option.plan:
             session.exitstatus = 0 if exitstatus in (0, 5) else exitstatus
             return result
-        self.left = self.state.sweep()
+        self.left += [*self._put_back(""), *self.state.sweep()]
         self.state.unlock()
         self.problems += self.state.run.read_problems()
         if self.problems:

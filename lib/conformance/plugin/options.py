@@ -46,6 +46,14 @@ def add_options(parser: pytest.Parser) -> None:
     cluster.addoption("--calico-version", metavar="VERSION", help="judge by this version instead of the detected one")
     cluster.addoption("--timings", metavar="FILE", help="YAML with timings to use in place of the packaged ones")
 
+    cluster.addoption(
+        "--restore", action="store_true", help="put the cluster back as it was before runs that died, and end"
+    )
+    cluster.addoption(
+        "--janitor", action="store_true", help="the same, and also remove what other leftovers of dead runs there are"
+    )
+    cluster.addoption("--dry-run", action="store_true", help="say what would be changed, and change nothing")
+
     claims = parser.getgroup("claims", "what the conformance suites decide")
     claims.addoption("--claim", metavar="ID", action="append", default=[], help="only tests of this claim (repeatable)")
     claims.addoption(

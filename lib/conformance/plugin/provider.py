@@ -81,5 +81,11 @@ class Provider(Protocol):
     def sweep(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster; one line per thing that was left."""
 
+    def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> list[str]:
+        """Put back what a process of the run (empty: any) has changed and did not; one line each.
+
+        Raises SuiteTrouble.
+        """
+
     def close(self) -> None:
         """End what was begun; harmless when nothing was, or twice."""

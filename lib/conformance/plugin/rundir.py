@@ -12,7 +12,7 @@ import json
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from conformance.errors import EnvironmentBroken
 
@@ -30,7 +30,10 @@ class RunDirectory:
         self.plans = self.shared / "plans"
         self.turns = self.shared / "turns"
         """When each test had its turn, one line each."""
+        self.alive = self.shared / "alive"
+        """Locked by every process of the run for as long as it lives: what is left of a dead run may be removed."""
         self.attachments = path / "attachments"
+        self._held: IO[str] | None = None
 
     @classmethod
     def create(cls, reports: Path) -> tuple[RunDirectory, str]:
@@ -46,6 +49,11 @@ class RunDirectory:
         fresh.symlink_to(run.path.name)
         fresh.replace(latest)
         return run, run_id
+
+    def hold(self) -> None:
+        """This process is one of the run's, until it ends."""
+        self._held = self.alive.open("a+")
+        fcntl.flock(self._held, fcntl.LOCK_SH)
 
     def epoch(self) -> int:
         """How many exclusive tests have ended: pods and agents from an earlier epoch have to be looked at again."""

@@ -110,6 +110,12 @@ class State:
             return []
         return self.provider.sweep(self.connection, self.settings)
 
+    def put_back(self, worker: str = "") -> list[str]:
+        """Put back what a process of the run (empty: any of them) has changed and did not live to put back."""
+        if not self.provider or not self.connection or not self.inspection:
+            return []
+        return self.provider.put_back(self.connection, self.settings, self.inspection.facts, worker)
+
     def for_worker(self) -> dict[str, Any]:
         """What a worker needs, as plain values."""
         return {
@@ -132,9 +138,10 @@ STATE = pytest.StashKey[State]()
 
 
 def passive(config: pytest.Config) -> bool:
-    """Whether this run only lists things: it touches no cluster and writes nothing."""
+    """Whether this run has no tests to run: it makes no run directory and opens no cluster for them."""
     option = config.option
-    return bool(option.collectonly or option.list_claims or option.help or getattr(option, "version", 0))
+    lists = option.collectonly or option.list_claims or option.help or getattr(option, "version", 0)
+    return bool(lists or option.restore or option.janitor)
 
 
 def of(config: pytest.Config) -> State:
@@ -156,6 +163,7 @@ def _controller(config: pytest.Config) -> State:
         )
     reports = Path(config.option.report_dir or config.rootpath / "reports").absolute()
     run, run_id = RunDirectory.create(reports)
+    run.hold()
     state = State(
         config=config,
         choice=choice,
@@ -175,6 +183,7 @@ def _worker(config: pytest.Config) -> State:
     given = config.workerinput[WORKER_INPUT]  # type: ignore[attr-defined]
     choice = options.read_choice(config)
     run = RunDirectory(Path(given["run"]))
+    run.hold()
     worker = str(config.workerinput["workerid"])  # type: ignore[attr-defined]
     return State(
         config=config,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.cluster import alive
 from conformance.cluster.bundle import collect
 from conformance.cluster.calico_api import CalicoApi
 from conformance.cluster.journal import Healers, Journal, Journalled, Outcome
@@ -35,7 +36,7 @@ from conformance.kube.ownership import Ownership
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts, NodeFacts
 from conformance.plugin import state
-from conformance.plugin.healers import healers_of
+from conformance.plugin.healers import healing
 from conformance.plugin.policies import Policy
 from conformance.plugin.progress import Progress
 from conformance.plugin.recorder import Recorder
@@ -59,9 +60,9 @@ from conformance.settings import Settings
 
 
 @pytest.fixture(scope="session")
-def changes(cluster: Kube, settings: Settings) -> Changes:
+def changes(cluster: Kube, settings: Settings, run_directory: RunDirectory) -> Changes:
     """How the worker changes the cluster."""
-    return Changes(cluster, Ownership(settings.run_id, settings.worker))
+    return Changes(cluster, Ownership(settings.run_id, settings.worker, alive.sign(run_directory.alive)))
 
 
 @pytest.fixture(scope="session")
@@ -177,9 +178,12 @@ def journal(cluster: Kube, changes: Changes, settings: Settings) -> Journal:
 
 
 @pytest.fixture(scope="session")
-def healers(cluster: Kube, changes: Changes, facts: Facts, settings: Settings) -> Healers:
+def healers(
+    cluster: Kube, changes: Changes, facts: Facts, settings: Settings, run_directory: RunDirectory
+) -> Iterator[Healers]:
     """What undoes procedures."""
-    return healers_of(cluster, changes, facts, settings)
+    with healing(cluster, facts, settings, run_directory.shared, changes.run.process) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

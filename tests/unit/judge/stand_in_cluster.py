@@ -111,6 +111,10 @@ class StandIn:
         self.note("sweep")
         return [str(line) for line in self.told.get("left", ())]  # type: ignore[attr-defined]
 
+    def put_back(self, connection: object, settings: object, facts: object, worker: str) -> list[str]:
+        self.note(f"put back {worker}".strip())
+        return []
+
     def close(self) -> None:
         self.note("close")
 
