@@ -36,6 +36,8 @@ class Clusters:
         self._root = root
         self._lab: LabProcess | None = None
         self._door: Kube | None = None
+        self._recovered = False
+        """Whether something was put back before the run began, so that facts have changed."""
 
     def begin(self, choice: Choice, settings: Settings, run: RunDirectory) -> None:
         """Start a lab, if the run has its own."""
@@ -69,6 +71,7 @@ class Clusters:
         try:
             facts = _judged(detect(door, evidence="field"), connection, settings)
             reasons = self._unrestored(door, facts, connection, settings)
+            facts = _judged(detect(door, evidence="field"), connection, settings) if self._recovered else facts
             try:
                 preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
             except ClusterUnusable as trouble:
@@ -90,7 +93,12 @@ class Clusters:
 
         named = [f"--kubeconfig={connection.kubeconfig}"] if connection.kubeconfig else [f"--cluster={connection.how}"]
         named += [f"--context={connection.context}"] if connection.context else []
-        return before_a_run(door, facts, settings, named_by=named, tell=lambda line: print(line, file=sys.stderr))
+
+        def tell(line: str) -> None:
+            self._recovered = True
+            print(line, file=sys.stderr)
+
+        return before_a_run(door, facts, settings, named_by=named, tell=tell)
 
     def connect(self, connection: Connection, settings: Settings) -> Kube:
         """The Kube of this process."""

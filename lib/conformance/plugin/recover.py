@@ -95,7 +95,7 @@ def _recover(recovery: Recovery, kube: Kube, facts: Facts, settings: Settings, *
         print("nothing was left by dead runs")
         return 0
     if result.restored:
-        trouble = not_whole(kube, facts, settings)
+        trouble = not_whole(kube, _anew(kube), settings)
         print(trouble or "pods of both operating systems reach each other in all directions")
         result.left += [trouble] if trouble else []
     print(summary(result))
@@ -119,7 +119,7 @@ def before_a_run(
         if not settings.disruptive:
             return [_unrestored(one, restore) for one in dead]
         result = recovery.recover(dead, tell)
-    trouble = not_whole(kube, facts, settings) if result.changed else ""
+    trouble = not_whole(kube, _anew(kube), settings) if result.changed else ""
     if trouble:
         tell(trouble)
     failed = [str(one) for one in result.restored if one.outcome is Outcome.FAILED]
@@ -148,6 +148,11 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str) -> li
     with recovering(kube, facts, settings) as recovery:
         done = restore(journal, Changes(kube, run), recovery.healers, only=lambda entry: worker in ("", entry.worker))
     return [str(one) for one in done]
+
+
+def _anew(kube: Kube) -> Facts:
+    """Facts after the recovery: nodes take pods again."""
+    return detect(kube, evidence="field")
 
 
 def summary(result: Recovered) -> str:
