@@ -9,10 +9,7 @@ from __future__ import annotations
 import secrets
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -32,7 +29,7 @@ from conformance.kube.rights import Right
 from conformance.model.facts import Facts
 from conformance.plugin import options
 from conformance.plugin.choice import Choice
-from conformance.plugin.healers import healing
+from conformance.plugin.healers import healers_of
 from conformance.plugin.whole import not_whole
 from conformance.settings import Settings
 
@@ -75,11 +72,7 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
 
 def _carry_out(kube: Kube, settings: Settings, *, janitor: bool, dry_run: bool) -> int:
     facts = detect(kube, evidence="field")
-    with recovering(kube, facts, settings) as recovery:
-        return _recover(recovery, kube, facts, settings, janitor=janitor, dry_run=dry_run)
-
-
-def _recover(recovery: Recovery, kube: Kube, facts: Facts, settings: Settings, *, janitor: bool, dry_run: bool) -> int:
+    recovery = recovery_of(kube, facts, settings)
     dead, alive = recovery.dead()
     for line in alive:
         print(line)
@@ -106,37 +99,33 @@ def before_a_run(
     kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequence[str], tell: Callable[[str], None]
 ) -> list[str]:
     """Put back what dead runs changed, if this run may; else, or where it could not be done, why no run can begin."""
-    restore = shlex.join(["pytest", *named_by, "--restore"])
-    with recovering(kube, facts, settings) as recovery:
-        try:
-            dead = [one for one in recovery.dead(own=settings.run_id)[0] if one.entries]
-        except ApiRefused as refusal:
-            if refusal.code != FORBIDDEN:
-                raise
-            return []  # who may not read journals may not change what they speak of either
-        if not dead:
-            return []
-        if not settings.disruptive:
-            return [_unrestored(one, restore) for one in dead]
-        result = recovery.recover(dead, tell)
+    command = shlex.join(["pytest", *named_by, "--restore"])
+    recovery = recovery_of(kube, facts, settings)
+    try:
+        dead = [one for one in recovery.dead(own=settings.run_id)[0] if one.entries]
+    except ApiRefused as refusal:
+        if refusal.code != FORBIDDEN:
+            raise
+        return []  # who may not read journals may not change what they speak of either
+    if not dead:
+        return []
+    if not settings.disruptive:
+        return [_unrestored(one, command) for one in dead]
+    result = recovery.recover(dead, tell)
     trouble = not_whole(kube, _anew(kube), settings) if result.changed else ""
     if trouble:
         tell(trouble)
     failed = [str(one) for one in result.restored if one.outcome is Outcome.FAILED]
-    return [f"{line} (then: {restore})" for line in failed]
+    return [f"{line} (then: {command})" for line in failed]
 
 
-@contextmanager
-def recovering(kube: Kube, facts: Facts, settings: Settings) -> Iterator[Recovery]:
+def recovery_of(kube: Kube, facts: Facts, settings: Settings) -> Recovery:
     """How this cluster is recovered."""
     timings = settings.timings
-    with (
-        TemporaryDirectory(prefix="calico-conformance-") as folder,
-        healing(kube, facts, settings, Path(folder)) as healers,
-    ):
-        yield Recovery(
-            kube, healers, within=timings.run.journal, delete=timings.windows.delete, abandoned=timings.run.abandoned
-        )
+    healers = healers_of(kube, Changes(kube, Ownership(settings.run_id, settings.worker)), facts, settings)
+    return Recovery(
+        kube, healers, within=timings.run.journal, delete=timings.windows.delete, abandoned=timings.run.abandoned
+    )
 
 
 def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str) -> list[str]:
@@ -145,8 +134,8 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str) -> li
     journal = Journal(kube, run, within=settings.timings.run.journal)
     if not any(entry.open and worker in ("", entry.worker) for entry in journal.entries()):
         return []
-    with recovering(kube, facts, settings) as recovery:
-        done = restore(journal, Changes(kube, run), recovery.healers, only=lambda entry: worker in ("", entry.worker))
+    healers = recovery_of(kube, facts, settings).healers
+    done = restore(journal, Changes(kube, run), healers, only=lambda entry: worker in ("", entry.worker))
     return [str(one) for one in done]
 
 

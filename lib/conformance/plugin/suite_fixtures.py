@@ -36,7 +36,7 @@ from conformance.kube.ownership import Ownership
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts, NodeFacts
 from conformance.plugin import state
-from conformance.plugin.healers import healing
+from conformance.plugin.healers import healers_of
 from conformance.plugin.policies import Policy
 from conformance.plugin.progress import Progress
 from conformance.plugin.recorder import Recorder
@@ -178,12 +178,9 @@ def journal(cluster: Kube, changes: Changes, settings: Settings) -> Journal:
 
 
 @pytest.fixture(scope="session")
-def healers(
-    cluster: Kube, changes: Changes, facts: Facts, settings: Settings, run_directory: RunDirectory
-) -> Iterator[Healers]:
+def healers(cluster: Kube, changes: Changes, facts: Facts, settings: Settings) -> Healers:
     """What undoes procedures."""
-    with healing(cluster, facts, settings, run_directory.shared, changes.run.process) as found:
-        yield found
+    return healers_of(cluster, changes, facts, settings)
 
 
 @pytest.fixture(scope="session")
