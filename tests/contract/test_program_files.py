@@ -100,3 +100,9 @@ def test_the_lab_has_recorded_the_windows_programs_as_they_are() -> None:
     assert json.loads(recorded.read_text()) == {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in POWERSHELL
     }, "compare the changed program with docs/probe-protocol.md and what the lab emulates, then record it"
+
+
+@pytest.mark.parametrize("path", [*PYTHON, *POWERSHELL], ids=lambda path: path.name)
+def test_no_program_reads_a_wall_clock_which_may_jump(path: Path) -> None:
+    text = path.read_text(encoding="ascii")
+    assert not re.search(r"\btime\.(time|time_ns|localtime|gmtime)\b|\bdatetime\b|Get-Date|DateTime|TickCount", text)

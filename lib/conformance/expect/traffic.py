@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
-from conformance.expect import message, picture
+from conformance.expect import message, names, picture
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
@@ -67,6 +67,8 @@ class Expect:
     clock: Clock = SYSTEM_CLOCK
     _opened: set[tuple[str, str]] = field(default_factory=set)
     """Routes that this test has seen open: the controls before."""
+    _led: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Addresses to which names led when those routes were seen open."""
     _closed: set[tuple[str, str]] = field(default_factory=set)
     """Routes that it has seen closed, and not open since."""
 
@@ -221,8 +223,9 @@ class Expect:
             met = held.met
         if not met:
             raise self._verdict_on(attempts, wanted, rounds, seconds, because, open_is_control=open_is_control)
-        if closed:  # a server that restarted meanwhile would look like a denial
+        if closed:  # a server that restarted meanwhile would look like a denial, and so would a name that led elsewhere
             self.prober.unchanged(self._involved(attempts))
+            self._demand_same_addresses([one for one, want in zip(attempts, wanted, strict=True) if not want])
         if len(attempts) > 1:
             self.context.attach("matrix", self._table(attempts, wanted, rounds))
         if settled.first_correct_after is not None and settled.stable_after is not None:
@@ -246,6 +249,8 @@ class Expect:
         if change is not None:
             figures.took_effect(change, turned, rounds, began, _as_wanted)
         self._opened.update(_key(attempt) for _, attempt, want in paths if want)
+        last = rounds[-1].value
+        self._led.update({_key(one): names.reached(last[index]) for index, one, want in paths if want})
         self._closed.update(_key(attempt) for _, attempt, want in paths if not want)
         self._closed.difference_update(_key(attempt) for _, attempt, want in paths if want)
 
@@ -278,6 +283,20 @@ class Expect:
                     control="beside",
                 )
 
+    def _demand_same_addresses(self, closed: Sequence[Attempt]) -> None:
+        """Raises ControlBroken when a name no longer leads where it led while the path was open."""
+        for attempt in closed:
+            before = self._led.get(_key(attempt), "")
+            if not before or not names.named(attempt):
+                continue
+            now = names.led_to(self.prober, attempt, self.timings.of(attempt.source.os).dns_give_up)
+            if before not in now.split(", "):
+                raise ControlBroken(
+                    f"{attempt.label}: the name led to {before} while the path was open, and leads to "
+                    f"{now or 'nothing'} now: that nothing arrived proves nothing",
+                    control="name",
+                )
+
     def _verdict_on(
         self,
         attempts: Sequence[Attempt],
@@ -293,19 +312,21 @@ class Expect:
         wrong = [index for index, want in enumerate(wanted) if not _as_wanted(last[index], want)]
         if not wrong:  # right in the last round, but never N times in a row: show the attempt that wavered most
             wrong = [max(range(len(last)), key=lambda index: self._wrong_rounds(rounds, wanted, index))]
-        denials = [index for index in wrong if not wanted[index]]
-        first = (denials or wrong)[0]
+        unsent = [index for index in wrong if not wanted[index] and last[index].verdict in names.UNSENT]
+        denials = [index for index in wrong if not wanted[index] and index not in unsent]
+        first = (denials or unsent or wrong)[0]
         seen = [round_[first] for round_ in rounds]
         table = self._table(attempts, wanted, rounds)
         self.context.attach("matrix", table)
         self.context.draw("matrix", self._picture(attempts, wanted, rounds))
-        control_only = open_is_control and not denials
+        control_only = not denials and (open_is_control or bool(unsent))
         further: dict[str, str] = {}
         policies = self.context.policies()
         if policies:
             further["policies"] = ", ".join(policies)
         if len(attempts) > 1:
             further["beside"] = f"{len(attempts) - len(wrong)} of {len(attempts)} attempts were as expected"
+        led = names.led_to(self.prober, attempts[first], self.timings.of(attempts[first].source.os).dns_give_up)
         text = message.connectivity(
             self.context.claims,
             attempts[first],
@@ -314,6 +335,7 @@ class Expect:
             seen=seen,
             seconds=seconds,
             further=further,
+            observed=f"{message.summary(seen)}, and the name leads to {led}" if led else "",
         )
         if len(attempts) > 1:
             text = f"{text}\n{table}"

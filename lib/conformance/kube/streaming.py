@@ -91,6 +91,11 @@ class ExecStream:
         """Whether it is over."""
         return self._finished.is_set()
 
+    @property
+    def unfinished(self) -> bytes:
+        """What came of a line that has not ended."""
+        return bytes(self._lines)
+
     def _wake(self) -> None:
         with self._pipe:
             if self._wake_write >= 0:

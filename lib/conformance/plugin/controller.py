@@ -19,6 +19,7 @@ from conformance.catalog import catalog
 from conformance.errors import ClusterUnusable, SuiteTrouble
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
+from conformance.model.probing import Probing
 from conformance.plugin import activity, header, plan
 from conformance.plugin.judge import PROPERTY
 from conformance.plugin.plan import Decision, PlannedTest
@@ -26,6 +27,7 @@ from conformance.plugin.state import WORKER_INPUT, State, passive
 from conformance.report import allure_results, junit, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, exit_code, windows_missed
+from conformance.report.probing import cost
 from conformance.report.run import RunReport, write_json
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
@@ -185,6 +187,7 @@ class Controller:
             tests=tests,
             claims=claim_outcomes(catalog(), self.state.facts, tests, whole=activity.whole(config)),
             notes=self._notes(tests),
+            probing=cost(from_plain(Probing, one) for one in self.state.run.read_probing()),
         )
         write_json(report, self.state.run.path / "conformance.json")
         self._agree(config, report)

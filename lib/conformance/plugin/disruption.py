@@ -51,7 +51,7 @@ def hosts(cast: Cast, host_pods: HostPods, prober: Prober, settings: Settings, w
         (usual,) = cast.there("linux-node")
         return usual if usual.node == node else host_pods.on(node)
 
-    run = Literal(prober.kube, prober.slots, transcript=witness.literal).run
+    run = Literal(prober.kube, prober.slots, transcript=witness.literal, counts=prober.counts).run
     return Hosts(run, host_pods.on, on_linux, settings.timings)
 
 

@@ -28,6 +28,8 @@ class RunDirectory:
         self.slots = self.shared / "slots"
         """Empty files to flock: as many per node as execs may start at once."""
         self.plans = self.shared / "plans"
+        self.probing = self.shared / "probing"
+        """What each process has used of execs and slots."""
         self.turns = self.shared / "turns"
         """When each test had its turn, one line each."""
         self.alive = self.shared / "alive"
@@ -41,7 +43,7 @@ class RunDirectory:
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
-        for folder in (run.locks, run.slots, run.plans, run.turns):
+        for folder in (run.locks, run.slots, run.plans, run.turns, run.probing):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"
@@ -91,10 +93,15 @@ class RunDirectory:
 
     def write_plan(self, worker: str, plan: Any) -> None:
         """What a worker collected, written whole or not at all."""
-        target = self.plans / f"{worker}.json"
-        fresh = target.with_suffix(".new")
-        fresh.write_text(json.dumps(plan))
-        fresh.replace(target)
+        _write_whole(self.plans / f"{worker}.json", plan)
+
+    def write_probing(self, worker: str, used: Any) -> None:
+        """What a worker has used for probing, at its end."""
+        _write_whole(self.probing / f"{worker}.json", used)
+
+    def read_probing(self) -> list[Any]:
+        """What all workers have used that came to their end."""
+        return [json.loads(path.read_text()) for path in sorted(self.probing.glob("*.json"))]
 
     def write_problem(self, problem: str) -> None:
         """Something wrong with the test files, which all workers find alike."""
@@ -109,3 +116,10 @@ class RunDirectory:
         for path in sorted(self.plans.glob("*.json")):
             return json.loads(path.read_text())
         return None
+
+
+def _write_whole(target: Path, content: Any) -> None:
+    """Written whole or not at all."""
+    fresh = target.with_suffix(".new")
+    fresh.write_text(json.dumps(content))
+    fresh.replace(target)

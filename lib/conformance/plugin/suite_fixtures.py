@@ -33,6 +33,7 @@ from conformance.expect.traffic import Context, Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
+from conformance.model.codec import to_plain
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts, NodeFacts
 from conformance.plugin import state
@@ -131,6 +132,7 @@ def prober(
     yield one
     epoch.forget(one.revalidate)
     one.close()
+    run_directory.write_probing(settings.worker, to_plain(one.used()))
 
 
 @pytest.fixture(scope="session")
@@ -283,7 +285,9 @@ def overlay(expect: Expect) -> Overlay:
 @pytest.fixture
 def command(cluster: Kube, prober: Prober, settings: Settings, context: Context, witness: ExecTranscript) -> Commands:
     """The demo's literal commands."""
-    return Commands(Literal(cluster, prober.slots, transcript=witness.literal).run, settings.timings, context)
+    return Commands(
+        Literal(cluster, prober.slots, transcript=witness.literal, counts=prober.counts).run, settings.timings, context
+    )
 
 
 @pytest.fixture

@@ -149,6 +149,8 @@ class Agent:
 
     def _end(self, end: StreamEnd) -> None:
         parts = [end.trouble or f"it exited with status {end.exit_code}"]
+        if end.exit_code == 0 and not self._hello.done():
+            parts = ["another program answered in its place: it never said hello, and exited with status 0"]
         parts += [f"stderr {end.stderr.strip()[-300:]!r}"] if end.stderr.strip() else []
         self._fail("; ".join(parts), AgentRefused if channels.COULD_NOT_START in end.trouble else ProbeBroken)
 
@@ -171,4 +173,6 @@ class Agent:
 
     def _broken(self) -> str:
         noise = f"; it also wrote {' / '.join(self._noise)!r}" if self._noise else ""
-        return f"agent {self.program.name} in {self.workload.label} broke: {self._over}{noise}"
+        rest = self._stream.unfinished[:80].decode(errors="backslashreplace") if hasattr(self, "_stream") else ""
+        cut = f"; its last line was cut short: {rest!r}" if rest else ""
+        return f"agent {self.program.name} in {self.workload.label} broke: {self._over}{cut}{noise}"

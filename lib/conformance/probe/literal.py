@@ -13,7 +13,7 @@ from conformance.kube.execute import ExecResult
 from conformance.kube.transcript import Transcript, forget
 from conformance.model.endpoint import Workload
 from conformance.pods.roles import ROLES
-from conformance.probe.prober import Limits
+from conformance.probe.prober import Counts, Limits
 from conformance.probe.slots import Slots
 
 
@@ -21,10 +21,18 @@ class Literal:
     """Runs literal commands on one cluster.  Thread-safe."""
 
     def __init__(
-        self, kube: Kube, slots: Slots, *, transcript: Transcript = forget, limits: Limits | None = None
+        self,
+        kube: Kube,
+        slots: Slots,
+        *,
+        transcript: Transcript = forget,
+        limits: Limits | None = None,
+        counts: Counts | None = None,
     ) -> None:
+        """``counts``: the prober's, where its commands are counted too."""
         self._kube, self._slots, self._transcript = kube, slots, transcript
         self._limits = limits or Limits()
+        self._counts = counts or Counts()
 
     def run(self, workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
         """Run ``argv`` in the pod's main container, to its end, within so many seconds.
@@ -38,6 +46,7 @@ class Literal:
             return self._exec(workload, container, argv, within)
 
     def _exec(self, workload: Workload, container: str, argv: Sequence[str], within: float) -> ExecResult:
+        self._counts.commands[workload.node, workload.os] += 1
         return execute.run(
             self._kube, workload.namespace, workload.pod, container, argv, within=within, transcript=self._transcript
         )

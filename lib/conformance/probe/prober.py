@@ -19,8 +19,9 @@ from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
 from conformance.kube.transcript import Transcript, forget
 from conformance.model.attempt import Attempt
-from conformance.model.endpoint import Workload
+from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation
+from conformance.model.probing import NodeCost, Probing
 from conformance.pods.deploy import changed, changed_among
 from conformance.probe import protocol
 from conformance.probe.agent import Agent, AgentRefused
@@ -38,6 +39,9 @@ class Limits:
     mass exec has hung Windows nodes (kubernetes#98102, hcsshim#1574)."""
     agents: int = 60
     """Live agents: each holds an exec stream through API server and kubelet."""
+    restarts: int = 20
+    """Times that the agent of one pod is started again after it had broken, in one process.  What breaks more often
+    does not break by chance, and each start costs a Windows node 2 to 4 s and a core."""
     sources: int = 64
     """Sources that one process serves at the same time."""
 
@@ -46,14 +50,16 @@ class Limits:
 class Counts:
     """What probing cost, per ``(node, os)`` and in all."""
 
-    starts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    starts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Agents started, that is execs."""
-    restarts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    restarts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Of these, in place of one that had broken."""
-    batches: Counter[tuple[str, str]] = field(default_factory=Counter)
-    attempts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    repeated: Counter[tuple[str, str]] = field(default_factory=Counter)
+    batches: Counter[tuple[str, OS]] = field(default_factory=Counter)
+    attempts: Counter[tuple[str, OS]] = field(default_factory=Counter)
+    repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Attempts sent again after transport trouble."""
+    commands: Counter[tuple[str, OS]] = field(default_factory=Counter)
+    """Execs that are no agents: literal commands, questions to hosts."""
 
 
 class Prober:
@@ -76,6 +82,9 @@ class Prober:
         self._agents: dict[str, tuple[Agent, Slot]] = {}
         self._starting: dict[str, threading.Lock] = {}
         self._broken_before: set[str] = set()
+        self._restarted: Counter[str] = Counter()
+        self._trouble: dict[str, str] = {}
+        """Source to what last broke there."""
         self._pool = ThreadPoolExecutor(self.limits.sources, thread_name_prefix="probe")
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
@@ -117,6 +126,21 @@ class Prober:
         for uid in changed_among(self.kube, known.values()):
             self._drop(uid)
 
+    def used(self) -> Probing:
+        """What this process has used; complete only after :meth:`close`."""
+        counts = self.counts
+        keys = {key for counter in vars(counts).values() for key in counter}
+        costs = [
+            NodeCost(
+                node=node, os=os, agents=counts.starts[node, os], restarts=counts.restarts[node, os],
+                commands=counts.commands[node, os], batches=counts.batches[node, os],
+                attempts=counts.attempts[node, os], resent=counts.repeated[node, os],
+            )
+            for node, os in sorted(keys)
+        ]  # fmt: skip
+        limits = (("powershell", self.limits.powershell_starts), ("agent", self.limits.agents))
+        return Probing(costs=tuple(costs), intervals=tuple(self.slots.intervals), limits=limits)
+
     def close(self) -> None:
         """End all agents."""
         with self._lock:
@@ -153,6 +177,8 @@ class Prober:
                 final = False
             except ProbeBroken as broken:
                 history.append(str(broken))
+                if not isinstance(broken, AgentRefused):
+                    self._trouble[source.uid] = str(broken)
                 final = isinstance(broken, AgentRefused) or (isinstance(broken, ExecBroken) and not broken.retryable)
             if not left:
                 return [found[index] for index in range(len(attempts))]
@@ -194,6 +220,13 @@ class Prober:
 
     def _start(self, source: Workload, within: float) -> Agent:
         key = (source.node, source.os)
+        again = source.uid in self._broken_before
+        if again and self._restarted[source.uid] >= self.limits.restarts:
+            last = self._trouble.get(source.uid, f"the agent in {source.label} broke")
+            raise AgentRefused(
+                f"{last}; it has been started again {self.limits.restarts} times and is not any more",
+                transport="too many restarts",
+            )
         self.counts.starts[key] += 1
         if source.uid in self._broken_before:
             self.counts.restarts[key] += 1
@@ -202,6 +235,7 @@ class Prober:
         count = self.limits.powershell_starts if source.os == "windows" else self.limits.agents
         with self.slots.hold(f"{'powershell' if source.os == 'windows' else 'python'}-{source.node}", count, within):
             agent = Agent(self.kube, source, self._transcript)
+            self._restarted[source.uid] += again
             agent.greet(overhead)
         self._broken_before.discard(source.uid)
         return agent

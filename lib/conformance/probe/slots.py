@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.errors import ProbeBroken
+from conformance.model.probing import Interval
 from conformance.timing import until
 
 
@@ -25,7 +26,7 @@ class Slot:
     name: str
     number: int
     taken_at: float
-    """Unix seconds."""
+    """s.  On the machine's monotonic clock, which all its processes share."""
     _descriptor: int = field(repr=False)
     _owner: Slots = field(repr=False)
 
@@ -33,18 +34,9 @@ class Slot:
         """Give it back; idempotent."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
+            given_back_at = time.monotonic()  # before another can take it
             os.close(descriptor)
-            self._owner.note(self)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A slot's use, for the report: two of one number never overlap."""
-
-    name: str
-    number: int
-    taken_at: float
-    given_back_at: float
+            self._owner.note(self, given_back_at)
 
 
 class Slots:
@@ -65,7 +57,7 @@ class Slots:
             except OSError:
                 os.close(descriptor)
                 continue
-            return Slot(name, number, time.time(), descriptor, self)
+            return Slot(name, number, time.monotonic(), descriptor, self)
         return None
 
     def wait(self, name: str, count: int, within: float) -> Slot:
@@ -89,7 +81,9 @@ class Slots:
         finally:
             slot.release()
 
-    def note(self, slot: Slot) -> None:
+    def note(self, slot: Slot, given_back_at: float) -> None:
         """Record a use that has ended."""
         with self._lock:
-            self.intervals.append(Interval(slot.name, slot.number, slot.taken_at, time.time()))
+            self.intervals.append(
+                Interval(name=slot.name, number=slot.number, taken_at=slot.taken_at, given_back_at=given_back_at)
+            )

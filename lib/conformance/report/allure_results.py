@@ -20,6 +20,7 @@ from allure_commons.utils import uuid4
 
 from conformance.catalog import Claim
 from conformance.model.claim import ClaimVerdict
+from conformance.report import probing
 from conformance.report.outcomes import TestOutcome
 from conformance.report.run import RunReport
 
@@ -72,6 +73,7 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         builds = {".".join(map(str, node.windows_build)) for node in facts.by_os("windows") if node.windows_build}
         entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
         entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
+    entries |= {f"probing_{number}": line for number, line in enumerate(probing.lines(report.probing), 1)}
     lines = [f"{key}={_property(value)}" for key, value in entries.items() if value]
     (folder / "environment.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "categories.json").write_text(json.dumps(CATEGORIES, indent=1), encoding="utf-8")

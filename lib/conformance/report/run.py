@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from conformance.model.codec import to_plain
 from conformance.model.facts import Facts
 from conformance.report.matrix import Matrix, direction_matrix
 from conformance.report.outcomes import ClaimOutcome, TestOutcome
+from conformance.report.probing import ProbingCost, cost
 from conformance.report.statistics import Statistics, statistics
 
 
@@ -35,6 +36,7 @@ class RunReport:
     claims: tuple[ClaimOutcome, ...]
     notes: tuple[str, ...] = ()
     """Lines that every reader should see: assumptions, a Windows selection that reached no Windows node ..."""
+    probing: ProbingCost = field(default_factory=lambda: cost(()))
 
     @property
     def evidence(self) -> str:
@@ -79,6 +81,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             path: {direction: str(verdict) for direction, verdict in row.items()} for path, row in report.matrix.items()
         },
         "statistics": to_plain(report.statistics),
+        "probing": to_plain(report.probing),
         "claims": [_claim(outcome) for outcome in report.claims],
         "tests": [_test(test) for test in report.tests],
     }

@@ -8,6 +8,7 @@ from typing import Literal
 
 from conformance.catalog import IsolationKind
 from conformance.model.claim import ClaimVerdict
+from conformance.report import probing
 from conformance.report.matrix import render
 from conformance.report.outcomes import ClaimOutcome
 from conformance.report.run import RunReport
@@ -60,7 +61,7 @@ def summary(report: RunReport, where: Path) -> Iterator[tuple[str, Tone]]:
     if rows:
         yield "", "plain"
         yield from ((row, "plain") for row in rows)
-    figures = lines(report.statistics)
+    figures = [*lines(report.statistics), *probing.lines(report.probing)]
     if figures:
         yield "", "plain"
         yield from ((line, "plain") for line in figures)

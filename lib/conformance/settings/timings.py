@@ -39,6 +39,11 @@ class OsTimings:
     tcp_give_up: float
     """s.  One TCP or UDP attempt.  Windows sends its first SYN again only after 3 s (kubernetes#107853), so less than
     that sees one packet only; Linux after 1 s (RFC 6298)."""
+    syn_again: float
+    """s.  From a lost first SYN to the second.  Windows 3 s (kubernetes#107853), Linux 1 s (RFC 6298)."""
+    refused_within: float
+    """s.  From a SYN to the refusal that the program sees.  Windows sends its SYN again twice after a RST, each after
+    500 ms, before it believes it (KB175523): 1 to 3 s; Linux believes the first."""
     http_give_up: float
     """s.  One HTTP request, connection included.  Calico's e2e uses ``Invoke-WebRequest -TimeoutSec 5``; 3 s more let a
     lost first SYN be repeated on Windows."""
@@ -142,7 +147,21 @@ def load_timings(override: Path | None = None, *, lab: bool = False) -> Timings:
         for section, entries in _parse(text, f"--timings {override}").items():
             values[section].update(entries)
     sections = {name: cls(**values[name]) for name, cls in _SECTIONS.items()}
+    _demand_patience(sections, f"--timings {override}" if override else "timings")
     return Timings(**sections)
+
+
+def _demand_patience(sections: Mapping[str, Any], where: str) -> None:
+    """Raises UsageProblem when an attempt would be given up before its system says what a denial is to be told from."""
+    for name in ("linux", "windows"):
+        entries: OsTimings = sections[name]
+        for field, what in (("syn_again", "a lost packet"), ("refused_within", "a refusal")):
+            needed = getattr(entries, field)
+            if entries.tcp_give_up <= needed:
+                raise UsageProblem(
+                    f"{where}: {name}.tcp_give_up is {entries.tcp_give_up:g} s and {name}.{field} {needed:g} s: "
+                    f"{what} would look like a denial; give it more, or lower {field} where packets cannot be lost"
+                )
 
 
 _SECTIONS: Mapping[str, Any] = {"linux": OsTimings, "windows": OsTimings, "run": RunTimings}

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
 from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.expect.stand_ins import Answer, Clock, ScriptedProber, observation, target, workload
@@ -71,10 +72,48 @@ def test_an_open_path_is_not_blocked(expect: Make, attached: dict[str, str]) -> 
     assert "<---- WRONG" in attached["matrix"]
 
 
-@pytest.mark.parametrize("verdict", [v for v in Verdict if v not in {UP, DROPPED, Verdict.RESOLVED}])
+NAMELESS = {Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME}
+
+
+@pytest.mark.parametrize("verdict", [v for v in Verdict if v not in {UP, DROPPED, Verdict.RESOLVED, *NAMELESS}])
 def test_no_other_verdict_counts_as_a_denial(expect: Make, verdict: Verdict) -> None:
     with pytest.raises(Nonconformance, match=f"expected TIMED_OUT, observed {verdict}"):
         opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+
+
+@pytest.mark.parametrize("verdict", sorted(NAMELESS))
+def test_an_attempt_that_found_no_address_says_nothing_about_the_path(expect: Make, verdict: Verdict) -> None:
+    with pytest.raises(ControlBroken, match=f"expected TIMED_OUT, observed {verdict}"):
+        opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+
+
+def by_name(address: str) -> Callable[[Attempt, int], Observation]:
+    """Resolves to an address; where it is not the true one, nothing arrives."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        if attempt.kind is Kind.DNS:
+            found = Observation(attempt=attempt, verdict=Verdict.RESOLVED, at=0.0, seconds=0.0, answers=(address,))
+        else:
+            verdict = UP if address == "192.168.0.9" else DROPPED
+            found = Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.0, remote=f"{address}:80")
+        return found
+
+    return answer
+
+
+def test_a_name_that_leads_elsewhere_than_while_the_path_was_open_is_no_denial(expect: Make) -> None:
+    server = target("web.ns.svc")
+    wrong = expect(friend=[UP], stranger=[*[by_name("192.168.0.9")] * 3, by_name("203.0.113.9")])
+    wrong.control(STRANGER, server, because="no policy is in force")
+    with pytest.raises(
+        ControlBroken, match=r"led to 192\.168\.0\.9 while the path was open, and leads to 203\.0\.113\.9"
+    ):
+        wrong.blocked(STRANGER, server, because="x", beside=FRIEND)
+
+
+def test_a_failure_by_name_says_where_the_name_leads(expect: Make) -> None:
+    with pytest.raises(Nonconformance, match=r"observed TIMED_OUT, and the name leads to 203\.0\.113\.9"):
+        expect(friend=[by_name("203.0.113.9")]).reachable(FRIEND, target("web.ns.svc"), because="x")
 
 
 def test_a_denial_that_does_not_hold_is_a_violation(expect: Make) -> None:

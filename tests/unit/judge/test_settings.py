@@ -101,3 +101,14 @@ def test_every_setting_says_what_it_means_and_timings_their_unit() -> None:
 def test_settings_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Settings().keep = True  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("entry", "what"), [("syn_again", "a lost packet"), ("refused_within", "a refusal")])
+def test_an_attempt_that_cannot_tell_a_denial_from_less_is_refused(tmp_path: Path, entry: str, what: str) -> None:
+    file = tmp_path / "t.yaml"
+    entries = {"tcp_give_up": "2 s", "syn_again": "1 s", "refused_within": "1 s", entry: "2 s"}
+    file.write_text("windows:\n" + "".join(f"  {name}: {value}\n" for name, value in entries.items()))
+    with pytest.raises(
+        UsageProblem, match=rf"windows.tcp_give_up is 2 s and windows.{entry} 2 s: {what} would look like"
+    ):
+        load_timings(file)

@@ -184,6 +184,11 @@ def refuses_the_line(channel: Any, make: Any) -> None:
     channel.receive()
 
 
+def half_a_line(channel: Any, make: Any) -> None:
+    channel.send(1, b'@@PROBE@@ {"type":"hel')
+    channel.receive()
+
+
 def killed(channel: Any, make: Any) -> None:
     greet(channel, make)
     channel.receive()
@@ -194,7 +199,8 @@ def killed(channel: Any, make: Any) -> None:
 
 BREAKS = [
     (lost_status, "the exit status never arrived"),
-    (nothing_at_all, "it exited with status 0"),
+    (nothing_at_all, "another program answered in its place: it never said hello, and exited with status 0"),
+    (half_a_line, 'its last line was cut short: \'@@PROBE@@ {"type":"hel'),
     (wrong_binary, "BusyBox"),
     (missing_binary, "executable file not found"),
     (stranger, "is not this suite's agent.py"),
@@ -225,6 +231,17 @@ def test_whatever_breaks_is_named_and_is_never_a_verdict(
     assert named in str(caught.value)
     assert "n/client (linux, node w1)" in str(caught.value)
     assert caught.value.transport
+
+
+def test_an_agent_that_breaks_again_and_again_is_given_up_with_its_last_trouble(
+    prober: Prober, agents: Any, make: Any, listening: int
+) -> None:
+    prober.limits = replace(prober.limits, restarts=2)
+    agents.script = [lambda channel, _: killed(channel, make)] * 50
+    with pytest.raises(ProbeBroken, match=r"status 137.*started again 2 times and is not any more"):
+        prober.observe([make.attempt(listening)])
+    assert len(agents.started) == 3
+    assert prober.counts.restarts[("w1", "linux")] == 2
 
 
 def test_what_the_others_saw_is_kept_when_one_source_breaks(

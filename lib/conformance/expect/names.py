@@ -1,0 +1,49 @@
+"""Where names of targets led: a verdict about a path means nothing when its name led elsewhere, or nowhere."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Protocol
+
+from conformance.errors import SuiteTrouble
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.observation import Observation, Verdict
+
+UNSENT = frozenset({Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME})
+"""Verdicts of attempts that sent nothing to their target, for want of its address."""
+
+
+class Observer(Protocol):
+    """What asking for names needs of probing."""
+
+    def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
+        """One observation per attempt, in order."""
+
+
+def named(attempt: Attempt) -> bool:
+    """Whether the target is called by a name."""
+    if attempt.target is None or attempt.kind is Kind.DNS:
+        return False
+    try:
+        ipaddress.ip_address(attempt.target.host)
+    except ValueError:
+        return True
+    return False
+
+
+def led_to(prober: Observer, attempt: Attempt, patience: float) -> str:
+    """What the target's name resolves to now, as its source sees it: addresses, or the verdict; empty: not known."""
+    if attempt.target is None or not named(attempt):
+        return ""
+    question = Attempt(source=attempt.source, kind=Kind.DNS, give_up_after=patience, query=attempt.target.host)
+    try:
+        answer = prober.observe([question])[0]
+    except SuiteTrouble:
+        return ""
+    return ", ".join(answer.answers) if answer.verdict is Verdict.RESOLVED else str(answer.verdict)
+
+
+def reached(observation: Observation) -> str:
+    """The address that an attempt got to, without its port; empty: not told."""
+    return observation.remote.rpartition(":")[0]

@@ -1,0 +1,49 @@
+"""What probing cost: execs, agents, attempts, and when which slot was in use.
+
+Data for the report; nobody judges by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conformance.model.endpoint import OS
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeCost:
+    """Of one process, or of all, on one node."""
+
+    node: str
+    os: OS
+    agents: int = 0
+    """Agents started, each by one exec."""
+    restarts: int = 0
+    """Of these, in place of one that had broken."""
+    commands: int = 0
+    """Other execs: literal commands and questions to hosts."""
+    batches: int = 0
+    attempts: int = 0
+    resent: int = 0
+    """Attempts that were sent again because the way to the probe had broken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A slot's use; two of one name and number never overlap."""
+
+    name: str
+    """``powershell-NODE``, ``python-NODE`` or ``agent``."""
+    number: int
+    taken_at: float
+    """s.  On the machine's monotonic clock, which all its processes share."""
+    given_back_at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probing:
+    """What one process of a run has used."""
+
+    costs: tuple[NodeCost, ...] = ()
+    intervals: tuple[Interval, ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
+    """``powershell`` (per Windows node) and ``agent`` (in all) to how many at once."""

@@ -1,0 +1,83 @@
+"""What probing cost a whole run, per node and operating system, and how much of its budget was in use at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+from conformance.model.endpoint import OS
+from conformance.model.probing import Interval, NodeCost, Probing
+
+FIGURES = tuple(one.name for one in fields(NodeCost) if one.name not in {"node", "os"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbingCost:
+    """Of one run."""
+
+    nodes: tuple[NodeCost, ...]
+    agents_at_once: int
+    """Most agents that lived at one moment, all processes together."""
+    agents_limit: int
+    powershell_at_once: int
+    """Most PowerShell starts that were under way at one moment on one Windows node."""
+    powershell_limit: int
+    processes: int
+    """Workers that told; one that crashed did not."""
+
+
+def cost(told: Iterable[Probing]) -> ProbingCost:
+    """What all processes used together."""
+    given = list(told)
+    sums: dict[tuple[str, OS], Counter[str]] = {}
+    for one in (entry for each in given for entry in each.costs):
+        sums.setdefault((one.node, one.os), Counter()).update({name: getattr(one, name) for name in FIGURES})
+    by_name: dict[str, list[Interval]] = {}
+    for interval in (entry for each in given for entry in each.intervals):
+        by_name.setdefault(interval.name, []).append(interval)
+    limits = dict(entry for each in given for entry in each.limits)
+    starts = [at_once(used) for name, used in by_name.items() if name.startswith("powershell-")]
+    return ProbingCost(
+        nodes=tuple(NodeCost(node=node, os=os, **found) for (node, os), found in sorted(sums.items())),
+        agents_at_once=at_once(by_name.get("agent", [])),
+        agents_limit=limits.get("agent", 0),
+        powershell_at_once=max(starts, default=0),
+        powershell_limit=limits.get("powershell", 0),
+        processes=len(given),
+    )
+
+
+def at_once(intervals: Sequence[Interval]) -> int:
+    """Most of them that overlap at one moment; one that begins when another ends does not overlap it."""
+    steps = [(one.taken_at, 1) for one in intervals] + [(one.given_back_at, -1) for one in intervals]
+    now = most = 0
+    for _, step in sorted(steps):
+        now += step
+        most = max(most, now)
+    return most
+
+
+def lines(found: ProbingCost) -> list[str]:
+    """For the terminal; none where nothing was asked."""
+    told = []
+    for system in ("linux", "windows"):
+        nodes = [one for one in found.nodes if one.os == system]
+        if not nodes:
+            continue
+        agents, restarts, commands, attempts, resent = (
+            sum(getattr(one, name) for one in nodes)
+            for name in ("agents", "restarts", "commands", "attempts", "resent")
+        )
+        again = f" ({restarts} again)" if restarts else ""
+        more = f", {resent} sent again" if resent else ""
+        told.append(
+            f"execs on {system}: {agents + commands} ({agents} agents{again}, {commands} commands) "
+            f"on {len(nodes)} nodes for {attempts} attempts{more}"
+        )
+    if told:
+        told.append(
+            f"at once: {found.agents_at_once} agents (limit {found.agents_limit}), "
+            f"{found.powershell_at_once} PowerShell starts on a node (limit {found.powershell_limit})"
+        )
+    return told

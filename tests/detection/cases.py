@@ -1,0 +1,90 @@
+"""The cases of the wrong-verdict table, and what is right about the answer to one."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from conformance.model.endpoint import OS
+from tests.detection.breaks import BREAKS, Break, Span
+
+Expected = Literal["allow", "deny"]
+PathIs = Literal["open", "denied"]
+Answer = Literal["CONFIRMED", "VIOLATED", "INCONCLUSIVE", "ERROR"]
+TRUE_OF: dict[Expected, PathIs] = {"allow": "open", "deny": "denied"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One question to the judge while something breaks."""
+
+    broken: Break
+    expected: Expected
+    path: PathIs
+    """What policy really makes of the path when the break, if it is one of policy itself, is over."""
+    source: OS
+    target: OS
+    agent: Literal["warm", "cold"]
+    """Whether the source's agent runs already when the break begins."""
+    span: Span
+
+    @property
+    def true(self) -> bool:
+        """Whether what is expected is so."""
+        return TRUE_OF[self.expected] == self.path
+
+    @property
+    def label(self) -> str:
+        return (
+            f"{self.broken.name}: {self.expected} expected, path {self.path}, {self.source} -> {self.target}, "
+            f"{self.agent} agent, {self.span}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What the judge said."""
+
+    case: Case
+    answer: Answer
+    line: str
+    """Type and first line of what it raised; empty for CONFIRMED."""
+    seconds: float
+
+    @property
+    def wrong(self) -> bool:
+        """A verdict that is not so: the only thing that must never happen."""
+        case, broken = self.case, self.case.broken
+        if self.answer == "CONFIRMED":
+            return not case.true
+        if self.answer == "VIOLATED":
+            if broken.deviation and re.search(broken.deviation, self.line):
+                return False
+            return case.true or not re.search(_SEEN[case.path], self.line)
+        return self.answer == "ERROR"
+
+    @property
+    def misnamed(self) -> bool:
+        """INCONCLUSIVE, and the first line does not say what really broke."""
+        named = self.case.broken.named
+        return self.answer == "INCONCLUSIVE" and not (named and re.search(named, self.line))
+
+
+_SEEN: dict[PathIs, str] = {"open": r"observed .*CONNECTED", "denied": r"observed .*(TIMED_OUT|REFUSED)"}
+
+
+def cases(breaks: tuple[Break, ...] = BREAKS) -> Iterator[Case]:
+    """32 for each break and expectation."""
+    systems: tuple[OS, OS] = ("linux", "windows")
+    expectations: tuple[Expected, Expected] = ("allow", "deny")
+    paths: tuple[PathIs, PathIs] = ("open", "denied")
+    agents: tuple[Literal["warm", "cold"], ...] = ("warm", "cold")
+    spans: tuple[Span, Span] = ("lasting", "passing")
+    for broken, expected in itertools.product(breaks, expectations):
+        for path, source, target, agent, span in itertools.product(paths, systems, systems, agents, spans):
+            yield Case(
+                broken=broken, expected=expected, path=path, source=source, target=target, agent=agent, span=span
+            )

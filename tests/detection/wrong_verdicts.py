@@ -1,0 +1,387 @@
+"""Asks the real judge on a real lab while its probes break, and counts what it says; then the naive method.
+
+``python -m tests.detection.wrong_verdicts`` makes 1,024 attempts with each and writes docs/wrong-verdicts.md;
+``--only "exec hangs"`` (several times) asks for some breaks only and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import re
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import Queue
+
+from benchmarks import machine
+from benchmarks.lab_process import lab
+from benchmarks.naive import Naive
+from conformance.errors import Nonconformance, SuiteTrouble
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt, Kind
+from conformance.probe.prober import Prober
+from conformance.settings import load_timings
+from tests.detection.breaks import BREAKS, Break
+from tests.detection.cases import Answer, Case, Result, cases
+from tests.detection.lanes import Lane, lanes, patient
+
+PAGE = Path(__file__).parents[2] / "docs" / "wrong-verdicts.md"
+TIMINGS = Path(__file__).with_name("wrong_verdicts.yaml")
+LANES = 4
+PROFILE = "ten-nodes"
+LATE = 5.0
+"""s.  How late policy is in the break of that name."""
+MID = 0.15
+"""s.  From the question to what happens in its midst."""
+PASSES_AFTER = 0.8
+"""s.  After which a passing fault that cannot be counted is healed."""
+
+
+class WallClock:
+    """``time.time`` of this process, which can be made to jump."""
+
+    def __init__(self) -> None:
+        self._true = time.time
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return self._true() + self.ahead
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        time.time = self
+        try:
+            yield
+        finally:
+            time.time = self._true
+
+
+CLOCK = WallClock()
+
+
+# --- one case ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Question:
+    """How one case is asked: by the judge, or by the naive method."""
+
+    lane: Lane
+    case: Case
+    patience: Path
+
+    @property
+    def server(self) -> str:
+        part = "late" if self.case.broken.fault == "policy-late" else {"open": "open", "denied": "shut"}[self.case.path]
+        return f"{part}-{self.case.target}"
+
+    def judge(self) -> Result:
+        """What the judge says."""
+        lane, case = self.lane, self.case
+        cold = Prober(lane.kube, lane.folder, lane.settings) if case.agent == "cold" else None
+        prober = cold or lane.prober
+        timings = lane.settings.timings
+        if case.broken.fault == "policy-late" and case.span == "passing":  # a budget that is above the delay
+            timings = load_timings(self.patience, lab=True)
+        expect = replace(lane.expect, prober=prober, timings=timings)
+        source = lane.subject(case.source)
+        if not cold:
+            prober.observe([Attempt(source=source, kind=Kind.TCP, give_up_after=2.0, target=lane.friend.tcp(8080))])
+        try:
+            return self._answered(lambda: self._expect(expect))
+        finally:
+            if cold:
+                cold.close()
+
+    def _expect(self, expect: Expect) -> None:
+        lane, case = self.lane, self.case
+        source = lane.subject(case.source)
+        target = lane.by_name(self.server) if case.broken.by_name else lane.server(self.server)
+        if case.expected == "allow":
+            expect.reachable(source, target, because="the table expects it")
+        else:
+            expect.blocked(source, target, because="the table expects it", beside=lane.friend)
+
+    def naive(self) -> Result:
+        """What the naive method says."""
+        lane, case = self.lane, self.case
+        one = Naive(lane.kube, give_up=1, patience=4.0)
+        target = lane.by_name(self.server) if case.broken.by_name else lane.server(self.server)
+        allowed = case.expected == "allow"
+
+        def ask() -> None:
+            if not one.confirms(lane.subject(case.source), target, allowed=allowed):
+                seen = "CONNECTED" if case.expected == "deny" else "TIMED_OUT"
+                raise Nonconformance(f"observed {seen}")
+
+        return self._answered(ask)
+
+    def _answered(self, ask: Callable[[], None]) -> Result:
+        line, answer = "", "CONFIRMED"
+        with self._wrong():
+            begun = time.monotonic()
+            try:
+                ask()
+            except Nonconformance as failure:
+                answer, line = "VIOLATED", _line(failure)
+            except SuiteTrouble as trouble:
+                answer, line = "INCONCLUSIVE", _line(trouble)
+            except Exception as error:
+                answer, line = "ERROR", _line(error)
+            seconds = time.monotonic() - begun
+        if self.case.broken.fault == "policy-late":
+            answer, line = self._in_time(answer, line, seconds)
+        return Result(case=self.case, answer=answer, line=line, seconds=seconds)  # type: ignore[arg-type]
+
+    def _in_time(self, answer: str, line: str, seconds: float) -> tuple[str, str]:
+        """A late change that is confirmed before it can have taken effect is confirmed wrongly."""
+        if answer == "CONFIRMED" and self.case.true and seconds < LATE - 0.5:
+            return "ERROR", f"confirmed {seconds:.1f} s after a change that takes effect {LATE:.0f} s late"
+        return answer, line
+
+    # --- what is wrong ------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _wrong(self) -> Iterator[None]:
+        """The break, from before the question to after the answer."""
+        how = {"policy-late": self._late, "pod-restarts": self._restart, "": self._jump}
+        with how.get(self.case.broken.fault, self._fault)():
+            yield
+
+    @contextlib.contextmanager
+    def _fault(self) -> Iterator[None]:
+        lane, case, broken = self.lane, self.case, self.case.broken
+        source, server = lane.subject(case.source), lane.workloads[self.server]
+        where: dict[str, dict[str, str]] = {
+            "source": {"namespace": lane.namespace, "pod": source.pod},
+            "namespace": {"namespace": lane.namespace},
+            "target node": {"node": server.node},
+            "source node": {"node": source.node},
+            "name": {"name": lane.by_name(self.server).host.rstrip(".")},
+        }
+        passing = case.span == "passing"
+        count = {"first": "1"} if passing and broken.once else {}
+        heal = PASSES_AFTER if passing and not broken.once else 0.0
+        with lane.fault(broken.fault, {**broken.parameters, **where[broken.scope], **count}, heal):
+            yield
+
+    @contextlib.contextmanager
+    def _late(self) -> Iterator[None]:
+        """Policy is late on the server's node; the change that the case expects is made now, or never."""
+        lane, case, name = self.lane, self.case, self.server
+        node = lane.workloads[name].node
+        if case.expected == "allow":
+            lane.close(name)
+            _settle(lane, case, name, closed=True)
+        with lane.fault("policy-late", {"node": node, **case.broken.parameters}):
+            if case.true:
+                (lane.open if case.expected == "allow" else lane.close)(name)
+            yield
+        with contextlib.suppress(SuiteTrouble):
+            lane.open(name)
+        _settle(lane, case, name, closed=False)
+
+    @contextlib.contextmanager
+    def _restart(self) -> Iterator[None]:
+        """The source's or the server's container is killed in the midst."""
+        lane = self.lane
+        name = f"subject-{self.case.source}" if self.case.span == "lasting" else self.server
+        pod = lane.workloads[name]
+        parameters = {"pod": f"{pod.namespace}/{pod.pod}"}
+        kill = threading.Timer(MID, lambda: lane.ask(op="inject", fault="pod-restarts", parameters=parameters))
+        kill.start()
+        yield
+        kill.join()
+        for active in lane.ask(op="active"):
+            if active["parameters"].get("pod") == parameters["pod"]:
+                lane.ask(op="heal", id=active["id"])
+        until = time.monotonic() + 20
+        while lane.workloads[name].restarts == pod.restarts and time.monotonic() < until:
+            time.sleep(0.05)
+            lane.read_again(name)
+        lane.prober.revalidate()
+
+    @contextlib.contextmanager
+    def _jump(self) -> Iterator[None]:
+        ahead = 3600.0 if self.case.span == "lasting" else -3600.0
+
+        def jump() -> None:
+            CLOCK.ahead += ahead
+
+        timer = threading.Timer(MID, jump)
+        timer.start()
+        yield
+        timer.join()
+        CLOCK.ahead -= ahead
+
+
+def _settle(lane: Lane, case: Case, name: str, *, closed: bool) -> None:
+    """Until the path is as it should be before, or after, the case."""
+    ask = Attempt(source=lane.subject(case.source), kind=Kind.TCP, give_up_after=0.3, target=lane.server(name))
+    until = time.monotonic() + 10
+    while (str(lane.prober.observe([ask])[0].verdict) != "CONNECTED") is not closed:
+        if time.monotonic() > until:
+            raise RuntimeError(f"{name} is not {'closed' if closed else 'open'}")
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+
+# --- all cases --------------------------------------------------------------------------------------------------------
+
+
+def run(chosen: Sequence[Case], where: Sequence[Lane], ask: Callable[[Lane, Case], Result]) -> list[Result]:
+    """Each case on whichever lane is free; those of one break after those of another."""
+    free: Queue[Lane] = Queue()
+    for lane in where:
+        free.put(lane)
+
+    def one(case: Case) -> Result:
+        lane = free.get()
+        try:
+            return ask(lane, case)
+        finally:
+            free.put(lane)
+
+    found: list[Result] = []
+    with ThreadPoolExecutor(len(where)) as pool, CLOCK.installed():
+        for broken in dict.fromkeys(case.broken.name for case in chosen):
+            begun = time.monotonic()
+            results = list(pool.map(one, [case for case in chosen if case.broken.name == broken]))
+            found += results
+            wrong, misnamed = sum(r.wrong for r in results), sum(r.misnamed for r in results)
+            seconds = time.monotonic() - begun
+            print(f"{broken:26} {len(results):4} {wrong:3} wrong {misnamed:3} misnamed {seconds:6.1f} s", flush=True)
+            for result in results:
+                if result.wrong or result.misnamed:
+                    print(f"   {result.case.label}: {result.answer} {result.line}")
+    return found
+
+
+def measure(chosen: Sequence[Case], folder: Path, count: int = LANES) -> tuple[list[Result], list[Result]]:
+    """(the judge's results, the naive method's) on a lab of their own."""
+    generous = patient(TIMINGS, folder, policy_effect="12 s")
+    with lab(PROFILE) as cluster:
+        ready = lanes(cluster.kubeconfig, folder, TIMINGS, count)
+        try:
+            ours = run(chosen, ready, lambda lane, case: Question(lane, case, generous).judge())
+            print("naive:")
+            naive = run(chosen, ready, lambda lane, case: Question(lane, case, generous).naive())
+        finally:
+            for lane in ready:
+                lane.end()
+    return ours, naive
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+HEAD = """\
+# Wrong verdicts
+Generated by `python -m tests.detection.wrong_verdicts` on {date}.
+Machine: {machine}; load while it ran: {load}.
+
+Every way in which a probe, or what it needs, can break x {{expected allow, expected deny}}, asked of the real
+judge (agents, `Prober`,
+`Expect`, real pods) on the embedded lab, {ours} attempts in all. For each break and expectation: the path
+really open and really denied,
+Linux and Windows at either end, the agent running already (warm) or not (cold), the break lasting or passing.
+What is done for each break:
+[`tests/detection/breaks.py`](../tests/detection/breaks.py).
+
+- **wrong**: a verdict that is not so: CONFIRMED against the truth, VIOLATED where the cluster does what is expected.
+- **misnamed**: INCONCLUSIVE, and the first line does not say what broke.
+- **violated**: right because the path is not as expected, or because the break is one of the cluster itself
+  (policy that refuses, policy above
+  its budget, DNS), which the first line names.
+
+The naive method ([`benchmarks/naive.py`](../benchmarks/naive.py)) is the exit status of one `nc -vz` or
+`Invoke-WebRequest` exec per probe,
+probed once more when it is not as expected, as Kubernetes' netpol suite does. It knows no INCONCLUSIVE.
+
+**{wrong} wrong verdicts of {ours} and {misnamed} breaks misnamed; the naive method: {naive_wrong} wrong of {naive}.**
+
+| break | expected | attempts | confirmed | violated | inconclusive | misnamed | wrong | naive: wrong |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+TAIL = """
+## How each break is named
+First lines of INCONCLUSIVE, the most frequent of each break.
+
+| break | what is done | first line |
+| --- | --- | --- |
+"""
+CLOCKS = """
+Clocks: all verdicts, deadlines and agreements rest on monotonic clocks, in the judge and in the agents; wall-
+clock time only dates
+records. The kernel gives all pods one wall clock, so the jump is made in the judge's process; that the agents
+read no wall clock at all is checked
+from their source (`tests/contract/test_program_files.py`).
+"""
+
+
+def page(ours: Sequence[Result], naive: Sequence[Result], load: str) -> str:
+    """The document."""
+    text = HEAD.format(
+        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"), machine=machine.describe(), load=load,
+        ours=len(ours), wrong=sum(r.wrong for r in ours), misnamed=sum(r.misnamed for r in ours), naive=len(naive),
+        naive_wrong=sum(r.wrong for r in naive),
+    )  # fmt: skip
+    for broken in dict.fromkeys(result.case.broken for result in ours):
+        for expected in ("allow", "deny"):
+            mine = [r for r in ours if r.case.broken is broken and r.case.expected == expected]
+            theirs = [r for r in naive if r.case.broken is broken and r.case.expected == expected]
+            answers: Counter[Answer] = Counter(r.answer for r in mine)
+            text += (
+                f"| {broken.name} | {expected} | {len(mine)} | {answers['CONFIRMED']} | {answers['VIOLATED']} "
+                f"| {answers['INCONCLUSIVE']} | {sum(r.misnamed for r in mine)} | {sum(r.wrong for r in mine)} "
+                f"| {sum(r.wrong for r in theirs)} of {len(theirs)} |\n"
+            )
+    text += TAIL
+    for broken in dict.fromkeys(result.case.broken for result in ours):
+        text += f"| {broken.name} | {broken.what} | {_example(broken, ours)} |\n"
+    return text + CLOCKS
+
+
+def _example(broken: Break, results: Sequence[Result]) -> str:
+    said = [r for r in results if r.case.broken is broken and r.answer == "INCONCLUSIVE"]
+    said = said or [r for r in results if r.case.broken is broken and r.answer == "VIOLATED" and r.case.true]
+    if not said:
+        return "none: it changes no verdict"
+    counts = Counter(_plain(r.line) for r in said)
+    line = counts.most_common(1)[0][0]
+    return f"`{line.replace('|', '¦').replace('`', chr(39))[:260]}`"
+
+
+def _plain(line: str) -> str:
+    """Without what differs from case to case."""
+    line = re.sub(r"calico-demo-table-lane\d/(\w+-\w+)-[0-9a-z]+-[0-9a-z]+", r"ns/\1", line)
+    line = re.sub(r"calico-demo-table-lane\d", "ns", line)
+    line = re.sub(r"(linux|windows)-\d\b", r"\1-1", line)
+    return re.sub(r"192\.168\.\d+\.\d+", "192.168.0.9", line)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--only", action="append", default=[], choices=[one.name for one in BREAKS])
+    given = arguments.parse_args()
+    chosen = [case for case in cases() if not given.only or case.broken.name in given.only]
+    before = Path("/proc/loadavg").read_text().split()[0]
+    with tempfile.TemporaryDirectory(prefix="wrong-verdicts-") as folder:
+        ours, naive = measure(chosen, Path(folder))
+    load = f"{before} before, {Path('/proc/loadavg').read_text().split()[0]} after"
+    print(f"wrong {sum(r.wrong for r in ours)}, misnamed {sum(r.misnamed for r in ours)} of {len(ours)}; "
+          f"naive: wrong {sum(r.wrong for r in naive)} of {len(naive)}")  # fmt: skip
+    if not given.only:
+        PAGE.write_text(page(ours, naive, load), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

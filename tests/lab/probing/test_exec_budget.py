@@ -1,0 +1,69 @@
+"""A run with four workers keeps to its exec budget: shown from the intervals that its workers recorded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from conformance.model.codec import from_plain
+from conformance.model.probing import Interval, Probing
+from conformance.report.probing import at_once
+from tests.detection import bench
+
+CLAIMS = ("CONN-1", "CONN-2", "CONN-3", "CONN-4", "CONN-5", "CONN-6")
+pytestmark = pytest.mark.xdist_group("exec-budget")
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Probing]]:
+    """The report, and what each worker recorded.  An exec costs 0.4 s, so that starts would overlap."""
+    folder = tmp_path_factory.mktemp("budget")
+    with bench.lab(folder, ("timing.exec_cost_ms=400",), "") as where:
+        outcome = bench.run(where, folder, CLAIMS, 4, {"exec_overhead": "20 s"})
+    assert outcome.exit_code == 0, outcome.output
+    recorded = (folder / "reports" / "latest" / ".run" / "probing").resolve().glob("*.json")
+    return outcome.report, {path.stem: from_plain(Probing, json.loads(path.read_text())) for path in recorded}
+
+
+def intervals(recorded: dict[str, Probing], prefix: str) -> dict[str, list[Interval]]:
+    found: dict[str, list[Interval]] = {}
+    for one in (entry for used in recorded.values() for entry in used.intervals):
+        if one.name.startswith(prefix):
+            found.setdefault(one.name, []).append(one)
+    return found
+
+
+def test_four_workers_start_no_more_than_two_powershells_at_once_on_a_node(ran: Any) -> None:
+    _, recorded = ran
+    assert len(recorded) == 4
+    starts = intervals(recorded, "powershell-")
+    assert len(starts) == 2
+    assert {name: at_once(used) for name, used in starts.items()} == dict.fromkeys(starts, 2)
+    assert all(len({one.number for one in used}) == 2 for used in starts.values())
+
+
+def test_no_more_agents_live_at_once_than_are_allowed(ran: Any) -> None:
+    report, recorded = ran
+    (agents,) = intervals(recorded, "agent").values()
+    limit = dict(next(iter(recorded.values())).limits)["agent"]
+    assert 4 < at_once(agents) <= limit == 60
+    assert report["probing"]["agents_at_once"] == at_once(agents)
+
+
+def test_no_slot_was_ever_in_two_hands(ran: Any) -> None:
+    _, recorded = ran
+    for used in intervals(recorded, "").values():
+        for number in {one.number for one in used}:
+            assert at_once([one for one in used if one.number == number]) == 1
+
+
+def test_the_report_counts_execs_per_node_and_they_are_one_per_pod(ran: Any) -> None:
+    report, recorded = ran
+    nodes = report["probing"]["nodes"]
+    assert {one["os"] for one in nodes} == {"linux", "windows"}
+    agents = sum(one["agents"] for one in nodes)
+    assert agents == len(intervals(recorded, "agent")["agent"])
+    assert sum(one["attempts"] for one in nodes) > 5 * agents
+    assert report["probing"]["processes"] == 4

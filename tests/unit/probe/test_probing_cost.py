@@ -1,0 +1,39 @@
+"""What workers used is added up per node, and what was in use at once is read from the intervals of all of them."""
+
+from __future__ import annotations
+
+from conformance.model.probing import Interval, NodeCost, Probing
+from conformance.report.probing import at_once, cost, lines
+
+
+def interval(begin: float, end: float, name: str = "agent", number: int = 0) -> Interval:
+    return Interval(name=name, number=number, taken_at=begin, given_back_at=end)
+
+
+def test_most_at_once_counts_what_overlaps_and_not_what_follows() -> None:
+    assert at_once([]) == 0
+    assert at_once([interval(0, 1), interval(1, 2), interval(2, 3)]) == 1
+    assert at_once([interval(0, 5), interval(1, 2), interval(1.5, 3), interval(4, 6)]) == 3
+
+
+def test_processes_are_added_up_and_powershell_is_counted_per_node() -> None:
+    one = Probing(
+        costs=(NodeCost(node="w1", os="windows", agents=2, restarts=1, commands=3, attempts=40),),
+        intervals=(interval(0, 9), interval(0, 2, "powershell-w1"), interval(0, 9, "powershell-w2")),
+        limits=(("powershell", 2), ("agent", 60)),
+    )
+    other = Probing(
+        costs=(NodeCost(node="w1", os="windows", agents=1, attempts=2, resent=2), NodeCost(node="l1", os="linux")),
+        intervals=(interval(1, 3), interval(1, 3, "powershell-w1", 1)),
+        limits=(("powershell", 2), ("agent", 60)),
+    )
+    found = cost([one, other])
+    assert [(node.node, node.agents, node.attempts, node.resent) for node in found.nodes] == [
+        ("l1", 0, 0, 0),
+        ("w1", 3, 42, 2),
+    ]
+    assert (found.agents_at_once, found.powershell_at_once, found.processes) == (2, 2, 2)
+    told = lines(found)
+    assert "execs on windows: 6 (3 agents (1 again), 3 commands) on 1 nodes for 42 attempts, 2 sent again" in told
+    assert told[-1] == "at once: 2 agents (limit 60), 2 PowerShell starts on a node (limit 2)"
+    assert lines(cost([])) == []
