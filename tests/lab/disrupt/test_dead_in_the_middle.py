@@ -1,0 +1,157 @@
+"""Wherever a run dies while it changes the VNI, what it noted is enough for another process to put everything back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from conformance.cluster.detect import detect
+from conformance.cluster.journal import Journal, Journalled, Outcome
+from conformance.cluster.journal.restore import restore
+from conformance.disrupt.drain import Drain
+from conformance.disrupt.felix import Felix
+from conformance.disrupt.healing import announce
+from conformance.disrupt.procedure import Procedure
+from conformance.disrupt.vni import Vni
+from conformance.kube import execute
+from conformance.kube.access import from_kubeconfig
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube
+from conformance.kube.ownership import Ownership
+from conformance.model.endpoint import Workload
+from conformance.model.facts import Facts
+from conformance.plugin.disruption import os_of, patience_of
+from conformance.plugin.healers import healers_of
+from conformance.pods.deploy import Pods, Wish
+from conformance.pods.host_pods import HostPods
+from conformance.probe.host import Hosts
+from conformance.settings import Settings, load_timings
+from tests.lab.lab_process import running_lab
+
+NODE, LINUX = "windows", "linux"
+OLD, NEW = 4096, 4097
+
+
+class Dies(Exception):
+    """The run is killed here."""
+
+
+@dataclass
+class Bench:
+    """A lab with a Windows pod, and the parts that a run would have."""
+
+    kube: Kube
+    facts: Facts
+    settings: Settings
+    pods: Pods
+    hosts: Hosts
+
+    def run(self, name: str) -> Changes:
+        return Changes(self.kube, Ownership(name))
+
+    def vsid(self) -> int | None:
+        return self.vni(self.run("look")).vsid(NODE)
+
+    def vni(self, journal: Any) -> Vni:
+        return Vni(self.kube, journal, self.hosts, self.facts, patience_of(self.settings)("windows"))
+
+    def procedure(self, changes: Changes, journal: Any, hosts: Hosts) -> Procedure:
+        patience = patience_of(self.settings)
+        drain = Drain(changes, journal, patience("windows"))
+        felix = Felix(self.kube, journal, os_of(self.facts), patience)
+        return Procedure(drain, felix, hosts, patience("windows"))
+
+    def networked(self) -> None:
+        """Wait until the Windows pod is there, on whatever network."""
+        node = next(one for one in self.facts.nodes if one.name == NODE)
+        self.pods.deploy([Wish(role="windows-server", node=node)])
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with running_lab(tmp_path_factory.mktemp("lab"), "--profile", "small") as lab:
+        kube = Kube(from_kubeconfig(lab.kubeconfig))
+        settings = Settings(timings=load_timings(lab=True))
+        facts = detect(kube, evidence="lab")
+        pods = Pods(kube, Changes(kube, Ownership("dead")), facts, settings)
+        host_pods = HostPods(pods)
+
+        def run(workload: Workload, argv: Any, within: float) -> Any:
+            return execute.run(kube, workload.namespace, workload.pod, workload.container, argv, within=within)
+
+        one = Bench(kube, facts, settings, pods, Hosts(run, host_pods.on, host_pods.on, settings.timings))
+        one.networked()
+        yield one
+        kube.close()
+
+
+def dying(real: Any, name: str) -> Any:
+    """The same object, whose method kills the run after it has done its work."""
+
+    class Dying:
+        def __getattr__(self, asked: str) -> Any:
+            found = getattr(real, asked)
+            if asked != name:
+                return found
+
+            def dies(*words: Any, **more: Any) -> Any:
+                found(*words, **more)
+                raise Dies
+
+            return dies
+
+    return Dying()
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["delivered", "cordoned", "network removed", "Felix restarted", "healed"],
+    ids=lambda one: one.replace(" ", "-"),
+)
+def test_another_process_puts_back_vni_network_and_node(bench: Bench, point: str) -> None:
+    changes, journal = bench.run("dead"), Journal(bench.kube, Ownership("dead"), within=5.0)
+    healers = healers_of(bench.kube, changes, bench.facts, bench.settings)
+    journalled = Journalled(changes, journal, healers, lambda: None)
+    acts: dict[str, Callable[[], Procedure]] = {
+        "cordoned": lambda: bench.procedure(changes, dying(journalled, "patch"), bench.hosts),
+        "network removed": lambda: bench.procedure(changes, journalled, dying(bench.hosts, "remove_hns_network")),
+        "Felix restarted": lambda: bench.procedure(changes, dying(journalled, "delete_owned_pod"), bench.hosts),
+        "healed": lambda: bench.procedure(changes, journalled, bench.hosts),
+    }
+    announce(journalled, [NODE])
+    bench.vni(journalled).deliver(NEW, linux=[LINUX], windows=[NODE])
+    assert bench.vsid() == OLD
+    if point in acts:
+        procedure = acts[point]()
+        procedure._drain.uncordon = lambda node: None  # type: ignore[method-assign] # the dead clear up nothing
+        with contextlib.suppress(Dies):
+            procedure.new_network(NODE)
+    if point == "healed":
+        Drain(changes, journalled, patience_of(bench.settings)("windows")).uncordon(NODE)
+        bench.networked()
+        assert bench.vsid() == NEW
+
+    later = bench.run("later")
+    again = healers_of(bench.kube, later, detect(bench.kube, evidence="lab"), bench.settings)
+    done = restore(Journal(bench.kube, Ownership("dead"), within=5.0), changes, again)
+
+    assert {one.outcome for one in done} <= {Outcome.RESTORED, Outcome.UNCHANGED}, [str(one) for one in done]
+    assert bench.vni(later).configured() == OLD
+    assert not bench.kube.get("v1", "Node", NODE)["spec"].get("unschedulable")
+    bench.vni(later).delivered(OLD, linux=[LINUX], windows=[NODE])
+    bench.networked()
+    assert bench.vsid() == OLD
+    assert not [one for one in Journal(bench.kube, Ownership("dead"), within=5.0).entries() if one.open]
+    assert [one["metadata"]["name"] for one in bench.kube.objects("v1", "Namespace") if _is_there(one)] == [
+        "calico-demo-dead-main", "calico-demo-dead-main-host",
+    ]  # fmt: skip
+
+
+def _is_there(namespace: dict[str, Any]) -> bool:
+    """A namespace of the suite's that is not on its way out."""
+    meta = namespace["metadata"]
+    return bool(meta["name"].startswith("calico-demo-") and not meta.get("deletionTimestamp"))

@@ -1,0 +1,124 @@
+"""A host pod is made once per node and found again when it changed; where none may run, why and a remedy are told."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.kube.refused import ApiRefused
+from conformance.model.endpoint import Workload
+from conformance.pods.deploy import Wish
+from conformance.pods.host_pods import HostPods
+from conformance.settings import Settings, load_timings
+
+REFUSAL = 'pods "windows-host-1-x" is forbidden: violates PodSecurity "baseline:latest": hostProcess'
+
+
+class Deployer:
+    """Pods of one worker: keeps what was asked for, and what the cluster says about it."""
+
+    host_namespace = "ns-host"
+
+    def __init__(self, nodes: tuple[Any, ...]) -> None:
+        self.facts = SimpleNamespace(nodes=nodes, by_os=lambda os: tuple(one for one in nodes if one.os == os))
+        self.settings = Settings(timings=load_timings(lab=True))
+        self.log: list[str] = []
+        self.there: dict[str, Any] = {}
+        self.refusal = ""
+        self.trouble: Exception | None = None
+        self.kube = self
+        self.changes = SimpleNamespace(waits=self)
+
+    def start(self, wish: Wish) -> None:
+        self.log.append(f"start {wish.called}")
+
+    def deploy(self, wishes: list[Wish]) -> dict[str, Workload]:
+        (wish,) = wishes
+        self.log.append(f"deploy {wish.role} {wish.called} on {wish.node.name}")
+        if self.trouble:
+            raise self.trouble
+        uid = f"uid-{len(self.log)}"
+        self.there[wish.called] = {
+            "metadata": {"name": wish.called, "uid": uid}, "spec": {},
+            "status": {"phase": "Running", "podIP": "10.0.0.9"},
+        }  # fmt: skip
+        return {
+            wish.called: Workload(
+                namespace="ns-host", pod=wish.called, container="host", uid=uid, role=wish.role, os=wish.node.os,
+                node=wish.node.name, address="10.0.0.9", node_address="10.0.0.9",
+            )
+        }  # fmt: skip
+
+    def find(self, api: str, kind: str, name: str, namespace: str) -> Any:
+        return self.there.get(name)
+
+    def get(self, api: str, kind: str, name: str, namespace: str) -> Any:
+        return {"metadata": {"name": name}}
+
+    def events(self, obj: Any) -> list[Any]:
+        return [{"reason": "FailedCreate", "message": REFUSAL}] if self.refusal else []
+
+    def objects(self, api: str, kind: str, namespace: str, *, labels: str) -> list[Any]:
+        return [] if self.refusal else [{}]
+
+
+@pytest.fixture
+def deployer(make: Any) -> Deployer:
+    return Deployer((make.node("l1", "linux"), make.node("w1", "windows", 20348), make.node("w2", "windows", 17763)))
+
+
+def test_each_node_gets_one_pod_of_its_own_name(deployer: Any) -> None:
+    pods = HostPods(deployer)
+    assert pods.on("w2").pod == "windows-host-2"
+    assert pods.on("l1").pod == "linux-node-1"
+    assert pods.on("w2") is pods.on("w2")
+    assert deployer.log == [
+        "start windows-host-2", "deploy windows-host windows-host-2 on w2", "deploy linux-node linux-node-1 on l1",
+    ]  # fmt: skip
+
+
+def test_a_pod_that_changed_is_looked_for_again(deployer: Any) -> None:
+    pods = HostPods(deployer)
+    before = pods.on("w1")
+    del deployer.there["windows-host-1"]
+    assert pods.on("w1").uid != before.uid
+
+
+def test_an_admission_that_refuses_them_is_told_with_its_words_and_a_remedy(deployer: Any) -> None:
+    deployer.refusal = REFUSAL
+    with pytest.raises(
+        EnvironmentLacks, match=r"no HostProcess pod runs on node w1: .*PodSecurity.*; allow HostProcess"
+    ):
+        HostPods(deployer).on("w1")
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        EnvironmentBroken("pod x: container host cannot start: no HostProcess here\n  event"),
+        ApiRefused(403, "Forbidden", "no", "x"),
+    ],
+    ids=["cannot start", "refused"],
+)
+def test_pods_that_cannot_run_are_a_lack(deployer: Any, trouble: Exception) -> None:
+    deployer.trouble = trouble
+    with pytest.raises(EnvironmentLacks) as lack:
+        HostPods(deployer).on("w1")
+    assert "\n" not in str(lack.value)
+
+
+def test_linux_trouble_is_trouble(deployer: Any) -> None:
+    deployer.trouble = EnvironmentBroken("no image")
+    with pytest.raises(EnvironmentBroken):
+        HostPods(deployer).on("l1")
+
+
+def test_docker_has_none(make: Any) -> None:
+    node = make.node("w1", "windows", 17763, container_runtime="docker://20.10.9")
+    deployer: Any = Deployer((node,))
+    with pytest.raises(EnvironmentLacks, match=r"node w1 runs docker://20.10.9, without HostProcess pods"):
+        HostPods(deployer).on("w1")
+    assert deployer.log == []
