@@ -32,6 +32,7 @@ class RecordingDataplane:
         self.tables: dict[str, ServiceTable] = {}
         self.zone: Zone | None = None
         self.extra: dict[str, list[str]] = {}
+        self.cut_off: list[str] = []
         self.refuse: str = ""
         """When set, policy updates are refused with this message."""
         self.deaf = False
@@ -54,6 +55,9 @@ class RecordingDataplane:
         if pod_id not in self.pods:
             raise DataplaneError(f"no pod {pod_id}")
         del self.pods[pod_id]
+
+    async def cut_off_pod(self, pod_id: str) -> None:
+        self.cut_off.append(pod_id)
 
     async def set_services(self, node: str, table: ServiceTable) -> None:
         self.tables[node] = table

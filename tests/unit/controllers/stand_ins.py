@@ -141,6 +141,8 @@ class FakeRuntime:
     async def exec(self, spec: Any, *, stdin: int | None, stdout: int, stderr: int) -> ExecResult:
         if spec.argv == ("absent",):
             return ExecResult(exit_code=None, start_error='exec: "absent": not found')
+        if spec.argv == ("wait",):
+            await asyncio.Event().wait()
         given = await asyncio.to_thread(os.read, stdin, 100) if stdin is not None else b""
         os.write(stdout, b"out:" + given)
         os.write(stderr, b"err")
@@ -160,7 +162,13 @@ class FakeRuntime:
 class Cluster:
     """A control plane over the real API and the stand-ins; use it in ``async with``."""
 
-    def __init__(self, profile: Profile = CLUSTER, *, system_workloads: bool = False) -> None:
+    def __init__(
+        self,
+        profile: Profile = CLUSTER,
+        *,
+        system_workloads: bool = False,
+        calico_config_maps: Callable[[Profile], list[Obj]] | None = None,
+    ) -> None:
         self.core = Core(Settings(service_cidr=profile.network.service_cidr))
         self.client = self.core.client("test")
         self.dataplane, self.network, self.runtime = RecordingDataplane(), FakeNetwork(), FakeRuntime()
@@ -172,6 +180,7 @@ class Cluster:
             self.network,
             settings=QUICK,
             system_workloads=system_workloads,
+            calico_config_maps=calico_config_maps,
         )
 
     async def __aenter__(self) -> Cluster:

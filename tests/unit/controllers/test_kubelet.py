@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.contract import ApiError, Obj, StreamCut
 from tests.unit.controllers.stand_ins import Cluster, is_ready, pod
 
 
@@ -331,6 +331,22 @@ def test_exec_carries_all_streams_and_the_exit_status() -> None:
         assert refused.start_error == 'exec: "absent": not found'
         with pytest.raises(ApiError, match=r'container not found \("other"\)'):
             await agent.exec(found, "other", ("x",), stdin=None, stdout=out, stderr=err)
+
+    in_cluster(scene)
+
+
+def test_a_node_whose_network_breaks_cuts_its_execs_and_takes_new_ones() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod())
+        found = await cluster.running("web")
+        kubelet = cluster.control_plane.kubelets[found["spec"]["nodeName"]]
+        streams: Any = {"stdin": None, "stdout": Channel(), "stderr": Channel()}
+        waiting = asyncio.create_task(kubelet.exec(found, "main", ("wait",), **streams))
+        await asyncio.sleep(0)
+        kubelet.cut_streams()
+        with pytest.raises(StreamCut):
+            await waiting
+        assert (await kubelet.exec(found, "main", ("x",), **streams)).exit_code == 3
 
     in_cluster(scene)
 
