@@ -106,6 +106,18 @@ def each_os(parameter: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(parameter, ["linux", "windows"])
 
 
+def places() -> pytest.MarkDecorator:
+    """Parameter ``place``: where the server is, seen from the client's Windows node."""
+    return pytest.mark.parametrize(
+        "place",
+        [
+            pytest.param("same node", id="same-node"),
+            pytest.param("a Linux node", id="linux-node"),
+            pytest.param("another Windows node", id="other-windows-node", marks=needs(windows=2)),
+        ],
+    )
+
+
 def either_policy_api(name: str) -> pytest.MarkDecorator:
     """The ``policy`` fixture is in turn the same policy as Kubernetes and as Calico write it, each with its manifest.
 

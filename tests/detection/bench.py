@@ -67,7 +67,7 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, overrides: tuple[str, ...], crooked: str) -> Iterator[Lab]:
+def lab(folder: Path, overrides: tuple[str, ...], crooked: str, *, profile: str) -> Iterator[Lab]:
     """Start one, straight or crooked, and end it."""
     path = folder / "kubeconfig"
     reading, writing = os.pipe()
@@ -76,14 +76,17 @@ def lab(folder: Path, overrides: tuple[str, ...], crooked: str) -> Iterator[Lab]
     log = folder / "lab.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, *start, "up", "--kubeconfig", str(path), "--ready-fd", str(writing), *sets],
+            [sys.executable, *start, "up", "--kubeconfig", str(path), "--ready-fd", str(writing),
+             "--profile", profile, *sets],
             pass_fds=(writing,), stdout=out, stderr=subprocess.STDOUT, env=_environment(), start_new_session=True,
         )  # fmt: skip
     os.close(writing)
     try:
         ready, _, _ = select.select([reading], [], [], READY_WITHIN)
         if not ready or not os.read(reading, 4096):
-            raise RuntimeError(f"the lab {overrides} {crooked} did not start: {log.read_text(errors='replace')}")
+            raise RuntimeError(
+                f"the lab {profile} {overrides} {crooked} did not start: {log.read_text(errors='replace')}"
+            )
         yield Lab(path)
     finally:
         os.close(reading)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.detection.table import RED, Row, Table, read
+from tests.detection.table import DEFAULT, RED, Row, Table, read
 
 PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
 HEAD = """\
@@ -23,7 +23,8 @@ def page(table: Table) -> str:
     lines = [HEAD, "## Claims", "| claim | healthy lab | turned red by |", "| --- | --- | --- |"]
     for claim, clean in table.clean.items():
         red = "; ".join(f"[{row.name}](#rows): {verdict}" for row, verdict in table.red(claim)) or "-"
-        lines.append(f"| {claim} | {clean} | {red} |")
+        there = [f"{given[claim]} on {profile}" for profile, given in table.profiles.items() if claim in given]
+        lines.append(f"| {claim} | {'; '.join([clean, *there])} | {red} |")
     lines += [
         "",
         "## Rows",
@@ -41,15 +42,17 @@ def _line(row: Row, table: Table) -> str:
         changed.setdefault(verdict + or_else, []).append(claim)
     for claim, others in row.may.items():
         if claim not in row.expect:
-            changed.setdefault(" or ".join((table.clean[claim], *others)), []).append(claim)
+            changed.setdefault(" or ".join((table.clean_of(row.profile)[claim], *others)), []).append(claim)
     order = sorted(changed.items(), key=lambda one: (not one[0].startswith(RED), one[0]))
     text = "; ".join(f"{verdict}: {', '.join(claims)}" for verdict, claims in order) or "none"
     rest = f"not run: {row.why}" if row.claims else "as on a healthy lab"
+    rest += f" of {row.profile}" if row.profile != DEFAULT and not row.claims else ""
     return f"| {row.name} | {row.what} | {_how(row)} | {text} | {rest} |"
 
 
 def _how(row: Row) -> str:
-    parts = [f"`--set {one}`" for one in row.set] + [f"`faults inject {one}`" for one in row.faults]
+    parts = [f"`--profile {row.profile}`"] if row.profile != DEFAULT else []
+    parts += [f"`--set {one}`" for one in row.set] + [f"`faults inject {one}`" for one in row.faults]
     parts += [f"`service-backend-missing` on {', '.join(row.on_service)}"] if row.on_service else []
     parts += [f"`{row.edit}` in edits.py"] if row.edit else []
     parts += [f"`{row.crooked}` in crooked_lab.py"] if row.crooked else []

@@ -15,9 +15,11 @@ TABLE = Path(__file__).with_name("expected.yaml")
 RED = ("VIOLATED", "UNMET", "LIFTED")
 """Verdicts that say: this cluster does not do what the claim states."""
 CHANGES = (*RED, "INCONCLUSIVE", "CONFIRMED", "NOT_OBSERVED", "NOT_RUN", "NOT_APPLICABLE")
+DEFAULT = "default"
+"""Profile of rows that name none."""
 FIELDS = {
-    "what", "why", "set", "crooked", "faults", "edit", "on_service", "claims", "workers", "timings", "expect", "may",
-    "says", "records", "exit",
+    "what", "why", "profile", "set", "crooked", "faults", "edit", "on_service", "claims", "workers", "timings",
+    "expect", "may", "says", "records", "exit",
 }  # fmt: skip
 
 
@@ -30,6 +32,8 @@ class Row:
     """What is wrong, for the documentation."""
     why: str = ""
     """Why only some claims are run; empty: all are."""
+    profile: str = DEFAULT
+    """``hybridlab up --profile``; its own clean verdicts are what other claims must have."""
     set: tuple[str, ...] = ()
     """``hybridlab up --set``."""
     crooked: str = ""
@@ -62,9 +66,9 @@ class Row:
         return self.workers or (2 if self.claims else 8)
 
     @property
-    def lab(self) -> tuple[tuple[str, ...], str]:
+    def lab(self) -> tuple[str, tuple[str, ...], str]:
         """What decides which lab it runs on."""
-        return (self.set, self.crooked)
+        return (self.profile, self.set, self.crooked)
 
     def allowed(self, claim: str, clean: str) -> tuple[str, ...]:
         """Verdicts that a claim may have in this row."""
@@ -76,8 +80,14 @@ class Table:
     """The whole table."""
 
     clean: dict[str, str]
-    """Claim to verdict on a healthy lab; every claim that has a test."""
+    """Claim to verdict on a healthy lab of the default profile; every claim that has a test."""
+    profiles: dict[str, dict[str, str]]
+    """Other profile to the verdicts on a healthy lab of it that differ from these."""
     rows: tuple[Row, ...]
+
+    def clean_of(self, profile: str) -> dict[str, str]:
+        """Claim to verdict on a healthy lab of a profile."""
+        return self.clean | self.profiles.get(profile, {})
 
     def red(self, claim: str) -> list[tuple[Row, str]]:
         """Rows in which a claim must be VIOLATED or UNMET."""
@@ -88,10 +98,19 @@ def read(path: Path = TABLE) -> Table:
     """The table.  Raises ValueError for what contradicts itself, naming the row."""
     plain = yaml.safe_load(path.read_text(encoding="utf-8"))
     clean = dict(plain["clean"])
-    return Table(clean=clean, rows=tuple(_row(name, given, clean) for name, given in plain["rows"].items()))
+    profiles = {name: dict(given) for name, given in plain["profiles"].items()}
+    for name, given in profiles.items():
+        idle = [claim for claim, verdict in given.items() if clean.get(claim) in (None, verdict)]
+        if idle:
+            raise ValueError(
+                f"profile {name}: {', '.join(idle)}: not in the clean row, or the same there; leave it out"
+            )
+    table = Table(clean=clean, profiles=profiles, rows=())
+    rows = (_row(name, given, table) for name, given in plain["rows"].items())
+    return Table(clean=clean, profiles=profiles, rows=tuple(rows))
 
 
-def _row(name: str, given: dict[str, Any], clean: dict[str, str]) -> Row:
+def _row(name: str, given: dict[str, Any], table: Table) -> Row:
     unknown = set(given) - FIELDS
     if unknown or not given.get("what"):
         raise ValueError(f"row {name}: {', '.join(sorted(unknown)) or 'what'} is unknown or missing")
@@ -102,6 +121,9 @@ def _row(name: str, given: dict[str, Any], clean: dict[str, str]) -> Row:
             claim: (value,) if isinstance(value, str) else tuple(value) for claim, value in given.get("may", {}).items()
         },
     )
+    if row.profile not in (DEFAULT, *table.profiles):
+        raise ValueError(f"row {name}: profile {row.profile} has no clean verdicts under profiles")
+    clean = table.clean_of(row.profile)
     if bool(row.claims) != bool(row.why):
         raise ValueError(f"row {name}: claims and why it is only these belong together")
     for claim, verdict in [*row.expect.items(), *((one, v) for one, vs in row.may.items() for v in vs)]:

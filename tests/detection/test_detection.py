@@ -38,7 +38,7 @@ class Labs:
             self._count += 1
             folder = self._folder / f"lab-{self._count}"
             folder.mkdir()
-            self._lab = self._stack.enter_context(bench.lab(folder, row.set, row.crooked))
+            self._lab = self._stack.enter_context(bench.lab(folder, row.set, row.crooked, profile=row.profile))
             self._key = row.lab
         return self._lab
 
@@ -66,7 +66,7 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
             wrong.enter_context(edits.EDITS[row.edit](api))
         outcome = bench.run(where, tmp_path, row.claims, row.parallel, row.timings)
     print(f"{row.name}: {outcome.seconds:.1f} s")
-    different = bench.differences(row, TABLE.clean, outcome)
+    different = bench.differences(row, TABLE.clean_of(row.profile), outcome)
     assert not different, f"{row.name} ({row.what}) differs from expected.yaml:\n" + "\n".join(different)
 
 
@@ -77,9 +77,22 @@ def test_the_clean_row_names_every_claim_that_has_a_test() -> None:
     assert set(TABLE.clean) <= set(catalog())
 
 
-@pytest.mark.parametrize("claim", [claim for claim, verdict in TABLE.clean.items() if verdict == "CONFIRMED"])
+CONFIRMED = [
+    claim
+    for claim in TABLE.clean
+    if "CONFIRMED" in (TABLE.clean[claim], *(given.get(claim) for given in TABLE.profiles.values()))
+]
+"""Claims that a healthy lab of some profile confirms."""
+
+
+@pytest.mark.parametrize("claim", CONFIRMED)
 def test_every_confirmed_claim_is_turned_red_by_some_row(claim: str) -> None:
     assert TABLE.red(claim), f"{claim} is CONFIRMED on a healthy lab, and no row expects it VIOLATED, UNMET or LIFTED"
+
+
+def test_every_profile_with_clean_verdicts_has_a_row_for_the_whole_run() -> None:
+    whole = {row.profile for row in TABLE.rows if not (row.claims or row.faults or row.edit or row.set or row.crooked)}
+    assert set(TABLE.profiles) <= whole
 
 
 def test_every_fault_of_the_lab_has_a_row() -> None:

@@ -3,7 +3,14 @@
 ``data/*.yaml`` holds the claims by area; nothing here knows how a claim is tested.  Loaded once, when first asked for.
 """
 
-from conformance.catalog.applicability import Applicability, Applies, NotApplicable, Undecided, applicability
+from conformance.catalog.applicability import (
+    Applicability,
+    Applies,
+    NotApplicable,
+    Undecided,
+    applicability,
+    keeps_clients,
+)
 from conformance.catalog.claims import Claim, Conditions, Isolation, IsolationKind, Modality, Needs, Source
 from conformance.catalog.coverage import Coverage, coverage
 from conformance.catalog.loading import Catalog, CatalogError, catalog, load
@@ -30,5 +37,6 @@ __all__ = [
     "applicability",
     "catalog",
     "coverage",
+    "keeps_clients",
     "load",
 ]

@@ -64,6 +64,14 @@ def direct_server_return(node: NodeFacts) -> bool:
     return build >= 18317 or (build == 17763 and revision >= 1432)
 
 
+def keeps_clients(node: NodeFacts, facts: Facts) -> bool | None:
+    """Whether direct server return is in effect on a Windows node: its build can, and kube-proxy was told to.
+
+    None: its build can, and what kube-proxy was told is not known.
+    """
+    return facts.windows_dsr.value if direct_server_return(node) else False
+
+
 def _check(claim: Claim, facts: Facts) -> Iterator[Applicability]:
     applies = claim.applies
     words = (
@@ -124,17 +132,15 @@ def _builds(wanted: Range, facts: Facts) -> Applicability:
 def _dsr(wanted: bool, facts: Facts) -> Applicability:
     condition = f"Windows nodes {'with' if wanted else 'without'} direct server return"
     nodes = facts.by_os("windows")
-    capable = [node.name for node in nodes if direct_server_return(node)]
-    incapable = [node.name for node in nodes if not direct_server_return(node)]
+    states = [keeps_clients(node, facts) for node in nodes]
     flag = facts.windows_dsr
     if not nodes:
         return NotApplicable(condition, "no Windows node")
-    if wanted and not capable:
-        return NotApplicable(condition, f"the builds of {', '.join(incapable)} cannot do it")
-    if not wanted and incapable:
+    if wanted in states:
         return Applies()
-    if flag.value is None:
+    if None in states:
         return Undecided(condition, flag.source)
-    if flag.value is wanted:
-        return Applies()
+    incapable = [node.name for node in nodes if not direct_server_return(node)]
+    if wanted and len(incapable) == len(nodes):
+        return NotApplicable(condition, f"the builds of {', '.join(incapable)} cannot do it")
     return NotApplicable(condition, f"kube-proxy has --enable-dsr={str(flag.value).lower()} ({flag.source})")

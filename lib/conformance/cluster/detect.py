@@ -81,20 +81,23 @@ def kube_proxy_mode(reading: Reading) -> Fact[str]:
 
 
 def windows_dsr(reading: Reading, kube: Kube) -> Fact[bool]:
-    """Whether kube-proxy on Windows was told to use DSR (``--enable-dsr``, or ``winkernel.enableDSR``)."""
+    """Whether kube-proxy on Windows was told to use DSR (``--enable-dsr``, or ``winkernel.enableDSR``).
+
+    A DaemonSet without the flag may still have it from its configuration; where neither says so, it is off.
+    """
     daemonset = reading.one("apps/v1", "DaemonSet", "kube-proxy-windows", "kube-system")
     for container in containers(daemonset):
         flag = re.search(r"--enable-dsr(?:=(true|false))?", command_line(container))
         if flag:
             return Fact(flag[1] != "false", "DaemonSet kube-system/kube-proxy-windows --enable-dsr")
-    if daemonset:
-        return Fact(False, "DaemonSet kube-system/kube-proxy-windows has no --enable-dsr")
     for name in ("kube-proxy-windows", "kube-proxy"):
         config = reading.one("v1", "ConfigMap", name, "kube-system")
         text = "\n".join(str(one) for one in ((config or {}).get("data") or {}).values())
         found = re.search(r"^\s*enableDSR:\s*(true|false)", text, re.MULTILINE | re.IGNORECASE)
         if found:
             return Fact(found[1].lower() == "true", f"ConfigMap kube-system/{name} winkernel.enableDSR")
+    if daemonset:
+        return Fact(False, "DaemonSet kube-system/kube-proxy-windows has no --enable-dsr")
     return Fact(None, f"not known: {reading.reason('DaemonSet kube-proxy-windows', 'ConfigMap kube-proxy')}")
 
 

@@ -28,8 +28,10 @@ from conformance.expect.known_issue import KnownIssue
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
 from conformance.expect.readings import Readings
+from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
 from conformance.expect.traffic import Context, Expect
+from conformance.expect.windows_nodes import WindowsNodes
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
@@ -48,7 +50,7 @@ from conformance.pods.deploy import Pods
 from conformance.pods.farewell import Farewell
 from conformance.pods.placement import Placement
 from conformance.pods.prepull import Prepull
-from conformance.pods.services import Services, cluster_domain
+from conformance.pods.services import Service, Services, cluster_domain
 from conformance.pods.webserver import WebServer
 from conformance.probe.literal import Literal
 from conformance.probe.prober import Prober
@@ -326,6 +328,18 @@ def page(expect: Expect) -> Pages:
 def sizes(expect: Expect, record: Recorder) -> Sizes:
     """Expectations about the size of packets."""
     return Sizes(expect, record.lifted)
+
+
+@pytest.fixture
+def windows_nodes(facts: Facts, placement: Placement) -> WindowsNodes:
+    """Windows nodes by what their Services do with sources."""
+    return WindowsNodes(facts, placement)
+
+
+@pytest.fixture
+def source(expect: Expect, facts: Facts, record: Recorder) -> Callable[[Workload, Workload, Service], ServiceSource]:
+    """Expectations about the source of a client's way through a Service: ``source(client, stranger, service)``."""
+    return lambda client, stranger, service: ServiceSource(expect, facts, record.lifted, client, stranger, service)
 
 
 @pytest.fixture

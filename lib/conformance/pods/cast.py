@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, Literal
 
 from conformance.errors import EnvironmentBroken, EnvironmentLacks, Nonconformance
 from conformance.kube.client import Obj
@@ -26,6 +26,10 @@ ELSEWHERE_LABELS = {"conformance/team": "elsewhere"}
 DEMO = ("linux-client", "linux-server", "windows-client", "windows-server")
 """Whoever asks for one of these will ask for the others: they are started together."""
 OTHER: dict[OS, OS] = {"linux": "windows", "windows": "linux"}
+
+
+Place = Literal["same node", "a Linux node", "another Windows node"]
+"""Where a server is, seen from a client's Windows node."""
 
 
 class Cast:
@@ -103,6 +107,23 @@ class Cast:
         count = len(self._placement.usable(os))
         first = ["server", "peer", *(f"peer-{number}" for number in range(3, count + 1))][: max(1, count)]
         return self.of(*(f"{os}-{name}" for name in first))
+
+    def around(self, node: str, place: Place) -> tuple[Workload, Workload, Workload]:
+        """Two clients on that Windows node, and a server there or elsewhere.  Raises EnvironmentLacks.
+
+        Where the node is the worker's first, its pods of the demo are used.
+        """
+        nodes = [one.name for one in self._placement.usable("windows")]
+        there = nodes.index(node)
+        if place == "another Windows node":
+            self._placement.second("windows")
+        server = "linux-server"
+        if place != "a Linux node":
+            server = _numbered("windows-server", there if place == "same node" else (there + 1) % len(nodes))
+        client, stranger, backend = self.of(
+            _numbered("windows-client", there), _numbered("windows-peer", there, plain=1), server
+        )
+        return client, stranger, backend
 
     def start(self, *names: str, because: str) -> tuple[Workload, ...]:
         """The pods of these names, for a test about starting: one that does not become ready is a Nonconformance.
@@ -233,6 +254,11 @@ class Cast:
         for pod in self._pods.kube.objects("v1", "Pod", namespace, labels=f"app={name.rpartition('/')[2]}"):
             if pod["spec"].get("nodeName") and not _lacks_image(pod) and str(pod["metadata"]["name"]) in str(trouble):
                 raise Nonconformance(f"{trouble}\n  because  {because}") from trouble
+
+
+def _numbered(role: str, index: int, *, plain: int = 0) -> str:
+    """A role's name on the usable node of that index; on one of them its plain name is what all tests share."""
+    return role if index == plain else f"{role}-{index + 1}"
 
 
 def _lacks_image(pod: Obj) -> bool:

@@ -185,6 +185,13 @@ class Calico:
 
     def snat_for(self, node: str) -> str | None:
         """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep their own."""
+        return self._service_source(node, enable_dsr=self._profile.kube_proxy.windows_dsr)
+
+    def node_port_snat_for(self, node: str) -> str | None:
+        """Source of what comes in by a NodePort of a Windows node; None: the node's own address."""
+        return self._service_source(node, enable_dsr=False)
+
+    def _service_source(self, node: str, *, enable_dsr: bool) -> str | None:
         machine = self.nodes[node]
         blocks = self.ipam.blocks_of(node)
         if machine.os != "windows" or not blocks:
@@ -192,7 +199,7 @@ class Calico:
         return service_source(
             "overlay",
             machine.group.windows_build,
-            enable_dsr=self._profile.kube_proxy.windows_dsr,
+            enable_dsr=enable_dsr,
             block=str(blocks[0].cidr),
             node_address=machine.address,
         )

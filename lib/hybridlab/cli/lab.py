@@ -96,6 +96,7 @@ class Lab:
             calico.pod_network,
             resolvers=zone_gate,
             snat_local_pods_to=calico.snat_for,
+            snat_node_ports_to=calico.node_port_snat_for,
             issue_token=self._issue_token,
             calico_config_maps=cni_config_maps,
         )

@@ -34,11 +34,17 @@ class KubeProxies:
         caches: Caches,
         dataplane: Dataplane,
         nodes: Sequence[str],
-        snat_local_pods_to: Callable[[str], str | None],
         recorder: Recorder,
+        *,
+        snat_local_pods_to: Callable[[str], str | None],
+        snat_node_ports_to: Callable[[str], str | None],
     ) -> None:
-        """``snat_local_pods_to``: source that a node's pods get on their way to a ClusterIP (Windows without DSR)."""
-        self._dataplane, self._nodes, self._snat, self._recorder = dataplane, nodes, snat_local_pods_to, recorder
+        """``snat_local_pods_to``: source that a node's pods get on their way to a ClusterIP (Windows without DSR).
+
+        ``snat_node_ports_to``: source that NodePorts of a node give (Windows).
+        """
+        self._dataplane, self._nodes, self._recorder = dataplane, nodes, recorder
+        self._snat, self._node_port_snat = snat_local_pods_to, snat_node_ports_to
         self._services, self._slices = caches.of("services"), caches.of(SLICES)
         self._programmed: dict[str, ServiceTable] = {}
         self._work: Work[str] = Work("kube-proxy", self._look, delay=SETTLE)
@@ -93,14 +99,16 @@ class KubeProxies:
         return found
 
     def _table(self, node: str, backends: dict[tuple[str, str, str], list[tuple[Backend, str]]]) -> ServiceTable:
-        ports = [port for service in self._services for port in _ports(service, node, backends)]
+        snat = self._snat(node)
+        ports = [port for service in self._services for port in _ports(service, node, backends, translated=bool(snat))]
         ports.sort(key=lambda port: (port.name, port.cluster_ip is None))
-        return ServiceTable(ports=tuple(ports), snat_local_pods_to=self._snat(node))
+        return ServiceTable(ports=tuple(ports), snat_local_pods_to=snat, snat_node_ports_to=self._node_port_snat(node))
 
 
 def _ports(
-    service: Obj, node: str, backends: dict[tuple[str, str, str], list[tuple[Backend, str]]]
+    service: Obj, node: str, backends: dict[tuple[str, str, str], list[tuple[Backend, str]]], *, translated: bool
 ) -> Iterator[ServicePort]:
+    """``translated``: the node rewrites sources of services (Windows without DSR), whatever a Service asks for."""
     spec, meta = service["spec"], service["metadata"]
     address = spec.get("clusterIP")
     if spec.get("type") == "ExternalName" or address in {None, "", "None"}:
@@ -114,15 +122,16 @@ def _ports(
         here = tuple(backend for backend, where in behind if where == node)
         name = f"{meta['namespace']}/{meta['name']}:{port.get('name') or port['port']}"
         inside = here if spec.get("internalTrafficPolicy") == "Local" else everywhere
-        outside = here if spec.get("externalTrafficPolicy") == "Local" else everywhere
+        local = spec.get("externalTrafficPolicy") == "Local"
+        outside, kept = here if local else everywhere, local and not translated
         node_port = port.get("nodePort") or None
         split = node_port is not None and inside != outside
         yield ServicePort(
             name=name, protocol=protocol, cluster_ip=address, port=port["port"],
-            node_port=None if split else node_port, backends=inside,
+            node_port=None if split else node_port, backends=inside, node_port_keeps_client=kept,
         )  # fmt: skip
         if split:
             yield ServicePort(
                 name=f"{name} (external)", protocol=protocol, cluster_ip=None, port=port["port"],
-                node_port=node_port, backends=outside,
+                node_port=node_port, backends=outside, node_port_keeps_client=kept,
             )  # fmt: skip

@@ -54,13 +54,14 @@ class ControlPlane:
         *,
         resolvers: ZoneWriter | None = None,
         snat_local_pods_to: Callable[[str], str | None] = lambda node: None,
+        snat_node_ports_to: Callable[[str], str | None] = lambda node: None,
         issue_token: TokenIssuer | None = None,
         settings: KubeletSettings | None = None,
         system_workloads: bool = True,
         calico_config_maps: Callable[[Profile], list[Obj]] | None = None,
     ) -> None:
         """``client`` makes a client for a component's user name; ``resolvers`` take the DNS zone (default: the data
-        plane); ``snat_local_pods_to`` and ``issue_token`` as
+        plane); ``snat_local_pods_to``, ``snat_node_ports_to`` and ``issue_token`` as
         kube-proxy and volumes need them; ``system_workloads``: make the objects of ``controllers.system``;
         ``calico_config_maps`` renders the CNI configurations for Calico's operator, which runs only with it."""
         self.profile = profile
@@ -74,7 +75,14 @@ class ControlPlane:
         self.recorder = Recorder(self._client)
         self._nodes = Nodes(self._client, self.caches, self.machines, profile)
         names = [machine.name for machine in self.machines]
-        self.kube_proxies = KubeProxies(self.caches, dataplane, names, snat_local_pods_to, self.recorder)
+        self.kube_proxies = KubeProxies(
+            self.caches,
+            dataplane,
+            names,
+            self.recorder,
+            snat_local_pods_to=snat_local_pods_to,
+            snat_node_ports_to=snat_node_ports_to,
+        )
         self._components = (
             Scheduler(client("system:kube-scheduler"), self.caches, self.recorder),
             Deployments(self._client, self.caches, self.recorder),

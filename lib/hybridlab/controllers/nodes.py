@@ -63,7 +63,7 @@ def node_object(machine: Machine, profile: Profile) -> Obj:
         "kind": "Node",
         "metadata": {
             "name": machine.name,
-            "labels": _labels(machine),
+            "labels": _labels(machine, profile),
             "annotations": {
                 "node.alpha.kubernetes.io/ttl": "0",
                 "volumes.kubernetes.io/controller-managed-attach-detach": "true",
@@ -81,7 +81,7 @@ def taint_of(text: str) -> dict[str, str]:
     return {"key": key, **({"value": value} if equals else {}), "effect": effect}
 
 
-def _labels(machine: Machine) -> dict[str, str]:
+def _labels(machine: Machine, profile: Profile) -> dict[str, str]:
     labels = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": machine.os,
@@ -92,7 +92,7 @@ def _labels(machine: Machine) -> dict[str, str]:
     }
     if machine.os == "windows":
         labels["node.kubernetes.io/windows-build"] = machine.group.windows_build.rpartition(".")[0]
-    if machine.group.control_plane:
+    if machine.group.control_plane and profile.kubernetes.provider != "EKS":  # whose control plane is out of sight
         labels["node-role.kubernetes.io/control-plane"] = ""
         labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
     return labels | machine.group.labels

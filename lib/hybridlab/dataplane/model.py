@@ -99,6 +99,8 @@ class ServicePort:
     port: int
     node_port: int | None
     backends: tuple[Backend, ...]
+    node_port_keeps_client: bool = False
+    """What comes in by the NodePort keeps its source (externalTrafficPolicy Local; on Windows with DSR only)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +109,10 @@ class ServiceTable:
 
     ports: tuple[ServicePort, ...]
     snat_local_pods_to: str | None = None
-    """Windows without DSR: the source that pods of this node get on their way to a ClusterIP; None keeps the pod's."""
+    """Windows without DSR: the source that pods of this node get on their way through a ClusterIP to a pod (to another
+    address it is the node's); None keeps the pod's."""
+    snat_node_ports_to: str | None = None
+    """Windows: the source of what comes in by a NodePort, on its way to a pod; None: the node's, by masquerading."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -131,7 +131,7 @@ class Node:
                 self.route.set_route(remote.cidr, via=remote.tunnel_address, index=self._vxlan_index, onlink=True)
         self.route.flush()
         self._set_outgoing(routes)
-        self.services.set_pools(routes.pools)
+        self.services.set_pools(routes.pools, routes.own_blocks)
         self._routes = routes
 
     def _remove_stale(self, routes: NodeRoutes) -> None:
@@ -214,7 +214,7 @@ class Node:
 
     def set_services(self, table: ServiceTable) -> None:
         """Replace all services."""
-        self.services.set(table, self._routes.own_blocks)
+        self.services.set(table)
 
     # -- truth -----------------------------------------------------------------------------------------------
 

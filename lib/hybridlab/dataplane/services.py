@@ -2,10 +2,11 @@
 
 A ClusterIP or a NodePort is translated to a random ready endpoint, for pods and for the node itself.  The source is
 kept, except (as kube-proxy does in iptables mode): traffic to a NodePort, an endpoint that reaches itself, and
-whatever does not come from a pod get the node's address by masquerading; on Windows without DSR this node's pods get
-``snat_local_pods_to``. A service port without endpoints is refused: a reset for TCP, port unreachable for UDP.  When
-a UDP port loses endpoints its tracked flows to them are forgotten, so that a client (a resolver, say) does not stick
-to a dead one.
+whatever does not come from a pod get the node's address by masquerading; on Windows what comes in by a NodePort gets
+``snat_node_ports_to`` and, without DSR, this node's pods get ``snat_local_pods_to``, where the backend is a pod (where
+it is not, the node's address).  A service port without endpoints is refused: a reset for TCP, port unreachable for
+UDP.  When a UDP port loses endpoints its tracked flows to them are forgotten, so that a client (a resolver, say) does
+not stick to a dead one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from hybridlab.kernel.nft import Nft
 
 _MASQUERADE = "0x4000"
 """kube-proxy's packet mark; the connection mark stays free."""
+_TRANSLATED = "0x8000"
+"""Packet mark on Windows: to a pod here, by the source that it will get."""
+_KEPT = "0x2000"
+"""Packet mark of what came in by a NodePort that keeps its clients' addresses."""
 
 BASE_TABLE = f"""
 table ip kube {{
@@ -35,6 +40,10 @@ table ip kube {{
   }}
   chain sources {{
   }}
+  chain node-port-sources {{
+  }}
+  chain sources-as-seen {{
+  }}
   chain refuse {{
     meta l4proto tcp reject with tcp reset
     reject with icmp port-unreachable
@@ -49,6 +58,8 @@ table ip kube {{
   }}
   chain k_post {{
     type nat hook postrouting priority srcnat; policy accept;
+    meta mark and {_KEPT} == {_KEPT} accept
+    jump node-port-sources
     meta mark and {_MASQUERADE} == {_MASQUERADE} masquerade fully-random
     ct status dnat ip saddr . ip daddr @hairpin masquerade fully-random
     jump sources
@@ -56,6 +67,14 @@ table ip kube {{
   chain k_forward {{
     type filter hook forward priority -10; policy accept;
     ip daddr . meta l4proto . th dport @empty-svc goto refuse
+  }}
+  chain k_before_policy {{
+    type filter hook forward priority filter - 1; policy accept;
+    oifname "cali*" ct state new ct status dnat jump sources-as-seen
+  }}
+  chain k_after_policy {{
+    type filter hook forward priority filter + 1; policy accept;
+    meta mark and {_TRANSLATED} == {_TRANSLATED} ip saddr set ct original ip saddr
   }}
   chain k_output {{
     type filter hook output priority -10; policy accept;
@@ -77,18 +96,22 @@ _SETS = {
 }
 
 
+_SOURCES = ("sources", "node-port-sources", "sources-as-seen")
+
+
 class Services:
     """The service table of one node."""
 
     def __init__(self, nft: Nft, conntrack: ConntrackSocket) -> None:
         self._table = Table(nft, "kube")
-        self._table.adopt(chains={"sources": ()}, sets=_SETS)
+        self._table.adopt(chains=dict.fromkeys(_SOURCES, ()), sets=_SETS)
         self._conntrack = conntrack
         self._ports: dict[str, ServicePort] = {}
         self._pools: tuple[str, ...] = ()
-        self._snat: tuple[str, tuple[str, ...]] | None = None
+        self._blocks: tuple[str, ...] = ()
+        self._translation: tuple[str | None, str | None] = (None, None)
 
-    def set(self, table: ServiceTable, own_blocks: tuple[str, ...]) -> None:
+    def set(self, table: ServiceTable) -> None:
         """Replace all services in one transaction; then forget UDP flows to endpoints that are gone."""
         ports = {_chain_name(port): port for port in table.ports}
         change = Change()
@@ -108,21 +131,21 @@ class Services:
         change.sets["empty-nodeport"] = SetContent(
             _SETS["empty-nodeport"], frozenset(_node_port_key(p) for p in empty if p.node_port)
         )
-        snat = (table.snat_local_pods_to, own_blocks) if table.snat_local_pods_to else None
-        change.chains["sources"] = _source_rules(self._pools, snat)
+        translation = (table.snat_local_pods_to, table.snat_node_ports_to)
+        change.chains |= _translations(self._pools, self._blocks, *translation)
         self._table.apply(change)
-        before, self._ports, self._snat = self._ports, ports, snat
+        before, self._ports, self._translation = self._ports, ports, translation
         self._forget_flows(before)
 
-    def set_pools(self, pools: tuple[str, ...]) -> None:
-        """The pods' networks: whatever else uses a service is masqueraded."""
+    def set_pools(self, pools: tuple[str, ...], own_blocks: tuple[str, ...]) -> None:
+        """The pods' networks, and this node's part of them: whatever else uses a service is masqueraded."""
         self._table.apply(
             Change(
                 sets={"pools": SetContent(_SETS["pools"], frozenset(pools))},
-                chains={"sources": _source_rules(pools, self._snat)},
+                chains=_translations(pools, own_blocks, *self._translation),
             )
         )
-        self._pools = pools
+        self._pools, self._blocks = pools, own_blocks
 
     def _forget_flows(self, before: dict[str, ServicePort]) -> None:
         lost = [
@@ -162,7 +185,8 @@ def _add_port(change: Change, name: str, port: ServicePort) -> None:
     change.chains[f"svc-{name}"] = (f"{choose} {comment}",)
     change.chains[f"np-{name}"] = None
     if port.node_port:
-        change.chains[f"np-{name}"] = (f"meta mark set meta mark or {_MASQUERADE}", f"goto svc-{name}")
+        mark = _KEPT if port.node_port_keeps_client else _MASQUERADE
+        change.chains[f"np-{name}"] = (f"meta mark set meta mark or {mark}", f"goto svc-{name}")
     change.entries |= _entries(name, port)
 
 
@@ -190,11 +214,30 @@ def _chain_name(port: ServicePort) -> str:
     return f"{readable}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
-def _source_rules(pools: tuple[str, ...], snat: tuple[str, tuple[str, ...]] | None) -> Rules:
-    rules = []
-    if snat is not None and snat[1]:
-        address, blocks = snat
-        rules.append(f"ip saddr {{ {', '.join(blocks)} }} ct status dnat snat to {address}")
+def _translations(
+    pools: tuple[str, ...], blocks: tuple[str, ...], local_pods: str | None, node_ports: str | None
+) -> dict[str, Rules | None]:
+    """What sources become, and, for the policy of pods here, what they are going to become.
+
+    Source translation comes after policy in the kernel, while Windows' ACLs are at the pod's port of the virtual
+    switch and see what the pod sees: the source is put in place for policy, and taken back after it.
+    """
+    by_node_port = f"meta mark and {_MASQUERADE} == {_MASQUERADE}"
+    sources, node_port_sources, as_seen = [], [], []
+    if local_pods is not None and blocks:
+        local = f"ip saddr {{ {', '.join(blocks)} }}"
+        sources += [
+            f"{local} ct status dnat ip daddr @pools snat to {local_pods}",
+            f"{local} ct status dnat masquerade fully-random",
+        ]
+        as_seen.append(f"{local} meta mark set meta mark or {_TRANSLATED} ip saddr set {local_pods} return")
+    if node_ports is not None:
+        node_port_sources.append(f"{by_node_port} ip daddr @pools snat to {node_ports}")
+        as_seen.insert(0, f"{by_node_port} meta mark set meta mark or {_TRANSLATED} ip saddr set {node_ports} return")
     if pools:
-        rules.append("ct status dnat ip saddr != @pools masquerade fully-random")
-    return tuple(rules)
+        sources.append("ct status dnat ip saddr != @pools masquerade fully-random")
+    return {
+        "sources": tuple(sources),
+        "node-port-sources": tuple(node_port_sources),
+        "sources-as-seen": tuple(as_seen),
+    }

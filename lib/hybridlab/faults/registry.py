@@ -24,6 +24,7 @@ from hybridlab.faults.rules import (
     snat_pod_to_pod,
     udp4789_dropped,
 )
+from hybridlab.faults.service_source import dsr_despite_build, snat_despite_dsr, wrong_snat_address
 from hybridlab.faults.zone import DnsWrong
 
 _NODE = Parameter(name="node", meaning="name of a node")
@@ -152,6 +153,30 @@ _TYPES = (
         description="a node rewrites the source of its pods on their way to other pods",
         parameters=(_NODE,),
         make=snat_pod_to_pod,
+    ),
+    FaultType(
+        name="snat-despite-dsr",
+        layer="services",
+        scope="all, Windows node",
+        description="Windows nodes rewrite their pods' source by ClusterIP as without direct server return",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=snat_despite_dsr,
+    ),
+    FaultType(
+        name="wrong-snat-address",
+        layer="services",
+        scope="all, Windows node",
+        description="Windows nodes rewrite their pods' source by ClusterIP to the node's address",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=wrong_snat_address,
+    ),
+    FaultType(
+        name="dsr-despite-build",
+        layer="services",
+        scope="all, Windows node",
+        description="Windows nodes keep their pods' source by ClusterIP, whatever their build and kube-proxy can do",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=dsr_despite_build,
     ),
     FaultType(
         name="reserved-not-reserved",

@@ -38,7 +38,7 @@ def load(name_or_path: str, overrides: Sequence[str] = ()) -> Profile:
         if not separator or not key:
             raise ProfileError(f"--set {override}: expected KEY=VALUE, for example --set network.vxlan_vni=4097")
         _override(document, where, key.strip(), text)
-    name = Path(name_or_path).stem
+    name = Path(name_or_path).name.removesuffix(".yaml").removesuffix(".yml")
     profile = cast(Profile, _build(Profile, {"name": name, **document}, where, ()))
     check(profile, where)
     return profile

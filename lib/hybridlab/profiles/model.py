@@ -14,7 +14,7 @@ OS = Literal["linux", "windows"]
 
 @dataclass(frozen=True, kw_only=True)
 class Kubernetes:
-    """The control plane."""
+    """The control plane.  On EKS it is out of sight: ``control_plane`` only says whose address its endpoint has."""
 
     version: str = "v1.34.1"
     provider: Literal["none", "EKS", "AKS", "OpenShift", "RKE2"] = "none"
@@ -63,7 +63,7 @@ class KubeProxy:
     """kube-proxy's mode."""
 
     windows_dsr: bool = True
-    """Windows kube-proxy runs with --enable-dsr=true."""
+    """Windows kube-proxy runs with --enable-dsr=true; else without the flag."""
     node_port_range: str = "30000-32767"
 
 

@@ -14,7 +14,8 @@ def service_source(
     """The rewritten source of ClusterIP traffic of local pods to pod backends; None when the pod's own is kept.
 
     Without DSR it is kube-proxy's ``--source-vip`` (block .2) in overlay mode and the node's address in l2bridge
-    mode (kubernetes#83072); with DSR nothing is rewritten.
+    mode (kubernetes#83072); with DSR nothing is rewritten.  What comes in by a NodePort gets the same address with and
+    without DSR: ask with ``enable_dsr=False``.
     """
     if uses_dsr(windows_build, enable_dsr=enable_dsr):
         return None

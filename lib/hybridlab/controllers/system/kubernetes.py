@@ -36,14 +36,33 @@ COREFILE = """\
 
 def objects(profile: Profile, api_address: str, api_port: int) -> list[tuple[str, Obj]]:
     """(resource, object) in order."""
-    control_planes = [machine for machine in machines(profile) if machine.group.control_plane]
     return [
         *_kubernetes_endpoints(api_address, api_port),
-        config_map("kubeadm-config", NAMESPACE, {"ClusterConfiguration": _cluster_configuration(profile)}),
-        *(("pods", pod) for machine in control_planes for pod in _control_plane(profile, machine, api_port)),
+        *(_managed_by_eks() if profile.kubernetes.provider == "EKS" else _by_kubeadm(profile, api_port)),
         *_coredns(profile),
         *_kube_proxy(profile),
     ]
+
+
+def _by_kubeadm(profile: Profile, api_port: int) -> list[tuple[str, Obj]]:
+    """A control plane that the cluster's own machines run."""
+    control_planes = [machine for machine in machines(profile) if machine.group.control_plane]
+    return [
+        config_map("kubeadm-config", NAMESPACE, {"ClusterConfiguration": _cluster_configuration(profile)}),
+        *(("pods", pod) for machine in control_planes for pod in _control_plane(profile, machine, api_port)),
+    ]
+
+
+def _managed_by_eks() -> list[tuple[str, Obj]]:
+    """Amazon runs the control plane out of sight; nodes join by the roles that ``aws-auth`` maps."""
+    role = "arn:aws:iam::111122223333:role"
+    roles = (
+        f"- rolearn: {role}/linux-nodes\n  username: system:node:{{{{EC2PrivateDNSName}}}}\n"
+        "  groups: [system:bootstrappers, system:nodes]\n"
+        f"- rolearn: {role}/windows-nodes\n  username: system:node:{{{{EC2PrivateDNSName}}}}\n"
+        "  groups: [system:bootstrappers, system:nodes, eks:kube-proxy-windows]\n"
+    )
+    return [config_map("aws-auth", NAMESPACE, {"mapRoles": roles})]
 
 
 def _kubernetes_endpoints(api_address: str, api_port: int) -> list[tuple[str, Obj]]:
@@ -116,6 +135,7 @@ def _control_plane(profile: Profile, machine: Machine, api_port: int) -> list[Ob
 
 def _coredns(profile: Profile) -> list[tuple[str, Obj]]:
     labels = {"k8s-app": "kube-dns"}
+    of_eks = {"eks.amazonaws.com/component": "kube-dns"} if profile.kubernetes.provider == "EKS" else {}
     ports = [
         {"name": "dns", "containerPort": 53, "protocol": "UDP"},
         {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
@@ -140,7 +160,7 @@ def _coredns(profile: Profile) -> list[tuple[str, Obj]]:
         "kind": "Service",
         "metadata": {
             "name": "kube-dns", "namespace": NAMESPACE,
-            "labels": {**labels, "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"},
+            "labels": {**labels, **of_eks, "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"},
         },
         "spec": {
             "type": "ClusterIP",
@@ -173,8 +193,8 @@ def _kube_proxy(profile: Profile) -> list[tuple[str, Obj]]:
         "kube-proxy", f"sigwindowstools/kube-proxy:{version}-calico-hostprocess",
         command=["kube-proxy.exe"],
         args=["--config=/var/lib/kube-proxy/config.conf", "--hostname-override=$(NODE_NAME)",
-              "--proxy-mode=kernelspace", "--source-vip=$(SOURCE_VIP)", f"--enable-dsr={str(dsr).lower()}",
-              f"--feature-gates=WinDSR={str(dsr).lower()}"],
+              "--proxy-mode=kernelspace", "--source-vip=$(SOURCE_VIP)",
+              *(["--enable-dsr=true", "--feature-gates=WinDSR=true"] if dsr else [])],
         env={"NODE_NAME": "field:spec.nodeName", "POD_IP": "field:status.podIP", "KUBE_NETWORK": "Calico.*",
              "SOURCE_VIP": "Calico_ep"},
     )  # fmt: skip
