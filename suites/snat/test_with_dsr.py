@@ -11,5 +11,5 @@ def test_a_policy_knows_the_client_by_cluster_ip(pods, services, policy, windows
     client, stranger, server = pods.around(windows_nodes.with_dsr(), place)
     through = source(client, stranger, services.cluster_ip(server))
     through.is_kept(because="with direct server return kube-proxy leaves the source of its node's pods alone")
-    policy.apply(client=pods.name_of(client), server=pods.name_of(server))
+    policy.apply(client_app=pods.name_of(client), server_app=pods.name_of(server))
     through.admits_everywhere(because="the policy names the client, which comes with its own address either way")

@@ -13,7 +13,7 @@ def test_a_policy_does_not_know_the_client_by_cluster_ip(pods, services, policy,
     client, stranger, server = pods.around(windows_nodes.without_dsr(), place)
     through = source(client, stranger, services.cluster_ip(server))
     through.is_rewritten(because=REWRITTEN)
-    policy.apply(client=pods.name_of(client), server=pods.name_of(server))
+    policy.apply(client_app=pods.name_of(client), server_app=pods.name_of(server))
     through.admits_by_address_alone(because=UNSEEN)
 
 
@@ -22,7 +22,7 @@ def test_an_old_1809_sees_pod_addresses_only(pods, services, policy, windows_nod
     client, stranger, server = pods.around(windows_nodes.of_build(">=17763 <17763.1432"), place)
     through = source(client, stranger, services.cluster_ip(server))
     through.is_rewritten(because=REWRITTEN)
-    policy.apply(client=pods.name_of(client), server=pods.name_of(server))
+    policy.apply(client_app=pods.name_of(client), server_app=pods.name_of(server))
     through.admits_by_address_alone(because=UNSEEN)
 
 
@@ -31,5 +31,5 @@ def test_eks_comes_without_dsr(pods, services, policy, windows_nodes, source, *,
     client, stranger, server = pods.around(windows_nodes.any(), place)
     through = source(client, stranger, services.cluster_ip(server))
     through.is_rewritten(because=f"EKS' Windows nodes are not told to use it: {REWRITTEN}")
-    policy.apply(client=pods.name_of(client), server=pods.name_of(server))
+    policy.apply(client_app=pods.name_of(client), server_app=pods.name_of(server))
     through.admits_by_address_alone(because=UNSEEN)

@@ -133,17 +133,21 @@ class Lab:
             self.run(self.plane.update_policy(node, update))
 
     @contextlib.contextmanager
-    def services(self, *ports: ServicePort, snat: dict[str, str] | None = None) -> Iterator[None]:
-        """These services on every node for the length of the block."""
-        self.run(self._services(ports, snat or {}))
+    def services(
+        self, *ports: ServicePort, snat: dict[str, str] | None = None, node_ports: dict[str, str] | None = None
+    ) -> Iterator[None]:
+        """These services on every node for the length of the block; node to the sources that it gives."""
+        self.run(self._services(ports, snat or {}, node_ports or {}))
         try:
             yield
         finally:
-            self.run(self._services((), {}))
+            self.run(self._services((), {}, {}))
 
-    async def _services(self, ports: tuple[ServicePort, ...], snat: dict[str, str]) -> None:
+    async def _services(self, ports: tuple[ServicePort, ...], snat: dict[str, str], node_ports: dict[str, str]) -> None:
         for node in self.nodes:
-            table = ServiceTable(ports=ports, snat_local_pods_to=snat.get(node))
+            table = ServiceTable(
+                ports=ports, snat_local_pods_to=snat.get(node), snat_node_ports_to=node_ports.get(node)
+            )
             await self.plane.set_services(node, table)
 
     @contextlib.contextmanager

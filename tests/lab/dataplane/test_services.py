@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from hybridlab.dataplane.model import Backend, ServicePort
+from hybridlab.dataplane.model import Backend, EndpointProgram, Match, Rule, ServicePort, Tier
 
 CLUSTER_IP = "10.96.1.1"
 
@@ -81,15 +81,71 @@ def test_a_service_that_is_gone_times_out(lab):
         assert lab.attempt("l1a", CLUSTER_IP, 80).outcome == "timed out"
 
 
+SOURCE_VIP = "192.168.1.130"
+
+
 @pytest.mark.parametrize("backend", ["w1b", "w2b", "l1b"])
 def test_windows_without_dsr_gives_its_pods_another_source_on_the_way_to_a_cluster_ip(lab, backend):
-    source_vip = "192.168.1.130"
-    with lab.services(web(lab, backend), snat={"w1": source_vip}), lab.listening(backend) as listeners:
+    with lab.services(web(lab, backend), snat={"w1": SOURCE_VIP}), lab.listening(backend) as listeners:
         by_service = lab.attempt("w1a", CLUSTER_IP, 80, listeners[backend])
         direct = lab.attempt("w1a", lab.address(backend), 8080, listeners[backend])
         other_node = lab.attempt("w2a", CLUSTER_IP, 80, listeners[backend])
-    assert (by_service.source, direct.source) == (source_vip, lab.address("w1a"))
+    assert (by_service.source, direct.source) == (SOURCE_VIP, lab.address("w1a"))
     assert other_node.source == lab.address("w2a")
+
+
+def test_windows_without_dsr_gives_its_pods_the_nodes_address_where_the_backend_is_a_node(lab):
+    on_node = ServicePort(
+        name="default/node:http", protocol="tcp", cluster_ip=CLUSTER_IP, port=80, node_port=None,
+        backends=(Backend(address="10.0.0.11", port=8080),),
+    )  # fmt: skip
+    with lab.services(on_node, snat={"w1": SOURCE_VIP}), lab.listening("node:l1") as listeners:
+        answer = lab.attempt("w1a", CLUSTER_IP, 80, listeners["node:l1"])
+    assert (answer.outcome, answer.source) == ("open", "10.0.0.13")
+
+
+@pytest.mark.parametrize("backend", ["w1b", "w2b"])
+@pytest.mark.parametrize("by_policy", [SOURCE_VIP, "192.168.1.133"])
+def test_policy_of_windows_pods_sees_the_source_that_they_get(lab, backend, by_policy):
+    allowed = EndpointProgram(
+        ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match(src_nets=(f"{by_policy}/32",))),)),)
+    )
+    assert lab.address("w1a") == "192.168.1.133"
+    with (
+        lab.services(web(lab, backend), snat={"w1": SOURCE_VIP}),
+        lab.listening(backend) as listeners,
+        lab.policy(backend, allowed),
+    ):
+        by_service = lab.attempt("w1a", CLUSTER_IP, 80, listeners[backend]).outcome
+        direct = lab.attempt("w1a", lab.address(backend), 8080, listeners[backend]).outcome
+    assert (by_service, direct) == (("open", "timed out") if by_policy == SOURCE_VIP else ("timed out", "open"))
+
+
+@pytest.mark.parametrize(
+    ("backend", "kept", "seen"),
+    [("w1b", False, SOURCE_VIP), ("w2b", False, SOURCE_VIP), ("l2b", False, SOURCE_VIP), ("w1b", True, "10.0.0.11")],
+)
+def test_a_node_port_of_windows_gives_its_source_vip_unless_the_client_is_kept(lab, backend, kept, seen):
+    port = web(lab, backend, node_port_keeps_client=kept)
+    with lab.services(port, node_ports={"w1": SOURCE_VIP}), lab.listening(backend) as listeners:
+        answer = lab.attempt("node:l1", "10.0.0.13", 30080, listeners[backend])
+    assert (answer.outcome, answer.source) == ("open", seen)
+
+
+def test_a_node_port_of_linux_keeps_the_client_where_traffic_stays_on_the_node(lab):
+    with lab.services(web(lab, "l2b", node_port_keeps_client=True)), lab.listening("l2b") as listeners:
+        answer = lab.attempt("node:l1", "10.0.0.12", 30080, listeners["l2b"])
+    assert (answer.outcome, answer.source) == ("open", "10.0.0.11")
+
+
+def test_policy_of_windows_pods_sees_a_node_ports_source_vip(lab):
+    allowed = EndpointProgram(
+        ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match(src_nets=(f"{SOURCE_VIP}/32",))),)),)
+    )
+    port = web(lab, "w1b")
+    with lab.services(port, node_ports={"w1": SOURCE_VIP}), lab.listening("w1b") as there, lab.policy("w1b", allowed):
+        assert lab.attempt("node:l1", "10.0.0.13", 30080, there["w1b"]).outcome == "open"
+        assert lab.attempt("node:l1", lab.address("w1b"), 8080, there["w1b"]).outcome == "timed out"
 
 
 def test_a_udp_flow_moves_on_when_its_endpoint_is_gone(lab):

@@ -387,6 +387,8 @@ def test_without_dsr_a_windows_nodes_service_traffic_comes_from_the_second_addre
             block = b.calico.ipam.blocks_of("windows-2022")[0]
             assert b.calico.snat_for("windows-2022") == (block.address(2) if vip else None)
             assert b.calico.snat_for("linux-1") is None
+            assert b.calico.node_port_snat_for("windows-2022") == block.address(2)
+            assert b.calico.node_port_snat_for("linux-1") is None
 
     asyncio.run(run())
 

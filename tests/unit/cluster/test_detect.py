@@ -131,6 +131,13 @@ def test_dsr_is_read_from_the_windows_kube_proxys_flags(kube: Any, world: Any, a
     assert detect(kube).windows_dsr.value is value
 
 
+def test_dsr_of_a_daemonset_without_the_flag_is_read_from_the_configuration(kube: Any, world: Any) -> None:
+    world.daemonset("kube-system/kube-proxy-windows", args=["--config=/var/lib/kube-proxy/config.conf"])
+    config = "kind: KubeProxyConfiguration\nwinkernel:\n  enableDSR: true\n"
+    world.put("/api/v1/namespaces/kube-system/configmaps/kube-proxy", {"data": {"config.conf": config}})
+    assert detect(kube).windows_dsr.value is True
+
+
 def test_dsr_is_read_from_the_configuration_else_and_unknown_without(kube: Any, world: Any) -> None:
     assert detect(kube).windows_dsr.value is None
     config = 'kind: KubeProxyConfiguration\nmode: ""\nwinkernel:\n  enableDSR: true\n'

@@ -277,3 +277,26 @@ def test_what_is_being_deployed_is_under_way() -> None:
         assert len(pods.under_way()) == 2
     pods.close()
     assert pods.under_way() == []
+
+
+@pytest.mark.parametrize(
+    ("node", "place", "expected"),
+    [
+        ("w1", "same node", [("windows-client", "w1"), ("windows-peer-1", "w1"), ("windows-server", "w1")]),
+        ("w1", "a Linux node", [("windows-client", "w1"), ("windows-peer-1", "w1"), ("linux-server", "l1")]),
+        ("w1", "another Windows node",
+         [("windows-client", "w1"), ("windows-peer-1", "w1"), ("windows-server-2", "w2")]),
+        ("w2", "same node", [("windows-client-2", "w2"), ("windows-peer", "w2"), ("windows-server-2", "w2")]),
+        ("w2", "another Windows node", [("windows-client-2", "w2"), ("windows-peer", "w2"), ("windows-server", "w1")]),
+    ],
+)  # fmt: skip
+def test_around_a_windows_node_are_two_clients_and_a_server(node: str, place: Any, expected: list[Any]) -> None:
+    cast = Cast(Deployer(), Placement(FOUR))  # type: ignore[arg-type]
+    found = cast.around(node, place)
+    assert [(cast.name_of(one), one.node) for one in found] == expected
+
+
+def test_there_is_no_other_windows_node_in_a_small_cluster() -> None:
+    small = cluster(node("l1", "linux"), node("w1", "windows"))
+    with pytest.raises(EnvironmentLacks, match="needs 2 usable Windows nodes"):
+        Cast(Deployer(), Placement(small)).around("w1", "another Windows node")  # type: ignore[arg-type]

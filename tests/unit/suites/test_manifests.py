@@ -22,7 +22,8 @@ RUN = Ownership("abc", "gw0")
 
 def filled(path: Path) -> list[dict[str, Any]]:
     pods = {name: workload(name) for name in ("server", "client", "friend")}
-    known = placeholders.values(namespace=RUN.namespace, run=RUN.run, **pods)
+    apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
+    known = placeholders.values(namespace=RUN.namespace, run=RUN.run, **pods, **apps)
     return placeholders.fill(manifest.load(path), known, where=path.name)
 
 

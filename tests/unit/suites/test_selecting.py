@@ -6,7 +6,7 @@ import re
 
 from tests.unit.suites.selecting import PAGE, ROOT, ROW, page
 
-WORDS = {"vxlan", "dns", "service", "policy", "windows", "demo", "ipam"}
+WORDS = {"vxlan", "dns", "service", "policy", "windows", "demo", "ipam", "snat"}
 
 
 def rows() -> dict[str, str]:
