@@ -81,9 +81,9 @@ class Table:
 
     clean: dict[str, str]
     """Claim to verdict on a healthy lab of the default profile; every claim that has a test."""
-    profiles: dict[str, dict[str, str]]
-    """Other profile to the verdicts on a healthy lab of it that differ from these."""
     rows: tuple[Row, ...]
+    profiles: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Other profile to the verdicts on a healthy lab of it that differ from these."""
 
     def clean_of(self, profile: str) -> dict[str, str]:
         """Claim to verdict on a healthy lab of a profile."""
