@@ -97,10 +97,10 @@ class Gate:
         hold = Hold(time.monotonic())
         held = hold._descriptors
         try:
-            turnstile = self._lock(TURNSTILE, who, tell, exclusive=True)
+            turnstile = self._lock(TURNSTILE, who, tell, exclusive=True, sign=turn.exclusive)
             try:
                 for name, exclusive in self._wanted(turn):
-                    held.append(self._lock(name, who, tell, exclusive=exclusive))
+                    held.append(self._lock(name, who, tell, exclusive=exclusive, sign=exclusive))
             finally:
                 os.close(turnstile)
         except BaseException:
@@ -117,7 +117,7 @@ class Gate:
         elif turn.kind == "shared":
             yield from ((f"node-{name}", False) for name in self._nodes)
 
-    def _lock(self, name: str, who: str, tell: Callable[[str], None], *, exclusive: bool) -> int:
+    def _lock(self, name: str, who: str, tell: Callable[[str], None], *, exclusive: bool, sign: bool) -> int:
         descriptor = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
         kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
         try:
@@ -125,7 +125,7 @@ class Gate:
                 fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._wait(descriptor, kind, f"{who} waits for {_holder(descriptor)}", tell)
-            if exclusive:
+            if sign:
                 os.truncate(descriptor, 0)
                 os.pwrite(descriptor, who.encode(), 0)
         except BaseException:
@@ -144,6 +144,6 @@ class Gate:
 
 
 def _holder(descriptor: int) -> str:
-    """Whoever wrote itself into a lock's file last; tests that share a lock do not."""
+    """The exclusive test that signed a lock's file last; who shares a lock does not, since that would take longer."""
     who = os.pread(descriptor, 4096, 0).decode(errors="replace")
     return who or "tests under way"
