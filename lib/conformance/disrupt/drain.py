@@ -14,6 +14,7 @@ from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, EnvironmentLacks
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
+from conformance.kube.ownership import CORDON_ANNOTATION
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, until
@@ -61,7 +62,8 @@ class Drain:
 
     def uncordon(self, node: str) -> None:
         """Let pods in again.  The journal's entry of the cordon then finds nothing to restore."""
-        self._changes.patch(_node(node), {"spec": {"unschedulable": None}}, f"uncordons node {node}", foreign=True)
+        patch = {"metadata": {"annotations": {CORDON_ANNOTATION: None}}, "spec": {"unschedulable": None}}
+        self._changes.patch(_node(node), patch, f"uncordons node {node}", foreign=True)
 
     def _on(self, node: str) -> list[Obj]:
         return self._changes.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.patience import Patience
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, ProbeBroken
 from conformance.model.host import HnsNetwork
 from conformance.probe.host import NETWORK, Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
@@ -46,14 +46,23 @@ class Procedure:
             self._drain.uncordon(node)
 
     def _removed(self, node: str, before: set[str], said: str) -> None:
+        def look() -> set[str] | ProbeBroken:
+            """A node that has just lost its network may be out of reach for a while."""
+            try:
+                return {one.id for one in self._networks(node)}
+            except ProbeBroken as broken:
+                return broken
+
         settled = until(
-            lambda: self._networks(node),
-            lambda now: not before & {one.id for one in now},
+            look,
+            lambda now: not isinstance(now, ProbeBroken) and not before & now,
             within=self._patience.felix_restart,
             every=self._patience.poll_every,
             what=f"HNS network {NETWORK} of node {node} is removed",
             clock=self._clock,
         )
+        if isinstance(settled.last, ProbeBroken):
+            raise settled.last
         if not settled.met:
             raise EnvironmentBroken(
                 f"HNS network {NETWORK} of node {node} is still there {settled.seconds:.0f} s after its removal "

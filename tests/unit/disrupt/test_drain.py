@@ -88,4 +88,5 @@ def test_a_pod_that_does_not_go_is_named(cluster: Any, patience: Any, clock: Any
 
 def test_uncordoning_takes_the_mark_away(cluster: Any, patience: Any, clock: Any) -> None:
     drain(cluster, patience, clock).uncordon("w1")
-    assert cluster.log == ["patch Node w1 {'spec': {'unschedulable': None}}"]
+    gone = {"metadata": {"annotations": {"calico-conformance/cordoned": None}}, "spec": {"unschedulable": None}}
+    assert cluster.log == [f"patch Node w1 {gone}"]

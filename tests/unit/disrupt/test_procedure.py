@@ -10,19 +10,23 @@ from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.healing import HNS_NETWORK, HnsNetworkHealer, announce
 from conformance.disrupt.procedure import Procedure
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, EnvironmentLacks, ProbeBroken
 from conformance.model.host import HnsNetwork
 
 
 class Hosts:
     """A Windows node's HNS: its network goes when removed, unless it sticks."""
 
-    def __init__(self, log: list[str], *, sticks: bool = False, again: str = "") -> None:
-        self.log, self.sticks = log, sticks
+    def __init__(self, log: list[str], *, sticks: bool = False, again: str = "", silent: int = 0) -> None:
+        """``silent``: so many reads after the removal are broken."""
+        self.log, self.sticks, self.silent = log, sticks, silent
         self.networks = ["External", "Calico"]
         self.again = again
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
+        if self.silent and any(line.startswith("remove") for line in self.log):
+            self.silent -= 1
+            raise ProbeBroken("the connection was cut")
         return [
             HnsNetwork(id=f"id-{name}", name=name.partition("/")[0], type="Overlay", management_ip="")
             for name in self.networks
@@ -42,8 +46,9 @@ def procedure(cluster: Any, patience: Any, clock: Any, hosts: Hosts) -> Procedur
 
 
 def words(cluster: Any) -> list[str]:
-    return [line.replace("patch Node w1 {'spec': {'unschedulable': True}}", "cordon").replace(
-        "patch Node w1 {'spec': {'unschedulable': None}}", "uncordon") for line in cluster.log]  # fmt: skip
+    """The log, with what happens to the node in one word."""
+    named = {"'unschedulable': True": "cordon", "'unschedulable': None": "uncordon"}
+    return [next((word for text, word in named.items() if text in line), line) for line in cluster.log]
 
 
 def test_drain_then_removal_then_felix_then_pods_again(cluster: Any, patience: Any, clock: Any) -> None:
@@ -63,6 +68,17 @@ def test_a_network_that_stays_is_told_and_the_node_takes_pods_again(cluster: Any
         procedure(cluster, patience, clock, Hosts(cluster.log, sticks=True)).new_network("w1")
     assert words(cluster)[-1] == "uncordon"
     assert "delete felix-w" not in cluster.log
+
+
+def test_a_node_that_is_out_of_reach_for_a_while_is_waited_for(cluster: Any, patience: Any, clock: Any) -> None:
+    procedure(cluster, patience, clock, Hosts(cluster.log, silent=5)).new_network("w1")
+    assert "delete felix-w" in cluster.log
+
+
+def test_a_node_that_stays_out_of_reach_is_a_broken_probe(cluster: Any, patience: Any, clock: Any) -> None:
+    with pytest.raises(ProbeBroken, match="the connection was cut"):
+        procedure(cluster, patience, clock, Hosts(cluster.log, silent=500)).new_network("w1")
+    assert words(cluster)[-1] == "uncordon"
 
 
 def test_nothing_is_done_where_it_could_not_be_finished(cluster: Any, patience: Any, clock: Any, make_pod: Any) -> None:
