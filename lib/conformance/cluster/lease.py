@@ -22,12 +22,20 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.kube.rights import Right
 from conformance.model.change import Change, ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 LEASE = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE)
 RENEWALS = 4
 """Renewals in the time after which a lease counts as stale: three may fail."""
+
+
+RIGHTS = tuple(
+    Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="keep runs from disrupting each other")
+    for verb in ("get", "create", "update", "delete")
+)
+"""What holding the lock takes; without it nothing exclusive is run."""
 
 
 @dataclass(frozen=True, kw_only=True)

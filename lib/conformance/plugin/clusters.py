@@ -63,6 +63,7 @@ class Clusters:
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
         """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""
         from conformance.cluster.detect import detect
+        from conformance.cluster.lease import RIGHTS
         from conformance.cluster.preflight import lacking_rights, preflight
         from conformance.plugin.capacity import free_windows_addresses
         from conformance.pods.placement import Placement
@@ -78,7 +79,12 @@ class Clusters:
                 reasons += trouble.reasons
             if reasons:
                 raise ClusterUnusable(reasons)
-            return Inspection(facts=facts, free_windows_addresses=free_windows_addresses(door, facts))
+            lacking = lacking_rights(door, RIGHTS) if settings.disruptive and connection.how != "lab" else []
+            return Inspection(
+                facts=facts,
+                no_lock="; ".join(lacking),
+                free_windows_addresses=free_windows_addresses(door, facts),
+            )
         except ApiRefused as trouble:
             lacking = lacking_rights(door) if trouble.code == FORBIDDEN else []
             raise ClusterUnusable(lacking or [first_contact(door.access, trouble)]) from None

@@ -257,6 +257,9 @@ class Controller:
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
         notes += self.left
+        why = self.state.settings.not_disruptive
+        if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
+            notes.append(f"{why}: that costs {', '.join(costs)}")
         if self.state.lost:
             notes.append(f"{self.state.lost}: nothing beyond the run's own namespaces was changed from then on")
         lost = sum(1 for test in tests if not test.ran)

@@ -27,6 +27,8 @@ from conformance.plugin.turns import SHARED, Gate, Hold, Kind, Turn
 from conformance.pods.placement import Placement
 from conformance.settings import Settings
 
+NOTICEABLE = 0.5
+"""s.  Shorter waits stand in conformance.json alone."""
 ORDER = ("shared", "node", "cluster")
 """Tests that stop others come last, so that they stop as few as possible."""
 
@@ -96,6 +98,14 @@ class Exclusive:
             if turn.exclusive:
                 self.state.epoch.advance()
             hold.release_after(self._under_way(), lambda: self._note(item.nodeid, turn, hold, ended))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Tell Allure's reader of a wait that a person would notice; it lies before the test's own time."""
+        waited, turn = item.stash.get(WAITED, 0.0), item.stash[PLANNED].turn
+        if waited >= NOTICEABLE:
+            whose = f"{turn} to itself" if turn.exclusive else "a turn beside others"
+            self.state.attachments.text("waited", f"{waited:.1f} s for {whose}\n")
 
     def _under_way(self) -> list[Future[Any]]:
         return [one for ask in self.state.background for one in ask()]

@@ -136,8 +136,8 @@ def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
     if changing and not settings.disruptive:
         return Decision(
             verdict=ClaimVerdict.NOT_RUN,
-            reason="it changes something beyond the run's own namespaces",
-            remedy="allow that with --allow-disruptive",
+            reason=settings.not_disruptive or "it changes something beyond the run's own namespaces",
+            remedy="give the run that right" if settings.not_disruptive else "allow that with --allow-disruptive",
             inapplicable=inapplicable,
         )
     for one in changing:

@@ -30,6 +30,8 @@ class Inspection:
     facts: Facts
     reasons: tuple[str, ...] = ()
     """Why a run is impossible here, all at once; none: it is possible."""
+    no_lock: str = ""
+    """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: it can."""
     free_windows_addresses: int | None = None
     """Addresses left for pods on Windows nodes; None: not known."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,7 @@ class State:
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
             check_node(self.settings.disruptive_node, self.inspection.facts)
+            self.settings = permitted(self.settings, self.inspection)
         except (UsageProblem, ClusterUnusable) as trouble:
             self._trouble = trouble
             if not self.choice.own_lab:  # a lab's log stays, to look at
@@ -125,6 +126,13 @@ class State:
             "connection": to_plain(self.connection),
             "inspection": to_plain(self.inspection),
         }
+
+
+def permitted(settings: Settings, inspection: Inspection) -> Settings:
+    """Settings without disruption where the run lock cannot be taken."""
+    if not inspection.no_lock:
+        return settings
+    return replace(settings, disruptive=False, not_disruptive=inspection.no_lock)
 
 
 def check_node(name: str, facts: Facts) -> None:
@@ -185,14 +193,15 @@ def _worker(config: pytest.Config) -> State:
     run = RunDirectory(Path(given["run"]))
     run.hold()
     worker = str(config.workerinput["workerid"])  # type: ignore[attr-defined]
+    inspection = from_plain(Inspection, given["inspection"])
     return State(
         config=config,
         choice=choice,
-        settings=options.read_settings(config, choice, given["run_id"], worker),
+        settings=permitted(options.read_settings(config, choice, given["run_id"], worker), inspection),
         run=run,
         provider=config.hook.pytest_conformance_provider(config=config),
         connection=from_plain(Connection, given["connection"]),
-        inspection=from_plain(Inspection, given["inspection"]),
+        inspection=inspection,
         attachments=Attachments(run.attachments),
     )
 

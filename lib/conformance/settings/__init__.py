@@ -87,6 +87,8 @@ class Settings:
     """Leave the run's objects behind (``--keep``)."""
     disruptive: bool = False
     """Tests that change something cluster-wide may run."""
+    not_disruptive: str = ""
+    """Why such tests may not run although they were allowed; empty: they may, or were not."""
     disruptive_node: str = ""
     """The only node on which tests may do what concerns a whole node (``--disruptive-node``); empty: any."""
     run_id: str = "local"

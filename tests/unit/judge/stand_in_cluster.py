@@ -94,6 +94,7 @@ class StandIn:
         return Inspection(
             facts=facts(**self.told),
             reasons=tuple(self.told.get("reasons", ())),  # type: ignore[arg-type]
+            no_lock=str(self.told.get("no_lock", "")),
             free_windows_addresses=int(str(free)) if free is not None else None,
         )
 

@@ -180,6 +180,11 @@ def test_cluster(number):
     assert tests[0]["waited"] < 0.5 < tests[1]["waited"]
     assert all(0.6 <= test["seconds"] < 1.1 for test in tests)
     assert {test["exclusive"] for test in tests} == {"cluster"}
+    assert run.folder
+    (told,) = (run.folder / "attachments").glob("*/*waited*")
+    assert told.read_text().endswith("s for cluster to itself\n")
+    attached = [path.read_text() for path in (run.folder / "allure").glob("*-attachment.txt")]
+    assert told.read_text() in attached
 
 
 def test_tests_that_do_not_run_stop_nobody(project: Project) -> None:

@@ -50,3 +50,15 @@ def test_one_that_was_lost_is_noted(project: Project) -> None:
     project.suite(SUITE)
     run = project.run(STAND_IN='{"lost": "run x has taken the run lock from this run, y"}')
     assert run.report["run"]["notes"][-1].startswith("run x has taken the run lock from this run, y: nothing beyond")
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_without_the_right_to_it_exclusive_tests_do_not_run_and_the_claims_are_named(
+    project: Project, workers: str
+) -> None:
+    project.suite(SUITE)
+    run = project.run("-n", workers, STAND_IN='{"no_lock": "runner may not create leases.coordination.k8s.io"}')
+    assert (run.verdict("VXLAN-10"), run.verdict("CONN-1")) == ("NOT_RUN", "CONFIRMED")
+    assert run.claim("VXLAN-10")["reason"] == "runner may not create leases.coordination.k8s.io"
+    assert "runner may not create leases.coordination.k8s.io: that costs VXLAN-10" in run.report["run"]["notes"]
+    assert "lock" not in log(project)
