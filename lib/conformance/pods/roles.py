@@ -12,6 +12,8 @@ DEMO_PORT = 80
 """What the demo's servers serve: nginx on Linux, the demo page on Windows."""
 ECHO_PORT = 8080
 """HTTP and UDP echo (docs/probe-protocol.md) of every pod that is not in a node's own network."""
+STREAM_PORT = 9000
+"""Where stream agents accept streams (docs/probe-protocol.md, section 8), once one is started in a pod."""
 
 
 @dataclass(frozen=True)

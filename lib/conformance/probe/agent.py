@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
@@ -33,10 +33,12 @@ class AgentRefused(ProbeBroken):
 class Agent:
     """A live agent.  Thread-safe: several batches may be under way."""
 
-    def __init__(self, kube: Kube, workload: Workload, transcript: Transcript) -> None:
+    def __init__(self, kube: Kube, workload: Workload, transcript: Transcript, program: protocol.Program) -> None:
         """Opens the exec.  Raises ExecBroken (ProbeBroken) when that fails; :meth:`greet` must follow."""
         self.workload = workload
-        self.program = protocol.AGENTS[workload.os]
+        self.program = program
+        self.held = 0
+        """Streams that somebody watches: an agent that holds some is not to be ended."""
         self._silence = kube.timings.agent_silence
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -71,12 +73,21 @@ class Agent:
         ``within`` bounds all of it; an agent that says nothing at all (no heartbeat) is given up earlier.  Raises
         ProbeBroken: died, silent, cut, garbled; AgentRefused.
         """
+        document = self.request(lambda batch: protocol.batch_line(batch, attempts), within)
+        results = document.get("results")
+        if not isinstance(results, list) or [one.get("id") for one in results] != list(range(len(attempts))):
+            self._give_up(f"its answer to batch {document.get('batch')} does not match: {str(document)[:200]}")
+            raise ProbeBroken(self._broken(), transport=self._over)
+        return results
+
+    def request(self, line: Callable[[str], bytes], within: float) -> dict[str, Any]:
+        """What it answers to the line that is made with a new batch's name; bounded and broken as :meth:`ask`."""
         batch, future = f"b{next(self._numbers)}", Future[dict[str, Any]]()
         with self._lock:
             if self._over:
                 raise ProbeBroken(self._broken(), transport=self._over)
             self._pending[batch] = future
-        self._say(protocol.batch_line(batch, attempts))
+        self._say(line(batch))
         end = time.monotonic() + within
         while True:
             try:
@@ -88,12 +99,8 @@ class Agent:
                     self._give_up(f"batch {batch} was not answered within {within:.0f} s")
                 elif quiet > self._silence:
                     self._give_up(f"nothing was heard from it for {quiet:.0f} s, not even its heartbeat")
-        results = document.get("results")
-        if not isinstance(results, list) or [one.get("id") for one in results] != list(range(len(attempts))):
-            self._give_up(f"its answer to batch {batch} does not match: {str(document)[:200]}")
-            raise ProbeBroken(self._broken(), transport=self._over)
         self.used = time.monotonic()
-        return results
+        return document
 
     @property
     def alive(self) -> bool:
@@ -102,8 +109,8 @@ class Agent:
 
     @property
     def busy(self) -> bool:
-        """Whether a batch is under way."""
-        return bool(self._pending)
+        """Whether a batch is under way or a stream is held."""
+        return bool(self._pending) or self.held > 0
 
     def close(self) -> None:
         """Tell it to quit; idempotent."""

@@ -29,6 +29,9 @@ from conformance.probe.slots import Slot, Slots
 from conformance.settings import Settings
 from conformance.timing import SYSTEM_CLOCK, Deadline
 
+_Key = tuple[str, str]
+"""A pod's uid and a program's name."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -79,12 +82,12 @@ class Prober:
         self.counts = Counts()
         self._transcript = transcript
         self._lock = threading.Lock()
-        self._agents: dict[str, tuple[Agent, Slot]] = {}
-        self._starting: dict[str, threading.Lock] = {}
-        self._broken_before: set[str] = set()
-        self._restarted: Counter[str] = Counter()
-        self._trouble: dict[str, str] = {}
-        """Source to what last broke there."""
+        self._agents: dict[_Key, tuple[Agent, Slot]] = {}
+        self._starting: dict[_Key, threading.Lock] = {}
+        self._broken_before: set[_Key] = set()
+        self._restarted: Counter[_Key] = Counter()
+        self._trouble: dict[_Key, str] = {}
+        """Agent to what last broke it."""
         self._pool = ThreadPoolExecutor(self.limits.sources, thread_name_prefix="probe")
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
@@ -122,9 +125,33 @@ class Prober:
     def revalidate(self) -> None:
         """Drop the agents of pods that are no longer what they were, since an exclusive test may have changed them."""
         with self._lock:
-            known = {uid: agent.workload for uid, (agent, _) in self._agents.items()}
-        for uid in changed_among(self.kube, known.values()):
-            self._drop(uid)
+            known = {key: agent.workload for key, (agent, _) in self._agents.items()}
+        gone = set(changed_among(self.kube, known.values()))
+        for key in known:
+            if key[0] in gone:
+                self._drop(key)
+
+    def agent(self, source: Workload, program: protocol.Program, within: float) -> Agent:
+        """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken."""
+        key = (source.uid, program.name)
+        with self._lock:
+            starting = self._starting.setdefault(key, threading.Lock())
+        with starting:
+            with self._lock:
+                known = self._agents.get(key)
+            if known and known[0].alive:
+                return known[0]
+            if known:
+                self._drop(key)
+            slot = self._live_slot(within)
+            try:
+                agent = self._start(source, program, within)
+            except BaseException:
+                slot.release()
+                raise
+            with self._lock:
+                self._agents[key] = (agent, slot)
+            return agent
 
     def used(self) -> Probing:
         """What this process has used; complete only after :meth:`close`."""
@@ -162,7 +189,7 @@ class Prober:
         while True:
             tries += 1
             try:
-                agent = self._agent(source, max(overhead, deadline.remaining))
+                agent = self.agent(source, protocol.AGENTS[source.os], max(overhead, deadline.remaining))
                 at = time.time()
                 self.counts.batches[key] += 1
                 self.counts.attempts[key] += len(left)
@@ -178,7 +205,7 @@ class Prober:
             except ProbeBroken as broken:
                 history.append(str(broken))
                 if not isinstance(broken, AgentRefused):
-                    self._trouble[source.uid] = str(broken)
+                    self._trouble[source.uid, protocol.AGENTS[source.os].name] = str(broken)
                 final = isinstance(broken, AgentRefused) or (isinstance(broken, ExecBroken) and not broken.retryable)
             if not left:
                 return [found[index] for index in range(len(attempts))]
@@ -197,47 +224,25 @@ class Prober:
             SYSTEM_CLOCK.sleep(pause)
             pause = min(2.0, 2 * pause)
 
-    def _agent(self, source: Workload, within: float) -> Agent:
-        """The source's live agent, started if there is none.  Raises ProbeBroken."""
-        with self._lock:
-            starting = self._starting.setdefault(source.uid, threading.Lock())
-        with starting:
-            with self._lock:
-                known = self._agents.get(source.uid)
-            if known and known[0].alive:
-                return known[0]
-            if known:
-                self._drop(source.uid)
-            slot = self._live_slot(within)
-            try:
-                agent = self._start(source, within)
-            except BaseException:
-                slot.release()
-                raise
-            with self._lock:
-                self._agents[source.uid] = (agent, slot)
-            return agent
-
-    def _start(self, source: Workload, within: float) -> Agent:
-        key = (source.node, source.os)
-        again = source.uid in self._broken_before
-        if again and self._restarted[source.uid] >= self.limits.restarts:
-            last = self._trouble.get(source.uid, f"the agent in {source.label} broke")
+    def _start(self, source: Workload, program: protocol.Program, within: float) -> Agent:
+        key, own = (source.node, source.os), (source.uid, program.name)
+        again = own in self._broken_before
+        if again and self._restarted[own] >= self.limits.restarts:
+            last = self._trouble.get(own, f"the agent in {source.label} broke")
             raise AgentRefused(
                 f"{last}; it has been started again {self.limits.restarts} times and is not any more",
                 transport="too many restarts",
             )
         self.counts.starts[key] += 1
-        if source.uid in self._broken_before:
-            self.counts.restarts[key] += 1
-        self._broken_before.add(source.uid)  # until it has said hello
+        self.counts.restarts[key] += again
+        self._broken_before.add(own)  # until it has said hello
         overhead = self.settings.timings.of(source.os).exec_overhead
         count = self.limits.powershell_starts if source.os == "windows" else self.limits.agents
         with self.slots.hold(f"{'powershell' if source.os == 'windows' else 'python'}-{source.node}", count, within):
-            agent = Agent(self.kube, source, self._transcript)
-            self._restarted[source.uid] += again
+            agent = Agent(self.kube, source, self._transcript, program)
+            self._restarted[own] += again
             agent.greet(overhead)
-        self._broken_before.discard(source.uid)
+        self._broken_before.discard(own)
         return agent
 
     def _live_slot(self, within: float) -> Slot:
@@ -245,18 +250,18 @@ class Prober:
         slot = self.slots.take("agent", self.limits.agents)
         if slot is None:
             with self._lock:
-                idle = [(agent.used, uid) for uid, (agent, _) in self._agents.items() if not agent.busy]
+                idle = [(agent.used, key) for key, (agent, _) in self._agents.items() if not agent.busy]
             if idle:
                 self._drop(min(idle)[1])
             slot = self.slots.wait("agent", self.limits.agents, within)
         return slot
 
-    def _drop(self, uid: str) -> None:
+    def _drop(self, key: _Key) -> None:
         with self._lock:
-            known = self._agents.pop(uid, None)
+            known = self._agents.pop(key, None)
         if known:
             if not known[0].alive and not known[0].left_idle:
-                self._broken_before.add(uid)
+                self._broken_before.add(key)
             _end(known)
 
     def _what_happened(self, source: Workload) -> str:

@@ -42,6 +42,10 @@ AGENTS: dict[OS, Program] = {
     "linux": Program("agent.py", ("python3", "-I", "-S", "-u", "/probe/agent.py")),
     "windows": Program("matrix-agent.ps1", (*POWERSHELL, "-File", r"C:\probe\matrix-agent.ps1")),
 }
+STREAM_AGENTS: dict[OS, Program] = {
+    "linux": Program("stream_agent.py", ("python3", "-I", "-S", "-u", "/probe/stream_agent.py")),
+    "windows": Program("stream-agent.ps1", (*POWERSHELL, "-File", r"C:\probe\stream-agent.ps1")),
+}
 
 
 class Garbled(ProbeBroken):

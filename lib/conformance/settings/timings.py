@@ -66,6 +66,17 @@ class OsTimings:
     the measured delay is finer than the poll."""
     agree: int
     """tries.  Equal answers in a row that make a verdict.  gateway-api's conformance asks for 3."""
+    stream_heartbeat: float
+    """s.  Between two heartbeats of a stream: often enough to date a reset, seldom enough to cost nothing."""
+    stream_stall: float
+    """s.  Without a heartbeat, after which a stream counts as stalled: ten of them.  A lost packet is sent again within
+    300 ms, and twice lost within 1 s (RFC 6298, as Linux and Windows have it)."""
+    stream_watch: float
+    """s.  How long streams are watched after a change is seen to have taken effect.  Felix on Windows batches for 100 ms
+    and tries again after 5 s: a reset that has not come in twice that time does not come."""
+    stream_recover: float
+    """s.  From the loss of a stream until a new connection must work: as for a policy change's effect, since what lost
+    it is the same programming."""
     delete: float
     """s.  Deleting a namespace with its pods.  Kubernetes' e2e allows 5 min on Windows."""
     felix_restart: float

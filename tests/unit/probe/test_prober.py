@@ -17,6 +17,7 @@ import pytest
 from conformance.errors import EnvironmentBroken, ProbeBroken
 from conformance.kube.transcript import ExecRecord
 from conformance.model.observation import Verdict
+from conformance.probe import protocol
 from conformance.probe.prober import Limits, Prober
 
 
@@ -78,7 +79,7 @@ def test_an_agent_that_left_because_nobody_asked_is_started_anew_without_being_c
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     agents.script = [lambda channel, query: agents.real(channel, query, ("--idle", "0.05"))]
-    first = prober._agent(make.workload(), 5)
+    first = prober.agent(make.workload(), protocol.AGENTS["linux"], 5)
     for _ in range(200):
         if not first.alive:
             break

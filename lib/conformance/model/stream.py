@@ -1,0 +1,127 @@
+"""A long-lived TCP connection with heartbeats, as both of its ends saw it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from conformance.model.endpoint import Target, Workload
+
+Side = Literal["client", "server"]
+
+
+class StreamVerdict(StrEnum):
+    """How one end fares.  That the probe broke is not among them: that is an exception (ProbeBroken)."""
+
+    SURVIVED = "SURVIVED"
+    """Open, and heartbeats are heard."""
+    STALLED = "STALLED"
+    """Open, and nothing was heard for the stall time: packets vanish, or the other end is gone without a word."""
+    RESET = "RESET"
+    """A RST arrived."""
+    CLOSED = "CLOSED"
+    """A FIN arrived: the other end closed in order."""
+    ABORTED = "ABORTED"
+    """The end's own system gave the connection up."""
+    REFUSED = "REFUSED"
+    """Never opened: RST to the SYN."""
+    TIMED_OUT = "TIMED_OUT"
+    """Never opened: no answer to the SYN."""
+    UNREACHABLE = "UNREACHABLE"
+    """Never opened: no route."""
+    PROHIBITED = "PROHIBITED"
+    """Never opened: the client's own system forbade it."""
+    NO_ANSWER = "NO_ANSWER"
+    """Connected, but no heartbeat came."""
+
+
+LOST = frozenset({StreamVerdict.STALLED, StreamVerdict.RESET, StreamVerdict.CLOSED, StreamVerdict.ABORTED})
+"""What becomes of a stream that was open and is no more, or is of no use any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamEvent:
+    """Something that happened at one end."""
+
+    at: float
+    """Unix seconds on the suite's clock, to which the agents' clocks were compared."""
+    what: str
+    """``opened``, ``stalled``, ``resumed``, ``ended``, ``tried``, ``recovered``."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamEnd:
+    """One end."""
+
+    workload: Workload
+    side: Side
+    verdict: StreamVerdict
+    detail: str = ""
+    """The system's own words."""
+    local: str = ""
+    remote: str = ""
+    sent: int = 0
+    heard: int = 0
+    """Number of the last heartbeat from the other end."""
+    quiet: float | None = None
+    """s.  Since that heartbeat; None when the connection is over."""
+    events: tuple[StreamEvent, ...] = ()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the stream is of no use any more to this end."""
+        return self.verdict in LOST
+
+    @property
+    def words(self) -> str:
+        """``client RESET``, ``server STALLED 2.4 s``."""
+        quiet = f" {self.quiet:.1f} s" if self.verdict is StreamVerdict.STALLED and self.quiet is not None else ""
+        return f"{self.side} {self.verdict}{quiet}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamState:
+    """A stream as both ends saw it up to now."""
+
+    client: StreamEnd
+    server: StreamEnd
+    target: Target
+    recovered_after: float | None = None
+    """s.  From the client's first sign of trouble until a new connection to the same target worked; None: none did."""
+    recovery_tries: int = 0
+
+    @property
+    def ends(self) -> tuple[StreamEnd, StreamEnd]:
+        """Client and server."""
+        return self.client, self.server
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is of no use any more to either end."""
+        return any(end.lost for end in self.ends)
+
+    @property
+    def words(self) -> str:
+        """``client RESET, server STALLED 2.4 s, a new connection after 0.1 s``."""
+        parts = [end.words for end in self.ends]
+        if self.recovered_after is not None:
+            parts.append(f"a new connection after {self.recovered_after:.1f} s")
+        elif self.lost:
+            parts.append(
+                f"no new connection in {self.recovery_tries} tries" if self.recovery_tries else "not tried anew"
+            )
+        return ", ".join(parts)
+
+    @property
+    def label(self) -> str:
+        """``ns/client (windows, node w1) -> 10.244.2.9:9000/tcp (...)``."""
+        return f"{self.client.workload.label} -> {self.target.label}"
+
+    @property
+    def timeline(self) -> tuple[tuple[StreamEvent, Side], ...]:
+        """What happened at either end, in order."""
+        return tuple(
+            sorted(((event, end.side) for end in self.ends for event in end.events), key=lambda one: one[0].at)
+        )

@@ -1,0 +1,194 @@
+"""Streams between pods, watched at both ends: opened, looked at and closed through one stream agent per pod.
+
+Agents are the prober's: they start inside the exec budget and stay until the run ends.  An agent that breaks takes its
+streams with it, which is ProbeBroken and never a verdict; a pod that is no longer the one it was is EnvironmentBroken.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from conformance.errors import ProbeBroken
+from conformance.kube.channels import ExecBroken
+from conformance.model.endpoint import Target, Workload
+from conformance.model.stream import Side, StreamEnd, StreamEvent, StreamState, StreamVerdict
+from conformance.pods.roles import STREAM_PORT
+from conformance.probe import protocol
+from conformance.probe.agent import Agent
+from conformance.probe.prober import Prober
+from conformance.timing import SYSTEM_CLOCK, Deadline
+
+T = TypeVar("T")
+SIDES: dict[str, Side] = {"opened": "client", "accepted": "server"}
+TRIES = 3
+"""Of opening a stream that the network does not let open."""
+
+
+class NotOpened(ProbeBroken):
+    """The network did not let a stream open, which nothing can be watched on; its words say how."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream that was opened."""
+
+    name: str
+    client: Workload
+    server: Workload
+    target: Target
+    agents: tuple[Agent, Agent]
+    """The client's and the server's."""
+
+
+class Streams:
+    """Streams of one process.  Thread-safe."""
+
+    def __init__(self, prober: Prober) -> None:
+        self._prober = prober
+        self._timings = prober.settings.timings
+        self._numbers = itertools.count(1)
+        self._offsets: dict[Agent, tuple[float, float]] = {}
+        self._pool = ThreadPoolExecutor(16, thread_name_prefix="streams")
+
+    def open(self, routes: Sequence[tuple[Workload, Workload]]) -> list[Stream]:
+        """Open a stream from each first to each second pod, all at once.
+
+        Raises NotOpened, ProbeBroken when an agent cannot be started or asked, EnvironmentBroken.
+        """
+        return self._each(lambda route: self._open(*route), routes)
+
+    def look(self, streams: Sequence[Stream]) -> list[StreamState]:
+        """How each fares now at both ends.  Raises ProbeBroken, EnvironmentBroken."""
+        return self._each(lambda stream: self._ends(stream, "stream-report"), streams)
+
+    def close(self, streams: Sequence[Stream]) -> list[StreamState]:
+        """As :meth:`look`, for the last time; they are closed in order."""
+        return self._each(self._close, streams)
+
+    def abort(self, stream: Stream, side: Side) -> None:
+        """Let one end give the connection up, with a RST to the other; that end is forgotten."""
+        agent = stream.agents[0 if side == "client" else 1]
+        self._ask(agent, {"type": "stream-close", "stream": stream.name, "how": "rst"})
+
+    def end(self) -> None:
+        """Open nothing more; agents end with their prober."""
+        self._pool.shutdown()
+
+    # --- one stream -----------------------------------------------------------------------------------------------
+
+    def _open(self, client: Workload, server: Workload) -> Stream:
+        overhead = max(self._timings.of(one.os).exec_overhead for one in (client, server))
+        deadline, history = Deadline(3 * overhead), list[str]()
+        while True:
+            try:
+                return self._try_open(client, server, overhead)
+            except ProbeBroken as broken:
+                history.append(str(broken))
+                self._prober.unchanged([client, server])
+                if isinstance(broken, NotOpened) and len(history) >= TRIES:
+                    raise
+                if (isinstance(broken, ExecBroken) and not broken.retryable) or deadline.remaining <= 1:
+                    raise ProbeBroken(
+                        f"{broken} (stream {client.label} -> {server.label}, {len(history)} tries)",
+                        transport="\n".join(dict.fromkeys(history)),
+                    ) from broken
+            SYSTEM_CLOCK.sleep(0.5)
+
+    def _try_open(self, client: Workload, server: Workload, within: float) -> Stream:
+        agents = tuple(self._prober.agent(one, protocol.STREAM_AGENTS[one.os], within) for one in (client, server))
+        here, there = self._times(client), self._times(server)
+        port = self._ask(
+            agents[1], {"type": "stream-listen", "port": 0 if server.host_network else STREAM_PORT, **there}
+        )
+        target, name = server.tcp(int(port["port"])), f"s{next(self._numbers)}"
+        give_up = round(self._timings.of(client.os).tcp_give_up * 1000)
+        job = {"type": "stream-open", "stream": name, "host": target.host, "port": target.port, "give_up_ms": give_up}
+        (first,) = self._ask(agents[0], job | here)["ends"]
+        stream = Stream(name, client, server, target, (agents[0], agents[1]))
+        if first["verdict"] != StreamVerdict.SURVIVED:
+            self._ask(agents[0], {"type": "stream-close", "stream": name})
+            raise NotOpened(f"stream {client.label} -> {target.label}: {first['verdict']} {first['detail']}".rstrip())
+        for agent in stream.agents:
+            agent.held += 1
+        return stream
+
+    def _times(self, workload: Workload) -> dict[str, int]:
+        patience = self._timings.of(workload.os)
+        return {
+            "every_ms": round(patience.stream_heartbeat * 1000),
+            "stall_ms": round(patience.stream_stall * 1000),
+        }
+
+    def _close(self, stream: Stream) -> StreamState:
+        try:
+            return self._ends(stream, "stream-close")
+        finally:
+            for agent in stream.agents:
+                agent.held -= 1
+
+    def _ends(self, stream: Stream, kind: str) -> StreamState:
+        found: dict[Side, StreamEnd] = {}
+        recovery: dict[str, Any] = {}
+        for agent, workload, side in zip(stream.agents, (stream.client, stream.server), SIDES.values(), strict=True):
+            try:
+                ends = self._ask(agent, {"type": kind, "stream": stream.name})["ends"]
+            except ProbeBroken:
+                self._prober.unchanged([stream.client, stream.server])
+                raise
+            mine = [one for one in ends if SIDES[one["side"]] == side]
+            if len(mine) != 1:
+                raise ProbeBroken(f"the {side} of stream {stream.name} in {workload.label} is not known to its agent")
+            found[side] = self._end(mine[0], agent, workload, side)
+            recovery |= {key: value for key, value in mine[0].items() if key.startswith("recover")}
+        after = recovery.get("recovered_ms")
+        return StreamState(
+            client=found["client"], server=found["server"], target=stream.target,
+            recovered_after=None if after is None else float(after) / 1000,
+            recovery_tries=int(recovery.get("recovery_tries") or 0),
+        )  # fmt: skip
+
+    def _end(self, end: dict[str, Any], agent: Agent, workload: Workload, side: Side) -> StreamEnd:
+        """One end as the model has it.  Raises ProbeBroken for what the protocol calls no verdict."""
+        word = str(end["verdict"])
+        if word not in StreamVerdict.__members__:
+            raise ProbeBroken(f"the {side} of a stream in {workload.label}: {word} {end['detail']}", transport=word)
+        offset = self._offsets[agent][1]
+        return StreamEnd(
+            workload=workload, side=side, verdict=StreamVerdict[word], detail=str(end["detail"]),
+            local=str(end["local"]), remote=str(end["remote"]), sent=int(end["sent"]), heard=int(end["heard"]),
+            quiet=None if end["quiet_ms"] is None else float(end["quiet_ms"]) / 1000,
+            events=tuple(
+                StreamEvent(at=offset + one["at_ms"] / 1000, what=one["event"], detail=one["detail"])
+                for one in end["events"]
+            ),
+        )  # fmt: skip
+
+    def _ask(self, agent: Agent, job: dict[str, Any]) -> dict[str, Any]:
+        """The answer to one line; meanwhile the agent's clock is compared with ours, as closely as the way allows."""
+        patience = self._timings.of(agent.workload.os)
+        begin = time.time()
+        answer = agent.request(
+            lambda batch: json.dumps({**job, "batch": batch}, separators=(",", ":")).encode("ascii"),
+            patience.exec_overhead + 2 * patience.tcp_give_up,
+        )
+        there_and_back = time.time() - begin
+        try:
+            measured = (there_and_back, begin + there_and_back / 2 - float(answer["up_ms"]) / 1000)
+        except (KeyError, TypeError, ValueError):
+            raise ProbeBroken(f"garbled answer from {agent.program.name} in {agent.workload.label}: {answer}") from None
+        self._offsets[agent] = min(measured, self._offsets.get(agent, measured))
+        return answer
+
+    def _each(self, work: Callable[[Any], T], them: Sequence[Any]) -> list[T]:
+        """All at once; the first that failed decides, after all have ended."""
+        futures = [self._pool.submit(work, one) for one in them]
+        troubles = [trouble for one in futures if (trouble := one.exception())]
+        if troubles:
+            raise troubles[0]
+        return [one.result() for one in futures]
