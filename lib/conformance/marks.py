@@ -97,6 +97,14 @@ def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
     )
 
 
+def windows_directions() -> pytest.MarkDecorator:
+    """Parameters ``client_os`` and ``server_os`` in the three directions that have a Windows end."""
+    systems = [("linux", "windows"), ("windows", "linux"), ("windows", "windows")]
+    return pytest.mark.parametrize(
+        ("client_os", "server_os"), [pytest.param(*one, id="-to-".join(one)) for one in systems]
+    )
+
+
 def _two_nodes(os: OS) -> pytest.MarkDecorator:
     return needs(windows=2) if os == "windows" else needs(linux=2)
 
@@ -130,4 +138,13 @@ def either_policy_api(name: str) -> pytest.MarkDecorator:
             pytest.param("calico", marks=[manifest(f"policy/calico/{name}.yaml"), needs(calico_policy=True)]),
         ],
         indirect=True,
+    )
+
+
+def either_way(folder: str) -> pytest.MarkDecorator:
+    """The ``policy`` fixture is in turn ``FOLDER/ingress.yaml`` and ``FOLDER/egress.yaml``; ``way`` says which."""
+    return pytest.mark.parametrize(
+        ("policy", "way"),
+        [pytest.param(way, way, marks=[manifest(f"{folder}/{way}.yaml")], id=way) for way in ("ingress", "egress")],
+        indirect=["policy"],
     )

@@ -104,10 +104,10 @@ class StreamState:
 
     @property
     def words(self) -> str:
-        """``client RESET, server STALLED 2.4 s, a new connection after 0.1 s``."""
+        """``client RESET, server STALLED 2.4 s, a new connection after 0.10 s``."""
         parts = [end.words for end in self.ends]
         if self.recovered_after is not None:
-            parts.append(f"a new connection after {self.recovered_after:.1f} s")
+            parts.append(f"a new connection after {self.recovered_after:.2f} s")
         elif self.lost:
             parts.append(
                 f"no new connection in {self.recovery_tries} tries" if self.recovery_tries else "not tried anew"

@@ -56,11 +56,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if not state.awake(config) or config.option.help:
         return
-    from conformance.plugin import disruption, fixtures, suite_fixtures  # not for tests of the library
+    from conformance.plugin import disruption, fixtures, stream_fixtures, suite_fixtures  # not for tests of the library
 
     run_state = state.of(config)
     config.pluginmanager.register(fixtures, "conformance-fixtures")
     config.pluginmanager.register(suite_fixtures, "conformance-suite-fixtures")
+    config.pluginmanager.register(stream_fixtures, "conformance-stream-fixtures")
     config.pluginmanager.register(disruption, "conformance-disruption-fixtures")
     config.pluginmanager.register(Judge(run_state), "conformance-judge")
     if hasattr(config, "workerinput"):  # workers read the command line anew, not what the controller made of it

@@ -72,7 +72,7 @@ class OsTimings:
     """s.  Without a heartbeat, after which a stream counts as stalled: ten of them.  A lost packet is sent again within
     300 ms, and twice lost within 1 s (RFC 6298, as Linux and Windows have it)."""
     stream_watch: float
-    """s.  How long streams are watched after a change is seen to have taken effect.  Felix on Windows batches for 100 ms
+    """s.  How long streams are watched once a change is seen to have taken effect.  Felix on Windows batches for 100 ms
     and tries again after 5 s: a reset that has not come in twice that time does not come."""
     stream_recover: float
     """s.  From the loss of a stream until a new connection must work: as for a policy change's effect, since what lost

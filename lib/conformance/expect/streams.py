@@ -1,0 +1,178 @@
+"""Expectations about long-lived connections, watched at both ends: survives, resets.
+
+A stream that does not open, or an agent that breaks, is never a verdict about resets: ControlBroken, ProbeBroken.  A
+stall that is over when the watching ends was a pause, and no loss.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteTrouble
+from conformance.expect import timeline
+from conformance.expect.timeline import Mark
+from conformance.expect.traffic import Expect
+from conformance.model.endpoint import Workload
+from conformance.model.stream import StreamState, StreamVerdict
+from conformance.probe.streams import NotOpened, Stream
+from conformance.settings import OsTimings
+from conformance.timing import Settled, until
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+Route = tuple[Workload, Workload]
+"""From which pod to which."""
+
+
+class Streams(Protocol):
+    """What expectations need of streams between pods."""
+
+    def open(self, routes: Sequence[Route]) -> list[Stream]:
+        """One per route; raises NotOpened, ProbeBroken, EnvironmentBroken."""
+
+    def look(self, streams: Sequence[Stream]) -> list[StreamState]:
+        """How each fares at both ends; raises ProbeBroken, EnvironmentBroken."""
+
+    def close(self, streams: Sequence[Stream]) -> list[StreamState]:
+        """The same for the last time."""
+
+
+@dataclass
+class StreamExpect:
+    """The streams of one test; closed with it."""
+
+    streams: Streams
+    expect: Expect
+    marks: list[Mark] = field(default_factory=list)
+    """What the suite did and saw, for the time line."""
+    _open: list[Stream] = field(default_factory=list)
+
+    # --- what tests say --------------------------------------------------------------------------------------------
+
+    def open(self, *routes: Route) -> list[Stream]:
+        """Open a stream for each route.  Raises ControlBroken when the network lets one not open."""
+        try:
+            opened = self.streams.open(routes)
+        except NotOpened as failed:
+            raise ControlBroken(f"control failed: {failed}, expected to open and to stay", control="stream") from failed
+        self._open += opened
+        return opened
+
+    def survives(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
+        """Both ends of every stream are heard all the time, for as long as streams are watched."""
+        self._watch(streams, lambda states: any(one.lost for one in states), because)
+        states = self.standing(streams, because=because)
+        self.report(states)
+        for state in states:
+            if state.lost:
+                raise self.violation(state, "both ends SURVIVED", because)
+        self._same_pods(streams)
+        return states
+
+    def resets(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
+        """Each stream is lost to at least one of its ends, and a new connection to the same target then works."""
+        states = self.outcome(streams, because=because)
+        for state in states:
+            if not state.lost:
+                raise self.violation(state, "the stream lost to one end at least", because)
+        return states
+
+    def outcome(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
+        """What became of streams that may be lost: those that are have recovered.
+
+        Raises Nonconformance when one has not, within the time for it.
+        """
+        patience = self._patience(streams)
+        self._watch(streams, lambda states: all(self._told(one, patience) for one in states), because)
+        states = self.standing(streams, because=because)
+        self.report(states)
+        for state in states:
+            if state.lost and state.recovered_after is None:
+                within = max(one.stream_recover for one in patience)
+                raise self.violation(state, f"a new connection within {within:.0f} s of the loss", because)
+        self._same_pods(streams)
+        return states
+
+    def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
+        """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""
+        patience = self._patience(streams)
+        states = self.streams.look(streams)
+        if all(not one.lost for one in states):
+            return states
+        settled = until(
+            lambda: self.streams.look(streams),
+            lambda now: all(not one.lost or self._decided(one, patience) for one in now),
+            within=max(one.stream_recover for one in patience),
+            every=min(one.poll_every for one in patience),
+            what=because,
+            clock=self.expect.clock,
+        )
+        return settled.last
+
+    def report(self, states: Sequence[StreamState]) -> None:
+        """Put the time lines into the report."""
+        self.expect.context.attach("streams", timeline.whole(states, self.marks))
+
+    def mark(self, what: str) -> None:
+        """Put something on the time line."""
+        self.marks.append(Mark(time.time(), what))
+
+    def close(self) -> None:
+        """Close what the test opened; what cannot be closed ends with its agent."""
+        for stream in self._open:
+            try:
+                self.streams.close([stream])
+            except SuiteTrouble as trouble:
+                self.expect.context.attach("streams not closed", str(trouble))
+        self._open.clear()
+
+    def violation(self, state: StreamState, expected: str, because: str) -> Exception:
+        """What a wrong outcome deserves: a pod that is no longer the one it was explains it, and is no violation."""
+        context = self.expect.context
+        parts = [timeline.headline(context.claims, state, expected, time.time()), f"  because   {because}"]
+        policies = context.policies()
+        parts += [f"  policies  {', '.join(policies)}"] if policies else []
+        text = "\n".join([*parts, timeline.excerpt(state, self.marks)])
+        try:
+            self.expect.prober.unchanged(end.workload for end in state.ends)
+        except EnvironmentBroken as broken:
+            return EnvironmentBroken(f"{broken}, while this was seen: {text}")
+        return Nonconformance(text)
+
+    # --- how they are decided --------------------------------------------------------------------------------------
+
+    def _watch(
+        self, streams: Sequence[Stream], done: Callable[[Sequence[StreamState]], bool], because: str
+    ) -> Settled[list[StreamState]]:
+        patience = self._patience(streams)
+        return until(
+            lambda: self.streams.look(streams),
+            done,
+            within=max(one.stream_watch for one in patience),
+            every=min(one.poll_every for one in patience),
+            what=because,
+            clock=self.expect.clock,
+        )
+
+    @staticmethod
+    def _decided(state: StreamState, patience: Sequence[OsTimings]) -> bool:
+        """Lost for good, and recovered: an end has ended, or has heard nothing for twice the stall time."""
+        stall = 2 * max(one.stream_stall for one in patience)
+        gone = any(
+            end.lost and (end.verdict is not StreamVerdict.STALLED or (end.quiet or 0.0) >= stall) for end in state.ends
+        )
+        return gone and state.recovered_after is not None
+
+    def _told(self, state: StreamState, patience: Sequence[OsTimings]) -> bool:
+        """Decided, and the end that was told nothing has had the time to notice."""
+        return self._decided(state, patience) and all(end.lost for end in state.ends)
+
+    def _same_pods(self, streams: Sequence[Stream]) -> None:
+        self.expect.prober.unchanged(one for stream in streams for one in (stream.client, stream.server))
+
+    def _patience(self, streams: Sequence[Stream]) -> list[OsTimings]:
+        systems = sorted({one.os for stream in streams for one in (stream.client, stream.server)})
+        return [self.expect.timings.of(system) for system in systems]

@@ -1,0 +1,52 @@
+"""What happened at both ends of streams, on one time line.  Builds text from its arguments and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.model.stream import StreamState
+
+SHOWN = 9
+"""Lines of a time line that a message shows; the whole one is an attachment."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that the suite did or saw meanwhile."""
+
+    at: float
+    """Unix seconds."""
+    what: str
+
+
+def lines(state: StreamState, marks: Sequence[Mark]) -> list[str]:
+    """``+1.234 s  server  ended  RESET ECONNRESET``, seconds since the first event, with the suite's marks between."""
+    found: list[tuple[float, str, str]] = [(mark.at, "suite", mark.what) for mark in marks]
+    found += [(event.at, side, f"{event.what:9}  {event.detail}".rstrip()) for event, side in state.timeline]
+    found.sort(key=lambda one: one[0])
+    begin = found[0][0] if found else 0.0
+    return [f"+{at - begin:7.3f} s  {who:6}  {text}" for at, who, text in found]
+
+
+def excerpt(state: StreamState, marks: Sequence[Mark]) -> str:
+    """The newest lines, as a message's last part."""
+    whole = lines(state, marks)
+    shown = whole[-SHOWN:]
+    left = [f"({len(whole) - len(shown)} earlier events: attachment)"] if len(shown) < len(whole) else []
+    return "\n".join(f"  {line}" for line in ["both ends on one time line:", *left, *shown])
+
+
+def headline(claims: Sequence[str], state: StreamState, expected: str, now: float) -> str:
+    """``RST-1  ns/a (windows, node w1) -> 10.0.0.9:9000/tcp (...)  stream  expected X, observed client RESET ...``."""
+    begin = min((event.at for event, _ in state.timeline), default=now)
+    tries = f"{state.recovery_tries} new connections tried, " if state.recovery_tries else ""
+    return (
+        f"{', '.join(claims) or 'no claim'}  {state.label}  stream  expected {expected}, observed {state.words} "
+        f"({tries}{now - begin:.1f} s)"
+    )
+
+
+def whole(states: Sequence[StreamState], marks: Sequence[Mark]) -> str:
+    """Every stream's time line, for the report."""
+    return "\n\n".join("\n".join([state.label, f"  {state.words}", *lines(state, marks)]) for state in states)
