@@ -66,6 +66,30 @@ def kubelet_probes_of_windows_pods_fail() -> None:
     Prober._probe = twisted  # type: ignore[method-assign]
 
 
+def acl_lists_look_unchanged() -> None:
+    """HNS shows an endpoint's ACL list under the ids that it had before, whatever was given anew."""
+    from hybridlab.calico.acl_lists import AclLists
+    from hybridlab.calico.acls import shown
+
+    def twisted(self: Any) -> Any:
+        return {endpoint: shown(acls, endpoint, 1)[:1] for endpoint, (acls, _) in self._given.items()}
+
+    AclLists.shown = twisted  # type: ignore[method-assign]
+
+
+def every_update_replaces_lists() -> None:
+    """Windows endpoints get their ACL list anew with every update, a label's change included, as before v3.31."""
+    from hybridlab.calico.acl_lists import AclLists
+
+    true = AclLists.__init__
+
+    def twisted(self: Any, host: str, calico_version: str) -> None:
+        true(self, host, calico_version)
+        self.every_update_replaces = True
+
+    AclLists.__init__ = twisted  # type: ignore[method-assign]
+
+
 TWISTS: dict[str, Callable[[], None]] = {
     one.__name__.replace("_", "-"): one
     for one in (
@@ -73,6 +97,8 @@ TWISTS: dict[str, Callable[[], None]] = {
         allow_rules_deny,
         ports_are_ignored,
         kubelet_probes_of_windows_pods_fail,
+        acl_lists_look_unchanged,
+        every_update_replaces_lists,
     )
 }
 

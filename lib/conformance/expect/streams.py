@@ -89,12 +89,16 @@ class StreamExpect:
         self._watch(streams, lambda states: all(self._told(one, patience) for one in states), because)
         states = self.standing(streams, because=because)
         self.report(states)
-        for state in states:
-            if state.lost and state.recovered_after is None:
-                within = max(one.stream_recover for one in patience)
-                raise self.violation(state, f"a new connection within {within:.0f} s of the loss", because)
+        self.recovered(states, because=because)
         self._same_pods(streams)
         return states
+
+    def recovered(self, states: Sequence[StreamState], *, because: str) -> None:
+        """Raises Nonconformance when one is lost and no new connection to its target worked in time."""
+        for state in states:
+            within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
+            if state.lost and (state.recovered_after is None or state.recovered_after > within):
+                raise self.violation(state, f"a new connection within {within:.0f} s of the loss", because)
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""

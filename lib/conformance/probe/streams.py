@@ -26,8 +26,6 @@ from conformance.timing import SYSTEM_CLOCK, Deadline
 
 T = TypeVar("T")
 SIDES: dict[str, Side] = {"opened": "client", "accepted": "server"}
-TRIES = 3
-"""Of opening a stream that the network does not let open."""
 
 
 class NotOpened(ProbeBroken):
@@ -83,7 +81,8 @@ class Streams:
     # --- one stream -----------------------------------------------------------------------------------------------
 
     def _open(self, client: Workload, server: Workload) -> Stream:
-        overhead = max(self._timings.of(one.os).exec_overhead for one in (client, server))
+        patience = [self._timings.of(one.os) for one in (client, server)]
+        overhead, effect = max(one.exec_overhead for one in patience), max(one.policy_effect for one in patience)
         deadline, history = Deadline(3 * overhead), list[str]()
         while True:
             try:
@@ -91,8 +90,8 @@ class Streams:
             except ProbeBroken as broken:
                 history.append(str(broken))
                 self._prober.unchanged([client, server])
-                if isinstance(broken, NotOpened) and len(history) >= TRIES:
-                    raise
+                if isinstance(broken, NotOpened) and deadline.elapsed >= effect:
+                    raise NotOpened(f"{broken} ({len(history)} tries, {deadline.elapsed:.1f} s)") from broken
                 if (isinstance(broken, ExecBroken) and not broken.retryable) or deadline.remaining <= 1:
                     raise ProbeBroken(
                         f"{broken} (stream {client.label} -> {server.label}, {len(history)} tries)",

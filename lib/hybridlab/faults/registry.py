@@ -87,7 +87,7 @@ _TYPES = (
         layer="policy",
         scope="all, Windows node",
         description="a Windows pod whose policy was reprogrammed has no new TCP connections any more",
-        parameters=(_WINDOWS_OR_ALL,),
+        parameters=(_WINDOWS_OR_ALL, Parameter(name="seconds", meaning="for how long; 0: for good", default="0")),
         make=NoResetRecovery,
     ),
     FaultType(

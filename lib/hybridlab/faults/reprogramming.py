@@ -14,12 +14,14 @@ from hybridlab.faults.rules import RuleFault
 
 
 class NoResetRecovery(Fault):
-    """Once Felix has reprogrammed a Windows endpoint, its pod takes and opens no TCP connection any more."""
+    """Once Felix has reprogrammed a Windows endpoint, its pod has no new TCP connection, for good or a while."""
 
     def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
         self._bench, self._identity = bench, identity
+        self._seconds = float(parameters["seconds"])
         self._felixes = {node: bench.calico.felixes[node] for node in bench.nodes_of("windows", parameters["node"])}
-        self._cut: dict[str, set[str]] = {node: set() for node in self._felixes}
+        self._cut: dict[str, dict[str, asyncio.Task[None] | None]] = {node: {} for node in self._felixes}
+        """By node: addresses that are cut off, with what ends that."""
 
     async def inject(self) -> None:
         """Wait for reprogrammings."""
@@ -30,6 +32,11 @@ class NoResetRecovery(Fault):
         """Let new connections through again."""
         for felix in self._felixes.values():
             felix.faults.on_reprogrammed.pop(self._identity, None)
+        for cut in self._cut.values():
+            for ending in cut.values():
+                if ending is not None:
+                    ending.cancel()
+            cut.clear()
         dataplane = self._bench.dataplane
         await asyncio.gather(*(dataplane.clear_fault_rules(node, self._identity) for node in self._felixes))
 
@@ -46,14 +53,31 @@ class NoResetRecovery(Fault):
         return waits
 
     async def _cut_off(self, node: str, endpoints: tuple[str, ...]) -> None:
-        addresses = (self._bench.calico.pod_network.address_of(endpoint) for endpoint in endpoints)
-        self._cut[node] |= {address for address in addresses if address}
+        cut = self._cut[node]
+        for endpoint in endpoints:
+            address = self._bench.calico.pod_network.address_of(endpoint)
+            if address:
+                before = cut.get(address)
+                if before is not None:
+                    before.cancel()
+                cut[address] = asyncio.create_task(self._let_through(node, address)) if self._seconds else None
+        await self._program(node)
+
+    async def _let_through(self, node: str, address: str) -> None:
+        await asyncio.sleep(self._seconds)
+        self._cut[node].pop(address, None)
+        await self._program(node)
+
+    async def _program(self, node: str) -> None:
         rules = [
             ("f_fwd", f"ip {end} {address} tcp flags & (syn | ack) == syn drop")
             for address in sorted(self._cut[node])
             for end in ("saddr", "daddr")
         ]
-        await self._bench.dataplane.set_fault_rules(node, self._identity, rules)
+        if rules:
+            await self._bench.dataplane.set_fault_rules(node, self._identity, rules)
+        else:
+            await self._bench.dataplane.clear_fault_rules(node, self._identity)
 
 
 class FelixFault(Fault):
