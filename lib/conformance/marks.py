@@ -141,10 +141,10 @@ def either_policy_api(name: str) -> pytest.MarkDecorator:
     )
 
 
-def either_way(folder: str) -> pytest.MarkDecorator:
-    """The ``policy`` fixture is in turn ``FOLDER/ingress.yaml`` and ``FOLDER/egress.yaml``; ``way`` says which."""
+def either_way(path: str) -> pytest.MarkDecorator:
+    """The ``policy`` fixture is in turn ingress and egress, ``{way}`` in the manifest's path; ``way`` says which."""
     return pytest.mark.parametrize(
         ("policy", "way"),
-        [pytest.param(way, way, marks=[manifest(f"{folder}/{way}.yaml")], id=way) for way in ("ingress", "egress")],
+        [pytest.param(way, way, marks=[manifest(path.format(way=way))], id=way) for way in ("ingress", "egress")],
         indirect=["policy"],
     )

@@ -7,10 +7,9 @@ from conformance.marks import manifest, verifies, windows_directions
 @manifest("policy/resets/ingress.yaml")
 @verifies("RST-4", part="{client_os} to {server_os}")
 def test_the_endpoint_gets_another_acl_list(policy, acl_lists, upheaval, scene):
-    side, because = scene.ingress, "Felix replaces an endpoint's ACL list as a whole"
-    policy.apply(**side.selects, guest="nobody")
-    with (
-        acl_lists.given_anew(*scene.windows, because=because),
-        upheaval.of(scene.stream, beside=scene.beside, opens=side.routes, because=because),
-    ):
-        policy.apply(**side.selects, guest=side.welcome)
+    policy.apply(**scene.ingress.selects, guest="nobody")
+    upheaval.begin(scene.stream, beside=scene.beside, opens=scene.ingress.routes)
+    acl_lists.remember(*scene.windows)
+    policy.apply(**scene.ingress.selects, guest=scene.ingress.welcome)
+    upheaval.may_lose(because="the policy allows the stream before and after")
+    acl_lists.given_anew(because="Felix replaces an endpoint's ACL list as a whole")

@@ -1,17 +1,16 @@
 """A change while streams are up: which may lose the streams of Windows pods, and must not lose those of Linux pods.
 
-``with upheaval.of(...): policy.apply(...)`` opens the streams and sees the witness before; afterwards it sees the
-witness changed, watches both ends, and decides.  Which end saw what is recorded, never expected.
+``begin`` opens the streams and sees the witness before the change; ``may_lose`` and ``loses_nothing``, after it, see
+the witness changed, watch both ends, and decide.  Which end saw what is recorded, never expected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.catalog import Range, Version
-from conformance.errors import ControlBroken
+from conformance.errors import ControlBroken, UsageProblem
 from conformance.expect.streams import Route, StreamExpect
 from conformance.expect.traffic import Expect
 from conformance.expect.traffic import Routes as Routed
@@ -19,7 +18,7 @@ from conformance.expect.witnesses import Acls, GivenAnew, Opens, Witness
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.stream import StreamState
-from conformance.pods.roles import STREAM_PORT
+from conformance.probe.streams import Stream
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -39,44 +38,52 @@ class Upheaval:
     record: Callable[[str, str | float], object]
     not_observed: Callable[[str], None]
 
-    @contextmanager
-    def of(
+    _begun: _Begun | None = None
+
+    # --- what tests say --------------------------------------------------------------------------------------------
+
+    def begin(
         self,
         watched: Route,
         *,
         beside: Route,
-        because: str,
         opens: Routes = (),
         gives_anew: Sequence[Workload] = (),
         keeps_closed: Routes = (),
-    ) -> Iterator[None]:
-        """What happens inside may lose the ``watched`` stream, which then comes back; the one ``beside`` it stays.
+    ) -> None:
+        """Open the ``watched`` stream, and one ``beside`` it between Linux pods.
 
-        Witnesses that it took effect: routes that it ``opens``, Windows pods whose ACL list it ``gives_anew``.  Routes
-        that policies close before it are closed after it (``keeps_closed``; this test must have seen them open).
+        Witnesses that the change took effect: routes that it ``opens``, Windows pods whose ACL list it ``gives_anew``.
+        Routes that policies close before it are closed after it (``keeps_closed``; the test must have seen them open).
+        Raises ControlBroken when a witness could not show the change, or a stream does not open.
         """
         if keeps_closed:
             Opens(self.expect, keeps_closed).before()
         witnesses: list[Witness] = [Opens(self.expect, opens)] if opens else []
         witnesses += [GivenAnew(self.expect, self.acls, gives_anew)] if gives_anew else []
-        state = yield from self._change(watched, beside, witnesses, because)
-        if keeps_closed:
-            shut: list[Routed] = [(source, target) for source, target in keeps_closed]
-            still = f"{because}; what policies close stays closed"
-            self.expect.matrix(open=[(keeps_closed[0][0], beside[1].tcp(STREAM_PORT))], closed=shut, because=still)
+        for witness in witnesses:
+            witness.before()
+        stream, control = self.streams.open(watched, beside)
+        self._begun = _Begun(stream, control, witnesses, keeps_closed)
+        self.streams.mark("the change begins")
+
+    def may_lose(self, *, because: str) -> None:
+        """The change may have lost the watched stream, which then comes back; the one beside it stays."""
+        begun, state = self._after(because)
+        if begun.keeps_closed:
+            shut: list[Routed] = [(source, target) for source, target in begun.keeps_closed]
+            beside = (begun.keeps_closed[0][0], begun.control.target)
+            self.expect.matrix(open=[beside], closed=shut, because=f"{because}; what policies close stays closed")
         if not state.lost:
             self.not_observed(f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}")
 
-    @contextmanager
-    def trifle(
-        self, watched: Route, *, beside: Route, because: str, then: Callable[[], object], opens: Routes
-    ) -> Iterator[None]:
-        """What happens inside matters to no policy, and loses no stream from Calico v3.31 on; before, it may.
+    def loses_nothing(self, *, because: str) -> None:
+        """The change matters to no policy, and loses no stream from Calico v3.31 on; before, it may.
 
-        It can have no witness of its own.  ``then`` is a change to another pod of the same node, and ``opens`` routes:
-        Felix takes changes in turn, so what came before it has been dealt with.
+        It can have no witness of its own: what ``opens`` is another change, to another pod of the same node, made
+        after it.  Felix takes changes in turn, so what came before has been dealt with.
         """
-        state = yield from self._change(watched, beside, [Opens(self.expect, opens)], because, then)
+        _, state = self._after(because)
         version = self.facts.calico_version.value or ""
         if not version or Version.parse(version) in LEFT_ALONE:
             if state.lost:
@@ -84,32 +91,23 @@ class Upheaval:
         elif not state.lost:
             self.not_observed(f"{state.label}: {state.words}, where Calico {version} may lose it")
 
-    def _change(
-        self,
-        watched: Route,
-        beside: Route,
-        witnesses: Sequence[Witness],
-        because: str,
-        then: Callable[[], object] = lambda: None,
-    ) -> Generator[None, None, StreamState]:
-        """The whole story; returns what became of the watched stream."""
-        streams = self.streams
-        for witness in witnesses:
-            witness.before()
-        (stream, control) = streams.open(watched, beside)
-        streams.mark("the change begins")
-        yield
-        then()
+    # --- how --------------------------------------------------------------------------------------------------------
+
+    def _after(self, because: str) -> tuple[_Begun, StreamState]:
+        """The story's end: what became of the watched stream."""
+        begun, streams = self._begun, self.streams
+        if begun is None:
+            raise UsageProblem("an upheaval ends that never began: begin(...) opens its streams before the change")
         streams.mark("the change is made")
         try:
-            for witness in witnesses:
+            for witness in begun.witnesses:
                 streams.mark(f"witness: {witness.after()}")
         except ControlBroken:
             # A stream that was lost is a witness itself, and the others cannot testify where no new connection works.
-            streams.recovered(streams.standing([stream], because=because), because=because)
+            streams.recovered(streams.standing([begun.stream], because=because), because=because)
             raise
-        (state,) = streams.outcome([stream], because=because)
-        (still,) = streams.standing([control], because=because)
+        (state,) = streams.outcome([begun.stream], because=because)
+        (still,) = streams.standing([begun.control], because=because)
         streams.report([state, still])
         if still.lost:
             raise streams.violation(still, "the stream of Linux pods beside it SURVIVED at both ends", because)
@@ -117,4 +115,14 @@ class Upheaval:
             self.record(f"{end.side} on {end.workload.os} saw", end.verdict)
         if state.recovered_after is not None:
             self.record("seconds to a new connection", round(state.recovered_after, 3))
-        return state
+        return begun, state
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """What was before the change."""
+
+    stream: Stream
+    control: Stream
+    witnesses: Sequence[Witness]
+    keeps_closed: Routes

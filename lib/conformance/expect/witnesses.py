@@ -5,12 +5,11 @@ Each looks before the change and after it, and raises ControlBroken when it cann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from conformance.errors import ControlBroken, Nonconformance
+from conformance.errors import ControlBroken, Nonconformance, UsageProblem
 from conformance.expect import message
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -136,15 +135,21 @@ class AclLists:
 
     expect: Expect
     acls: Acls
+    _had: GivenAnew | None = None
 
-    @contextmanager
-    def given_anew(self, *pods: Workload, because: str) -> Iterator[None]:
-        """What happens inside makes Felix give each of these pods another list."""
-        lists = GivenAnew(self.expect, self.acls, pods)
-        lists.before()
-        yield
+    def remember(self, *pods: Workload) -> None:
+        """Read them before a change."""
+        self._had = GivenAnew(self.expect, self.acls, pods)
+        self._had.before()
+
+    def given_anew(self, *, because: str) -> None:
+        """Each of them is another list since they were read."""
+        lists = self._had
+        if lists is None:
+            raise UsageProblem("which ACL lists? remember(...) reads them before the change")
         settled = lists.wait()
-        self.expect.context.attach("ACL lists", "\n\n".join(_shown(one, settled.last, n) for n, one in enumerate(pods)))
+        shown = [_shown(pod, settled.last, number) for number, pod in enumerate(lists.pods)]
+        self.expect.context.attach("ACL lists", "\n\n".join(shown))
         if not settled.met:
             raise Nonconformance(
                 f"{lists.words(settled)}\n  because  {because}\n"

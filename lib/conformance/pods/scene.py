@@ -62,13 +62,15 @@ def scene_of(cast: Cast, client_os: OS, server_os: OS, node: str = "") -> Scene:
     client = windows[0] if client_os == "windows" else linux[0]
     server = windows[1] if server_os == "windows" else linux[1]
     watched = tuple(one for one in (client, server) if one.os == "windows")
-    names = {"client": cast.name_of(client), "server": cast.name_of(server)}
+    names = {"client_app": cast.name_of(client), "server_app": cast.name_of(server)}
     entries = tuple((linux[0], one.tcp(ECHO_PORT)) for one in (*watched, linux[1]))
     calls = tuple((one, linux[1].tcp(ECHO_PORT)) for one in (*watched, linux[0]))
     ways = {
         "ingress": Way(
-            guest=linux[0], welcome="linux-client", selects=names | {"beside": "linux-server"}, routes=entries
+            guest=linux[0], welcome="linux-client", selects=names | {"beside_app": "linux-server"}, routes=entries
         ),
-        "egress": Way(guest=linux[1], welcome="linux-server", selects=names | {"beside": "linux-client"}, routes=calls),
+        "egress": Way(
+            guest=linux[1], welcome="linux-server", selects=names | {"beside_app": "linux-client"}, routes=calls
+        ),
     }
     return Scene(stream=(client, server), beside=(linux[0], linux[1]), windows=watched, ways=ways)

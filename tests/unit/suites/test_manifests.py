@@ -21,8 +21,9 @@ RUN = Ownership("abc", "gw0")
 
 
 def filled(path: Path) -> list[dict[str, Any]]:
-    pods = {name: workload(name) for name in ("server", "client", "friend")}
+    pods = {name: workload(name) for name in ("server", "client", "friend", "bystander")}
     apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
+    apps |= {"beside_app": "linux-server", "guest": "linux-client"}
     known = placeholders.values(namespace=RUN.namespace, run=RUN.run, **pods, **apps)
     return placeholders.fill(manifest.load(path), known, where=path.name)
 
@@ -42,7 +43,8 @@ def test_a_policy_stays_inside_the_run(path: Path) -> None:
 def test_a_policy_is_used_by_a_test(path: Path) -> None:
     suites = "\n".join(one.read_text() for one in (ROOT / "suites").rglob("*.py"))
     name = str(path.relative_to(MANIFESTS))
-    assert name in suites or f'either_policy_api("{path.stem}")' in suites
+    ways = name.replace("ingress", "{way}").replace("egress", "{way}")
+    assert name in suites or f'either_policy_api("{path.stem}")' in suites or f'either_way("{ways}")' in suites
 
 
 @pytest.mark.parametrize("path", sorted((MANIFESTS / "policy" / "kubernetes").glob("*.yaml")), ids=ids)
