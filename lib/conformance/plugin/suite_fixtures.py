@@ -21,6 +21,7 @@ from conformance.cluster.objects import CalicoObjects
 from conformance.cluster.remedies import Remedies
 from conformance.errors import EnvironmentBroken, SuiteTrouble
 from conformance.expect.addresses import Addresses
+from conformance.expect.arrival import Arrival
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
 from conformance.expect.figures import PolicyChange
@@ -48,6 +49,7 @@ from conformance.plugin.transcript import ExecTranscript, Witnessed
 from conformance.pods.cast import Cast
 from conformance.pods.deploy import Pods
 from conformance.pods.farewell import Farewell
+from conformance.pods.newcomer import Newcomer
 from conformance.pods.placement import Placement
 from conformance.pods.prepull import Prepull
 from conformance.pods.services import Service, Services, cluster_domain
@@ -307,6 +309,14 @@ def webserver(deployer: Pods, placement: Placement) -> Iterator[WebServer]:
 
 
 @pytest.fixture
+def newcomer(deployer: Pods, placement: Placement) -> Iterator[Newcomer]:
+    """A Windows pod that has yet to come."""
+    one = Newcomer(deployer, placement)
+    yield one
+    one.remove()
+
+
+@pytest.fixture
 def farewell(deployer: Pods, placement: Placement) -> Farewell:
     """A namespace to fill and to delete; whatever a test leaves of it goes with the worker's others."""
     return Farewell(deployer, placement)
@@ -316,6 +326,12 @@ def farewell(deployer: Pods, placement: Placement) -> Farewell:
 def known_issue(expect: Expect, record: Recorder) -> KnownIssue:
     """Expectations about what can happen."""
     return KnownIssue(expect, record.not_observed)
+
+
+@pytest.fixture
+def arrival(expect: Expect, record: Recorder) -> Arrival:
+    """Expectations about a pod's first seconds."""
+    return Arrival(expect, record.not_observed)
 
 
 @pytest.fixture

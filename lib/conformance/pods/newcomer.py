@@ -1,0 +1,99 @@
+"""A Windows pod of which the first seconds count: it connects somewhere before it does anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube import manifest
+from conformance.kube.client import Obj
+from conformance.kube.waits import hopeless
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Target, Workload
+from conformance.pods import tailor
+from conformance.pods.deploy import Pods
+from conformance.pods.placement import Placement, tolerations
+from conformance.pods.roles import MANIFESTS, ROLES
+
+NAME = "windows-newcomer"
+_FIRST = "first-action"
+_CONNECTED, _NO_ANSWER = 0, 3
+"""How the container ends (manifests/peers/windows-newcomer.yaml)."""
+
+
+class Newcomer:
+    """One worker's newcomer; :meth:`remove` takes it away again."""
+
+    label = NAME
+    """Value of its ``app`` label."""
+
+    def __init__(self, pods: Pods, placement: Placement) -> None:
+        self._pods, self._placement = pods, placement
+        self._made = False
+
+    def arrive(self, target: Target) -> Workload:
+        """Create it; returns as soon as it has an address.  Its first action is to connect to ``target``.
+
+        Raises EnvironmentBroken when it cannot start.
+        """
+        pods = self._pods
+        pods.prepare(pods.namespace)
+        (made,) = manifest.load(MANIFESTS / "peers" / f"{NAME}.yaml")
+        node, patience = self._placement.first("windows"), pods.settings.timings.windows
+        tailor.fit(made["spec"], node, pods.settings.images)
+        made["spec"]["tolerations"] = [dict(one) for one in tolerations(pods.settings.tolerations)]
+        terms = {"nodeSelectorTerms": [tailor.on_node(node.name)]}
+        made["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        said = {
+            "TARGET_HOST": target.host,
+            "TARGET_PORT": target.port,
+            "GIVE_UP_MS": round(1000 * patience.tcp_give_up),
+        }
+        first = next(one for one in made["spec"]["containers"] if one["name"] == _FIRST)
+        first["env"] = [{"name": name, "value": str(value)} for name, value in said.items()]
+        self._made = True
+        pods.changes.apply(made, "a pod whose first seconds are watched", namespace=pods.namespace)
+        pod = self._once("has no address", lambda now: bool((now.get("status") or {}).get("podIP")))
+        return pods.workload(pod, replace(ROLES["windows-peer"], name=NAME, agent="server"))
+
+    def connected_first(self) -> bool:
+        """Whether its first action was answered.  Raises EnvironmentBroken when it went wrong in another way."""
+        pod = self._once("is still at its first action", lambda now: _end(now) is not None)
+        end = _end(pod) or {}
+        if end.get("exitCode") not in (_CONNECTED, _NO_ANSWER):
+            raise EnvironmentBroken(
+                f"pod {self._pods.namespace}/{NAME}: its first action ended with {end.get('exitCode')} "
+                f"({end.get('reason') or 'no reason given'}), which says nothing about the network"
+            )
+        return bool(end["exitCode"] == _CONNECTED)
+
+    def _once(self, lacking: str, ready: Callable[[Obj], bool]) -> Obj:
+        """The pod, once it is as wanted."""
+        pods = self._pods
+        patience = pods.settings.timings.windows
+        within = patience.image_pull + patience.pod_ready
+        for now in pods.changes.waits.states("v1", "Pod", pods.namespace, labels=f"app={NAME}", within=within):
+            for pod in now.values():
+                if ready(pod):
+                    return pod
+                if problem := hopeless(pod):
+                    raise EnvironmentBroken(f"pod {pods.namespace}/{NAME}: {problem}")
+        raise EnvironmentBroken(f"pod {pods.namespace}/{NAME} {lacking} after {within:.0f} s")
+
+    def remove(self) -> None:
+        """Delete it, if it was made, and wait until its address is free again."""
+        if not self._made:
+            return
+        self._made = False
+        target = ObjectRef(api_version="v1", kind="Pod", name=NAME, namespace=self._pods.namespace)
+        within = self._pods.settings.timings.windows.delete
+        self._pods.changes.delete_and_wait(target, "its test is over", within=within)
+
+
+def _end(pod: Obj) -> Obj | None:
+    """How the first action's container ended; None: it has not."""
+    statuses: list[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
+    first: Obj = next((one for one in statuses if one["name"] == _FIRST), {})
+    found: Obj | None = (first.get("state") or {}).get("terminated")
+    return found

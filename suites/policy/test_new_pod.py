@@ -1,0 +1,17 @@
+"""A new Windows pod takes nothing before its policy is there; whether it can send meanwhile is seen and recorded."""
+
+from conformance.marks import manifest, verifies
+
+pytestmark = [verifies("XPOL-11"), manifest("policy/kubernetes/default_deny_newcomer.yaml")]
+
+
+def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(pods, policy, newcomer, arrival, expect):
+    client, server, bystander = pods.of("linux-client", "linux-server", "windows-server")
+    policy.apply(newcomer=newcomer.label)
+    pod = newcomer.arrive(server.tcp(8080))
+    because = "the CNI plugin denies ingress until Felix has programmed the pod, and its policy does from then on"
+    arrival.takes_nothing(client, pod.tcp(8080), beside=bystander.tcp(8080), because=because)
+    because = "nothing holds egress until then"
+    arrival.may_have_sent(pod, server.tcp(8080), connected=newcomer.connected_first(), because=because)
+    policy.remove()
+    expect.controls([(client, pod.tcp(8080)), (pod, server.tcp(8080))], because="without its policy the pod is open")
