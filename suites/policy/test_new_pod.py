@@ -2,16 +2,17 @@
 
 from conformance.marks import manifest, verifies
 
-pytestmark = [verifies("XPOL-11"), manifest("policy/kubernetes/default_deny_newcomer.yaml")]
+pytestmark = [verifies("XPOL-11"), manifest("policy/newcomer/default_deny.yaml")]
+
+CLOSED = "the CNI plugin denies ingress until Felix has programmed the pod, and its policy does from then on"
 
 
 def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(pods, policy, newcomer, arrival, expect):
     client, server, bystander = pods.of("linux-client", "linux-server", "windows-server")
-    policy.apply(newcomer=newcomer.label)
+    policy.apply()
     pod = newcomer.arrive(server.tcp(8080))
-    because = "the CNI plugin denies ingress until Felix has programmed the pod, and its policy does from then on"
-    arrival.takes_nothing(client, pod.tcp(8080), beside=bystander.tcp(8080), because=because)
-    because = "nothing holds egress until then"
-    arrival.may_have_sent(pod, server.tcp(8080), connected=newcomer.connected_first(), because=because)
+    arrival.takes_nothing(client, pod.tcp(8080), beside=bystander.tcp(8080), because=CLOSED)
+    connected = newcomer.connected_first()
+    arrival.may_have_sent(pod, server.tcp(8080), connected=connected, because="nothing holds egress until then")
     policy.remove()
     expect.controls([(client, pod.tcp(8080)), (pod, server.tcp(8080))], because="without its policy the pod is open")

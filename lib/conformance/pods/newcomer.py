@@ -25,9 +25,6 @@ _CONNECTED, _NO_ANSWER = 0, 3
 class Newcomer:
     """One worker's newcomer; :meth:`remove` takes it away again."""
 
-    label = NAME
-    """Value of its ``app`` label."""
-
     def __init__(self, pods: Pods, placement: Placement) -> None:
         self._pods, self._placement = pods, placement
         self._made = False
