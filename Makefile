@@ -6,7 +6,7 @@ BIN ?= $(VENV)/bin
 .PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-reliability
 
 help:
-	@echo 'make conformance   a hybrid cluster in a box, and the conformance run on it'
+	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
 	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
 	@echo 'make env           only the Python environment, in $(VENV)'
@@ -31,8 +31,22 @@ check-types:
 check-selftest:
 	$(BIN)/pytest tests -n auto --dist loadgroup
 
+# The whole suite on the default lab and, beside it, what other kinds of cluster do to source addresses: each a run with a
+# report of its own, whose output is shown when the first has ended. Any run that fails fails it all.
+OTHER_PROFILES = vxlan-1809 eks-no-dsr
 check-conformance:
-	$(BIN)/pytest -n auto
+	@mkdir -p reports; pids=; status=0; trap 'kill $$pids 2>/dev/null' INT TERM; \
+	for profile in $(OTHER_PROFILES); do \
+	  $(BIN)/pytest -k snat --lab-profile=$$profile --report-dir=reports/$$profile -p no:cacheprovider \
+	    >reports/$$profile.log 2>&1 </dev/null & pids="$$pids $$!"; \
+	done; \
+	$(BIN)/pytest -n auto || status=$$?; \
+	set -- $$pids; \
+	for profile in $(OTHER_PROFILES); do \
+	  wait $$1 || status=$$?; shift; \
+	  echo; echo "=== -k snat on a lab of profile $$profile ==="; cat reports/$$profile.log; \
+	done; \
+	exit $$status
 
 # Runs of the suite on labs that are wrong on purpose; docs/detection.md says what comes out.
 check-detection:
