@@ -44,6 +44,7 @@ def needs(
     v3_api: bool = False,
     calico_policy: bool = False,
     calicoctl: bool = False,
+    external_target: bool = False,
     outside: str = "",
 ) -> pytest.MarkDecorator:
     """What the test needs beyond its claims' own needs; where it is missing the test is NOT_RUN, with the reason."""
@@ -59,6 +60,7 @@ def needs(
             v3_api=v3_api,
             calico_policy=calico_policy,
             calicoctl=calicoctl,
+            external_target=external_target,
             outside=outside,
         )
     )

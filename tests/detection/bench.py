@@ -20,7 +20,7 @@ import yaml
 
 from hybridlab.cli import control, kubeconfig
 from tests.detection import edits
-from tests.detection.table import Row
+from tests.detection.table import OUTSIDE, Row
 
 ROOT = Path(__file__).parents[2]
 TIMINGS = Path(__file__).with_name("timings.yaml")
@@ -124,7 +124,14 @@ class Outcome:
         return [float(one["measured"][name]) for one in found["results"] if name in (one.get("measured") or {})]
 
 
-def run(where: Lab, folder: Path, claims: tuple[str, ...], workers: int, timings: dict[str, str]) -> Outcome:
+def run(  # noqa: PLR0917
+    where: Lab,
+    folder: Path,
+    claims: tuple[str, ...],
+    workers: int,
+    timings: dict[str, str],
+    external_target: str = OUTSIDE,
+) -> Outcome:
     """``pytest --kubeconfig=...`` on it."""
     reports = folder / "reports"
     patience = folder / "timings.yaml"
@@ -136,6 +143,7 @@ def run(where: Lab, folder: Path, claims: tuple[str, ...], workers: int, timings
     command = [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", str(workers),
         f"--kubeconfig={where.kubeconfig}", "--allow-disruptive",
+        *([f"--external-target={external_target}"] if external_target else []),
         f"--timings={patience}", f"--report-dir={reports}", *(f"--claim={claim}" for claim in claims),
     ]  # fmt: skip
     begun = time.monotonic()

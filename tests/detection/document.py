@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.detection.table import DEFAULT, RED, Row, Table, read
+from tests.detection.table import DEFAULT, OUTSIDE, RED, Row, Table, read
 
 PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
 HEAD = """\
@@ -52,6 +52,8 @@ def _line(row: Row, table: Table) -> str:
 
 def _how(row: Row) -> str:
     parts = [f"`--profile {row.profile}`"] if row.profile != DEFAULT else []
+    target = row.external_target
+    parts += [f"`pytest --external-target={target}`" if target else "no target named"] if target != OUTSIDE else []
     parts += [f"`--set {one}`" for one in row.set] + [f"`faults inject {one}`" for one in row.faults]
     parts += [f"`service-backend-missing` on {', '.join(row.on_service)}"] if row.on_service else []
     parts += [f"`{row.edit}` in edits.py"] if row.edit else []

@@ -17,9 +17,11 @@ RED = ("VIOLATED", "UNMET", "LIFTED")
 CHANGES = (*RED, "INCONCLUSIVE", "CONFIRMED", "NOT_OBSERVED", "NOT_RUN", "NOT_APPLICABLE")
 DEFAULT = "default"
 """Profile of rows that name none."""
+OUTSIDE = "198.51.100.10"
+"""The host beyond the cluster that a lab has unless it is told otherwise."""
 FIELDS = {
-    "what", "why", "profile", "set", "crooked", "faults", "edit", "on_service", "claims", "workers", "timings",
-    "expect", "may", "says", "records", "exit",
+    "what", "why", "profile", "external_target", "set", "crooked", "faults", "edit", "on_service", "claims", "workers",
+    "timings", "expect", "may", "says", "records", "exit",
 }  # fmt: skip
 
 
@@ -44,6 +46,8 @@ class Row:
     """Name of a change through the API (edits.py), before or during the run."""
     on_service: tuple[str, ...] = ()
     """Nodes on which every Service of the run gets service-backend-missing as soon as it is created."""
+    external_target: str = OUTSIDE
+    """``pytest --external-target``; empty: none."""
     claims: tuple[str, ...] = ()
     """Claims to run; none: all."""
     workers: int = 0

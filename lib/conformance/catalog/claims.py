@@ -95,6 +95,8 @@ class Needs:
     """Calico policies can be written: projectcalico.org/v3 is served, or calicoctl was given."""
     calicoctl: bool = False
     """``--calicoctl PATH`` was given."""
+    external_target: bool = False
+    """A host beyond the cluster that answers ping and TCP: ``--external-target ADDRESS``; a lab has its own."""
     outside: str = ""
     """Something beyond the cluster, in words."""
 
@@ -108,6 +110,7 @@ class Needs:
             v3_api=self.v3_api or other.v3_api,
             calico_policy=self.calico_policy or other.calico_policy,
             calicoctl=self.calicoctl or other.calicoctl,
+            external_target=self.external_target or other.external_target,
             outside=self.outside or other.outside,
         )
 

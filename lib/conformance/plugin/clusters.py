@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from conformance.cluster.lease import RunLock
 
 FORBIDDEN = 403
+OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
+"""In the line by which a lab says that it is ready: a host beyond its cluster that answers ping and HTTP."""
 EMULATED = "hybridlab.emulated"
 """Label by which a node says that it is emulated (docs/lab.md): a lab named by its kubeconfig is known by it."""
 
@@ -51,14 +54,21 @@ class Clusters:
         self._process = alive.sign(run.alive)
         preload()  # takes about as long as a lab's start, which it waits for next
         path = str(choice.kubeconfig) if choice.kubeconfig else None
+        outside = None
         if self._lab:
-            self._lab.wait()
+            outside = OUTSIDE.search(self._lab.wait())
             path = str(self._lab.kubeconfig)
-        connection = Connection(how=choice.how, label="", kubeconfig=path, context=choice.context)
+        connection = Connection(
+            how=choice.how,
+            label="",
+            kubeconfig=path,
+            context=choice.context,
+            external_target=outside["address"] if outside else None,
+        )
         access = _access(connection)
         profile = f"lab {choice.profile or 'default'}, " if self._lab else ""
         label = f"{profile}{access.server}, {access.where}"
-        return Connection(how=choice.how, label=label, kubeconfig=path, context=choice.context)
+        return replace(connection, label=label)
 
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
         """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""

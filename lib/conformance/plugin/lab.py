@@ -58,8 +58,8 @@ class LabProcess:
         finally:
             os.close(writing)
 
-    def wait(self) -> None:
-        """Until it says that it is ready.  Raises UsageProblem (profile) or ClusterUnusable."""
+    def wait(self) -> str:
+        """Until it says that it is ready; what it says.  Raises UsageProblem (profile) or ClusterUnusable."""
         deadline = Deadline(self._timings.lab_ready)
         said = b""
         while not said.endswith(b"\n"):
@@ -72,6 +72,7 @@ class LabProcess:
             if not data:
                 self._raise_ended()
             said += data
+        return said.decode(errors="replace")
 
     def stop(self) -> None:
         """SIGTERM, then SIGKILL when it takes too long; harmless when it has ended."""

@@ -6,6 +6,7 @@ that is an existing path for a test path, and looks for its configuration there 
 
 from __future__ import annotations
 
+import ipaddress
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,6 +44,10 @@ def add_options(parser: pytest.Parser) -> None:
         help="taint that the suite's pods put up with, besides the usual Windows and control-plane ones (repeatable)",
     )  # fmt: skip
     cluster.addoption("--calicoctl", metavar="PATH", help="write Calico objects with it where its v3 API is not served")
+    cluster.addoption(
+        "--external-target", metavar="ADDRESS[:PORT]",
+        help="a host beyond the cluster that answers ping, and TCP on this port (default 80); a lab has one of its own",
+    )  # fmt: skip
     cluster.addoption("--calico-version", metavar="VERSION", help="judge by this version instead of the detected one")
     cluster.addoption("--timings", metavar="FILE", help="YAML with timings to use in place of the packaged ones")
 
@@ -73,6 +78,8 @@ def add_options(parser: pytest.Parser) -> None:
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
+EXTERNAL_PORT = 80
+"""TCP port of ``--external-target`` where none is given."""
 WITH_PATHS = ("--kubeconfig", "--timings", "--calicoctl", "--report-dir")
 
 
@@ -123,12 +130,28 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         workers=Workers(per_windows_node=4) if choice.own_lab else Workers(),  # PowerShell starts cost nothing there
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,
         calico_version=option.calico_version,
+        external_target=external_target(option.external_target) if option.external_target else None,
         keep=option.keep,
         disruptive=option.allow_disruptive or (choice.own_lab and not option.no_disruptive),
         disruptive_node=option.disruptive_node or "",
         run_id=run_id,
         worker=worker,
     )
+
+
+def external_target(text: str) -> tuple[str, int]:
+    """``198.51.100.10`` or ``198.51.100.10:443``.  Raises UsageProblem."""
+    address, colon, port = text.partition(":")
+    try:
+        ipaddress.IPv4Address(address)
+        number = int(port) if colon else EXTERNAL_PORT
+        if not 0 < number < 65536:
+            raise ValueError(f"{number} is no port")
+    except ValueError as trouble:
+        raise UsageProblem(
+            f"--external-target {text}: expected an IPv4 address, or with a port 198.51.100.10:443 ({trouble})"
+        ) from None
+    return address, number
 
 
 def check_claims(wanted: list[str]) -> None:
@@ -152,6 +175,7 @@ def repeat_command(config: pytest.Config, claims: list[str]) -> str:
         "lab_profile",
         "calicoctl",
         "calico_version",
+        "external_target",
         "timings",
         "image_registry",
         "disruptive_node",

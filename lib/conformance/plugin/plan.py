@@ -179,6 +179,8 @@ def _lack(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | N
         return f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})", (
             "install Calico's API server, or name a calicoctl by --calicoctl PATH"
         )
+    if needs.external_target and settings.external_target is None:
+        return "it needs a host beyond the cluster that answers ping", "name it by --external-target ADDRESS[:PORT]"
     if needs.calicoctl and not settings.calicoctl:
         return "it needs calicoctl", "name it by --calicoctl PATH"
     return None

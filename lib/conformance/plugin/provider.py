@@ -21,6 +21,8 @@ class Connection:
     """For the header: the API server and who the run is there."""
     kubeconfig: str | None = None
     context: str | None = None
+    external_target: str | None = None
+    """A host beyond the cluster that it says it has, ``ADDRESS[:PORT]``."""
 
 
 @dataclass(frozen=True, kw_only=True)

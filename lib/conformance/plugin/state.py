@@ -69,6 +69,7 @@ class State:
             return
         try:
             self.connection = self.provider.open(self.choice, self.settings, self.run)
+            self.settings = told_by(self.connection, self.settings)
             self.inspection = self.provider.inspect(self.connection, self.settings)
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
@@ -135,6 +136,13 @@ def permitted(settings: Settings, inspection: Inspection) -> Settings:
     return replace(settings, disruptive=False, not_disruptive=inspection.no_lock)
 
 
+def told_by(connection: Connection | None, settings: Settings) -> Settings:
+    """The settings with what the cluster says of itself, where no option said otherwise."""
+    if settings.external_target or not connection or not connection.external_target:
+        return settings
+    return replace(settings, external_target=options.external_target(connection.external_target))
+
+
 def check_node(name: str, facts: Facts) -> None:
     """Raises UsageProblem when there is no such node (``--disruptive-node``); empty: none was named."""
     if name and name not in {node.name for node in facts.nodes}:
@@ -193,14 +201,16 @@ def _worker(config: pytest.Config) -> State:
     run = RunDirectory(Path(given["run"]))
     run.hold()
     worker = str(config.workerinput["workerid"])  # type: ignore[attr-defined]
+    connection = from_plain(Connection, given["connection"])
     inspection = from_plain(Inspection, given["inspection"])
+    settings = told_by(connection, options.read_settings(config, choice, given["run_id"], worker))
     return State(
         config=config,
         choice=choice,
-        settings=permitted(options.read_settings(config, choice, given["run_id"], worker), inspection),
+        settings=permitted(settings, inspection),
         run=run,
         provider=config.hook.pytest_conformance_provider(config=config),
-        connection=from_plain(Connection, given["connection"]),
+        connection=connection,
         inspection=inspection,
         attachments=Attachments(run.attachments),
     )

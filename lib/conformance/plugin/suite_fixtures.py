@@ -22,6 +22,7 @@ from conformance.cluster.remedies import Remedies
 from conformance.errors import EnvironmentBroken, SuiteTrouble
 from conformance.expect.addresses import Addresses
 from conformance.expect.arrival import Arrival
+from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
 from conformance.expect.figures import PolicyChange
@@ -292,6 +293,12 @@ def command(cluster: Kube, prober: Prober, settings: Settings, context: Context,
     return Commands(
         Literal(cluster, prober.slots, transcript=witness.literal, counts=prober.counts).run, settings.timings, context
     )
+
+
+@pytest.fixture
+def beyond(expect: Expect, command: Commands, settings: Settings, record: Recorder) -> Beyond:
+    """Expectations about ping, within the cluster and beyond it."""
+    return Beyond(expect, command, settings.external_target, record.lifted)
 
 
 @pytest.fixture

@@ -138,9 +138,10 @@ class Lab:
     def ready_line(self) -> str:
         """What the command prints when it is ready."""
         profile, seconds = self._setting.profile, time.monotonic() - self._setting.begun
+        outside = f"outside host {profile.network.outside_address}, " if profile.network.outside_address else ""
         return (
             f"hybridlab ready: profile {profile.name}, {len(machines(profile))} nodes, {self._server.url}, "
-            f"kubeconfig {self._setting.kubeconfig}, after {seconds:.2f} s"
+            f"kubeconfig {self._setting.kubeconfig}, {outside}after {seconds:.2f} s"
         )
 
     def _on_event(self, name: str, parameters: Any) -> None:

@@ -150,6 +150,9 @@ class ControlPlane:
         await asyncio.gather(
             *(self._dataplane.add_node(_node_spec(machine, self.profile)) for machine in self.machines)
         )
+        network = self.profile.network
+        if network.outside_address:
+            await self._dataplane.add_outside(network.outside_address, network.underlay_mtu)
         present = {each["metadata"]["name"] for each in (await self._client.list("namespaces"))[0]}
         for name in system.namespaces(self.profile):
             if name not in present:

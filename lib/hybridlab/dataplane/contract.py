@@ -21,6 +21,10 @@ class Dataplane(Protocol):
 
     async def add_node(self, spec: NodeSpec) -> None: ...
 
+    async def add_outside(self, address: str, mtu: int) -> None:
+        """A host beyond the cluster, known to the nodes that are there; ``outside`` is its sandbox."""
+        ...
+
     async def set_vxlan(self, node: str, spec: VxlanSpec | None) -> None:
         """Delete and create anew ``vxlan.calico`` (the kernel cannot change a VNI); routes must be set again."""
         ...

@@ -84,6 +84,17 @@ class Node:
         self.route.set_route("0.0.0.0/0", via=gateway, index=_ETH0_INDEX, protocol=PROTO_BOOT)
         self.route.flush()
 
+    def know_outside(self, address: str, mac: str) -> None:
+        """A host beyond the cluster can be reached from here."""
+        self.route.set_neighbour(_ETH0_INDEX, address, mac)
+        self.route.set_route(f"{address}/32", index=_ETH0_INDEX, protocol=PROTO_BOOT)
+        self.route.flush()
+
+    @property
+    def mac(self) -> str:
+        """Of its ``eth0``."""
+        return _node_mac(self.spec.address)
+
     def new_index(self) -> int:
         """An interface index that no device of this node has or had."""
         self._next_index += 1
@@ -152,13 +163,17 @@ class Node:
                 self.route.delete_forwarding(self._vxlan_index, mac, node, vni, tolerated=_GONE)
 
     def _set_outgoing(self, routes: NodeRoutes) -> None:
-        """natOutgoing: what a pod sends to an address outside the pools carries the node's address."""
+        """natOutgoing: what a pod sends to an address outside the pools carries the node's address.
+
+        On Windows only TCP and UDP: HNS' outbound NAT leaves ICMP as it is, so that no echo reply finds its way back.
+        """
         pools = ", ".join(routes.pools)
         commands = ["flush chain ip outgoing sources", "flush set ip outgoing pools"]
         if routes.pools:
             commands.append(f"add element ip outgoing pools {{ {pools} }}")
         if routes.pools and routes.nat_outgoing:
-            rule = f"ip saddr @pools ip daddr != @pools snat to {self.spec.address}"
+            protocols = "meta l4proto { tcp, udp } " if self.spec.os == "windows" else ""
+            rule = f"ip saddr @pools ip daddr != @pools {protocols}snat to {self.spec.address}"
             commands.append(f"add rule ip outgoing sources {rule}")
         self._nft.run("\n".join(commands))
 

@@ -21,6 +21,10 @@ class RemoteDataplane:
         """A namespace with ``eth0`` on the underlay and, when the spec says so, its VXLAN device."""
         await self._call("add_node", spec=spec)
 
+    async def add_outside(self, address: str, mtu: int) -> None:
+        """A host beyond the cluster that answers ping and HTTP."""
+        await self._call("add_outside", address=address, mtu=mtu)
+
     async def set_vxlan(self, node: str, spec: VxlanSpec | None) -> None:
         """Delete and create anew; routes must be set again."""
         await self._call("set_vxlan", node=node, spec=spec)

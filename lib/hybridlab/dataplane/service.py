@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
+from hybridlab.dataplane import outside
 from hybridlab.dataplane import pod as pods
 from hybridlab.dataplane.dns import Resolver
 from hybridlab.dataplane.fabric import SCOPE, Fabric
@@ -27,6 +29,7 @@ from hybridlab.dataplane.model import (
     Zone,
 )
 from hybridlab.dataplane.node import Node
+from hybridlab.dataplane.outside import Outside
 from hybridlab.dataplane.policy import DEFAULT_UNPROGRAMMED, Unprogrammed
 from hybridlab.kernel import namespaces
 from hybridlab.kernel.nft import NftError
@@ -35,6 +38,8 @@ from hybridlab.kernel.shapes import from_json
 from hybridlab.kernel.wire import Handler, Refused, Reply
 
 T = TypeVar("T")
+OUTSIDE = "outside"
+"""Sandbox of the host beyond the cluster."""
 
 
 class DataplaneService:
@@ -54,6 +59,8 @@ class DataplaneService:
         }
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="programming")
         self._fabric: Fabric | None = None
+        self._outside: Outside | None = None
+        self._outside_server: asyncio.Server | None = None
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, pods.Pod] = {}
 
@@ -66,6 +73,7 @@ class DataplaneService:
         """Method name to handler, for ``Channel.register``."""
         return {
             "dataplane.add_node": self._add_node,
+            "dataplane.add_outside": self._add_outside,
             "dataplane.set_vxlan": self._set_vxlan,
             "dataplane.set_routes": self._set_routes,
             "dataplane.add_pod": self._add_pod,
@@ -88,6 +96,10 @@ class DataplaneService:
         self._thread.shutdown(wait=True, cancel_futures=True)
         for sandbox in self._sandboxes:
             self._sandboxes.remove(sandbox.id)
+        if self._outside_server is not None:
+            self._outside_server.close()
+        if self._outside is not None:
+            self._outside.close()
         for node in self._nodes.values():
             node.close()
         if self._fabric is not None:
@@ -103,6 +115,25 @@ class DataplaneService:
         node = await self._program(lambda: Node(spec, fabric, self._unprogrammed[spec.os]))
         self._nodes[spec.name] = node
         self._register(node_id(spec.name), node.netns, node=spec.name, name=spec.name, address=spec.address)
+        return None
+
+    async def _add_outside(self, params: Any, fds: list[int]) -> object:
+        """A host beyond the cluster, which all nodes that are there know."""
+        if self._outside is not None:
+            raise Refused(f"there is a host outside already, {self._outside.address}")
+        fabric, nodes = self._underlay(), list(self._nodes.values())
+
+        def build() -> Outside:
+            built = Outside(params["address"], params["mtu"], fabric)
+            for node in nodes:
+                built.meet(node.spec.address, node.mac)
+                node.know_outside(built.address, outside.MAC)
+            return built
+
+        self._outside = await self._program(build)
+        self._register(OUTSIDE, self._outside.netns, node="", name=OUTSIDE, address=self._outside.address)
+        sandbox = self._sandboxes.get(OUTSIDE)
+        self._outside_server = await outside.serve(lambda: sandbox.socket(socket.AF_INET, socket.SOCK_STREAM))
         return None
 
     async def _set_vxlan(self, params: Any, fds: list[int]) -> object:

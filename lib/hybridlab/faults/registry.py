@@ -6,6 +6,7 @@ from hybridlab.faults import api, exec
 from hybridlab.faults.felix import PolicyLate, ReservedNotReserved
 from hybridlab.faults.hns import VsidDiffers, procedure_does_not_heal, vni_followed_live
 from hybridlab.faults.model import FaultType, Parameter
+from hybridlab.faults.ping import ping_dropped, ping_natted
 from hybridlab.faults.pods import PodRestarts
 from hybridlab.faults.reprogramming import (
     NoResetRecovery,
@@ -177,6 +178,22 @@ _TYPES = (
         description="Windows nodes keep their pods' source by ClusterIP, whatever their build and kube-proxy can do",
         parameters=(_WINDOWS_OR_ALL,),
         make=dsr_despite_build,
+    ),
+    FaultType(
+        name="ping-natted",
+        layer="underlay",
+        scope="all, Windows node",
+        description="Windows nodes source-NAT their pods' ping beyond the cluster, so that it is answered",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=ping_natted,
+    ),
+    FaultType(
+        name="ping-dropped",
+        layer="underlay",
+        scope="all, Windows node",
+        description="Windows nodes drop their pods' ping, inside the cluster too",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=ping_dropped,
     ),
     FaultType(
         name="reserved-not-reserved",

@@ -66,6 +66,7 @@ def check(profile: Profile, where: Where) -> None:
             f"{where.of(('network', 'service_cidr'))}: network.service_cidr {cidrs['service_cidr']} has "
             f"{cidrs['service_cidr'].num_addresses} addresses, expected {SERVICE_ADDRESSES} or more"
         )
+    _check_outside(profile, cidrs, where)
     _check_ranges(profile, where)
     _check_names(profile, where)
     if not profile.nodes:
@@ -74,6 +75,19 @@ def check(profile: Profile, where: Where) -> None:
         raise ProfileError(f"{where.of(('nodes',))}: no node group has control_plane: true")
     _check_nodes(profile, where)
     _check_room(profile, cidrs, where)
+
+
+def _check_outside(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], where: Where) -> None:
+    text, at = profile.network.outside_address, where.of(("network", "outside_address"))
+    if not text:
+        return
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ValueError as error:
+        raise ProfileError(f"{at}: network.outside_address is {text!r}: {error}") from error
+    for key, cidr in cidrs.items():
+        if address in cidr:
+            raise ProfileError(f"{at}: network.outside_address {address} lies in network.{key} {cidr}")
 
 
 def _check_ranges(profile: Profile, where: Where) -> None:

@@ -56,6 +56,8 @@ class Network:
     nat_outgoing: bool = True
     strict_affinity: bool = True
     dns_domain: str = "cluster.local"
+    outside_address: str = "198.51.100.10"
+    """A host beyond the cluster that answers ping and HTTP; empty: there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)

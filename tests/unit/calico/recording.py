@@ -48,6 +48,9 @@ class RecordingDataplane:
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
         self.routes[node] = routes
 
+    async def add_outside(self, address: str, mtu: int) -> None:
+        self.outside = address
+
     async def add_pod(self, spec: PodSpec) -> None:
         self.pods[spec.id] = spec
 

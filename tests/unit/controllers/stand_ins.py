@@ -50,6 +50,9 @@ class RecordingDataplane:
     async def add_node(self, spec: Any) -> None:
         self.nodes[spec.name] = spec
 
+    async def add_outside(self, address: str, mtu: int) -> None:
+        self.outside = address
+
     async def add_pod(self, spec: Any) -> None:
         self.pods[spec.id] = spec
 

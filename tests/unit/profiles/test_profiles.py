@@ -113,3 +113,16 @@ def test_a_file_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_cluster_without_control_plane_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="no node group has control_plane: true"):
         load(written(tmp_path, MINIMAL.replace("    control_plane: true\n", "")))
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("10.0.0.200", "lies in network.node_cidr"), ("192.168.3.4", "lies in network.pod_cidr"), ("x", "is 'x'")],
+)
+def test_the_host_outside_is_outside(address: str, words: str) -> None:
+    with pytest.raises(ProfileError, match=words):
+        load("default", [f"network.outside_address={address}"])
+
+
+def test_there_may_be_no_host_outside() -> None:
+    assert load("default", ['network.outside_address=""']).network.outside_address == ""

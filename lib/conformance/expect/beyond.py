@@ -1,0 +1,107 @@
+"""Expectations about ping within the cluster and beyond it, as the systems' own commands tell it.
+
+Only a line that tells a reply counts (``Reply from ADDRESS: bytes=``): Windows' summary does not, since "100% loss"
+contains "0% loss" and "Destination host unreachable" counts as received; nor does the exit code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from conformance.errors import ControlBroken, EnvironmentLacks, Nonconformance, ProbeBroken
+from conformance.expect.commands import Commands
+from conformance.expect.traffic import Expect
+from conformance.model.endpoint import Path, Target, Workload
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+ECHOES = 3
+"""Requests of one ping: the first may wait for an address to be resolved."""
+REPLY_WITHIN = 1.0
+"""s.  ``-w 1000`` and ``-W 1``: replies take milliseconds, and a tenth of a second over the Internet."""
+TAKES = ECHOES * (REPLY_WITHIN + 1)
+"""s.  Longest time of one ping: a wait and a pause of a second for each request."""
+REPLIES = {"windows": r"Reply from {address}: bytes=", "linux": r"\d+ bytes from {address}:"}
+"""The line that tells a reply, by operating system."""
+SUMMARIES = {"windows": r"Packets: Sent = \d+", "linux": r"\d+ packets transmitted"}
+"""What a ping that did its work ends with."""
+
+
+@dataclass
+class Beyond:
+    """Expectations of one test; ``outside`` is the target beyond the cluster, or None where none was named."""
+
+    expect: Expect
+    commands: Commands
+    outside: tuple[str, int] | None
+    lifted: Callable[[str], None]
+
+    def control(self, windows: Workload, linux: Workload, *, because: str) -> None:
+        """TCP from the Windows pod reaches the target, and it answers ping: of the Linux pod.  Raises ControlBroken."""
+        address, port = self._target
+        target = Target(host=address, port=port, protocol="tcp", path=Path.EXTERNAL, name="beyond the cluster")
+        self.expect.control(windows, target, because=because)
+        said = self._ping(linux, address)
+        if not said.replied:
+            raise ControlBroken(
+                f"control failed: {linux.label} -> {address}  {said}: a target that answers no ping shows nothing; "
+                "name another by --external-target",
+                control="ping from a Linux pod",
+            )
+
+    def pings(self, source: Workload, there: Workload, *, because: str) -> None:
+        """The pod's ping of another pod is answered."""
+        said = self._ping(source, there.address)
+        if not said.replied:
+            raise self._wrong(source, there.address, "a reply", said, because)
+
+    def does_not_ping(self, source: Workload, *, because: str) -> None:
+        """The pod's ping beyond the cluster is not answered; where it is, the claim is LIFTED."""
+        address, _ = self._target
+        said = self._ping(source, address)
+        if said.replied:
+            self.lifted(f"{source.label} -> {address}  {said}, although {because}")
+
+    @property
+    def _target(self) -> tuple[str, int]:
+        if self.outside is None:
+            raise EnvironmentLacks("no target beyond the cluster was named", "name one by --external-target ADDRESS")
+        return self.outside
+
+    def _ping(self, source: Workload, address: str) -> _Said:
+        wait = str(int(REPLY_WITHIN * 1000)) if source.os == "windows" else str(int(REPLY_WITHIN))
+        options = ["-n", str(ECHOES), "-w", wait] if source.os == "windows" else ["-c", str(ECHOES), "-W", wait]
+        argv = ["ping", *options, address]
+        within = self.commands.timings.of(source.os).exec_overhead + TAKES
+        ended = self.commands.run(source, argv, within)
+        text = " ".join(ended.output.split())
+        line = " ".join(argv)
+        self.expect.context.attach(f"ping in {source.role}", f"$ {line}\n{ended.output}\n-> {ended.exit_code}")
+        if not re.search(SUMMARIES[source.os], text):
+            raise ProbeBroken(f"{source.label} -> {address}  {line}: it did not ping: {text[:300] or 'nothing'}")
+        replied = re.search(REPLIES[source.os].format(address=re.escape(address)), text) is not None
+        return _Said(line, text, replied)
+
+    def _wrong(self, source: Workload, address: str, expected: str, said: _Said, because: str) -> Nonconformance:
+        claims = ", ".join(self.expect.context.claims) or "no claim"
+        return Nonconformance(
+            f"{claims}  {source.label} -> {address}  expected {expected}, observed none ({ECHOES} tries)\n"
+            f"  because   {because}\n"
+            f"  command   {said.command}\n"
+            f"  printed   {said.text[:300]}\n"
+            "  do        look for policies and firewall rules that drop ICMP"
+        )
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A ping that ended."""
+
+    command: str
+    text: str
+    replied: bool
+
+    def __str__(self) -> str:
+        return f"{self.command}: {'answered' if self.replied else 'not answered'}"
