@@ -39,6 +39,8 @@ class Clusters:
         self._root = root
         self._lab: LabProcess | None = None
         self._door: Kube | None = None
+        self._process = ""
+        """Signature of the process that opened the run and takes its lock; workers only check the lock."""
         self._recovered = False
         """Whether something was put back before the run began, so that facts have changed."""
 
