@@ -42,6 +42,7 @@ def deliver(lab: CalicoLab, vni: int) -> None:
         await lab.until(lambda: all(lab.calico.felixes[node].running for node in lab.calico.nodes))
         linux = [node for node in lab.calico.nodes if node not in WINDOWS]
         await lab.until(lambda: all(lab.calico.felixes[node].vni == vni for node in linux))
+        await lab.until(lambda: all(felix.running and felix.routed for felix in lab.calico.felixes.values()))
         await lab.settled()
 
     lab.run(work())
@@ -60,6 +61,8 @@ def renew(lab: CalicoLab, node: str, pods: dict[str, str], vni: int) -> None:
     assert network is not None
     lab.run(lab.calico.remove_hns_network(node, network.id))
     lab.run(restart(lab.calico, node, vni))
+    felix = lab.calico.felixes[node]
+    lab.run(lab.until(lambda: felix.vni == lab.calico.windows[node].hns.vsid and felix.routed))
     for pod in pods:
         lab.pod(pod, node, app=pod)
 
@@ -102,6 +105,7 @@ def test_pods_of_a_removed_network_are_cut_off_and_their_node_is_not(own: Calico
     hns = own.calico.windows["windows-2022"].hns
     assert hns.pod_network is not None
     own.run(own.calico.remove_hns_network("windows-2022", hns.pod_network.id))
+    own.run(own.until(lambda: own.calico.felixes["windows-2022"].vni is None))
     own.run(own.settled())
     assert not own.reaches("l1", "w1")
     assert own.attempt("w1", "w1b") == "OSError"  # network unreachable: there is no interface any more
@@ -133,13 +137,14 @@ def test_fault_vni_followed_live(own: CalicoLab, node: str):
 
 
 def test_fault_vsid_differs(own: CalicoLab):
+    felix = own.calico.felixes["windows-2022"]
     with own.fault("vsid-differs", node="windows-2022", vsid="4321"):
-        own.run(own.settled())
+        own.run(own.until(lambda: felix.vni == 4321 and felix.routed))
         assert devices(own)["windows-2022"] == 4321
         assert not own.reaches("l1", "w1")
         assert own.reaches("w1", "w1b")
         assert own.reaches("l1", "w2")
-    own.run(own.settled())
+    own.run(own.until(lambda: felix.vni == OLD and felix.routed))
     assert own.reaches("l1", "w1")
 
 

@@ -1,0 +1,128 @@
+"""A Windows host answers from the state it is given, and does what it is told to the right thing only."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
+from hybridlab.profiles.load import load
+from hybridlab.profiles.machines import machines
+from hybridlab.windows.hns_networks import Hns
+from hybridlab.windows.host import HostRefused, HostState, WindowsHost, felix_command
+
+BLOCK = "192.168.1.0/26"
+
+
+class Bench:
+    """A host with one pod, and what was done to it."""
+
+    def __init__(self, install: str = "operator", process: int | None = 4084) -> None:
+        profile = load("default", [f"calico.install={install}"])
+        self.machine = next(one for one in machines(profile) if one.os == "windows")
+        self.hns = Hns(self.machine.name)
+        self.hns.ensure_pod_network(BLOCK, 4096)
+        self.hns.attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
+        self.done: list[str] = []
+        web = ServicePort(
+            name="demo/web:80", protocol="tcp", cluster_ip="10.96.0.9", port=80, node_port=None,
+            backends=(Backend(address="192.168.1.3", port=8080), Backend(address="192.168.0.3", port=8080)),
+        )  # fmt: skip
+        acl = {"Type": "ACL", "Id": "API0", "Action": "Allow"}
+        state = HostState(
+            hns=self.hns,
+            acls=lambda: {"uid": (acl,)},
+            pod_policies=lambda: [{"Type": "OutBoundNAT"}],
+            remote_routes=lambda: [{"Type": "RemoteSubnetRoute", "IsolationId": 4096}],
+            services=lambda: ServiceTable(ports=(web,)),
+            files=lambda: {"C:\\a": "text"},
+            felix_process=lambda: process,
+            restart_felix=lambda: self.does("restart felix"),
+            remove_network=lambda identity: self.does(f"remove {identity}"),
+        )
+        self.host = WindowsHost(self.machine, profile, state)
+
+    async def does(self, what: str) -> None:
+        self.done.append(what)
+
+    def ask(self, question: str, **arguments: object) -> Any:
+        return asyncio.run(self.host.answer(question, arguments))
+
+
+def test_networks_have_their_vsid_and_the_pod_network_its_routes() -> None:
+    bench = Bench()
+    external, calico = bench.ask("networks")
+    assert (external["Name"], external["Type"], external["ManagementIP"]) == (
+        "External",
+        "Overlay",
+        bench.machine.address,
+    )
+    assert calico["Subnets"] == [
+        {"AddressPrefix": BLOCK, "GatewayAddress": "192.168.1.1", "Policies": [{"Type": "VSID", "VSID": 4096}]}
+    ]
+    assert {"Type": "RemoteSubnetRoute", "IsolationId": 4096} in calico["Policies"]
+    assert all(policy["Type"] != "RemoteSubnetRoute" for policy in external["Policies"])
+
+
+def test_endpoints_have_the_plugin_s_policies_and_felix_acls() -> None:
+    own, pod = Bench().ask("endpoints")
+    assert (own["Name"], own["IPAddress"], [policy["Type"] for policy in own["Policies"]]) == (
+        "Calico_ep", "192.168.1.2", ["PA"],
+    )  # fmt: skip
+    assert (pod["MacAddress"], pod["VirtualNetworkName"]) == ("0E-2A-C0-A8-01-03", "Calico")
+    assert [policy["Type"] for policy in pod["Policies"]] == ["PA", "OutBoundNAT", "ACL"]
+
+
+def test_a_policy_list_names_the_backends_on_the_node() -> None:
+    bench = Bench()
+    pod = next(one for one in bench.hns.endpoints if one.pod)
+    (found,) = bench.ask("policy-lists")
+    assert (found["References"], found["Policies"][0]["VIPs"]) == ([f"/endpoints/{pod.id}"], ["10.96.0.9"])
+    assert found["Policies"][0]["IsDSR"] is True
+
+
+def test_a_network_is_removed_by_its_id() -> None:
+    bench = Bench()
+    network = bench.hns.pod_network
+    assert network is not None
+    bench.ask("remove-network", id=network.id)
+    assert bench.done == [f"remove {network.id}"]
+    with pytest.raises(HostRefused, match="not found"):
+        bench.ask("remove-network", id="other")
+
+
+def test_calico_s_services_are_there_without_an_operator_only() -> None:
+    assert set(Bench().ask("services")) == {"containerd", "hns", "kubelet", "vmcompute"}
+    assert Bench("manifest").ask("services")["CalicoFelix"] == "Running"
+    assert Bench("manifest", process=None).ask("services")["CalicoFelix"] == "Stopped"
+    bench = Bench("manifest")
+    bench.ask("restart-service", name="calicofelix")
+    assert bench.done == ["restart felix"]
+    with pytest.raises(HostRefused, match="Cannot find any service"):
+        Bench().ask("restart-service", name="CalicoFelix")
+    with pytest.raises(HostRefused, match="not emulated"):
+        bench.ask("restart-service", name="hns")
+
+
+def test_only_felix_process_can_be_stopped() -> None:
+    bench = Bench()
+    with pytest.raises(HostRefused, match="Cannot find a process"):
+        bench.ask("stop-process", id=1)
+    assert bench.done == []
+    bench.ask("stop-process", id=4084)
+    assert bench.done == ["restart felix"]
+    assert Bench(process=None).ask("processes") == []
+
+
+@pytest.mark.parametrize(
+    ("version", "name"), [("v3.31.2", "calico-node.exe"), ("v3.32.0", "calico.exe"), ("v3.9.1", "calico-node.exe")]
+)
+def test_felix_s_process_is_named_as_its_version_has_it(version: str, name: str) -> None:
+    assert felix_command(version)[0] == name
+
+
+def test_what_the_host_is_not_asked_for_is_not_emulated() -> None:
+    with pytest.raises(HostRefused, match="not emulated: weather"):
+        Bench().ask("weather")
