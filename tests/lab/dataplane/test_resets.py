@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from hybridlab.dataplane.model import Backend, EndpointProgram, Match, PolicyUpdate, Rule, ServicePort, Tier
+from hybridlab.kernel.conntrack import ConntrackSocket
 
 SOON = 1.0
 """Seconds; far above the milliseconds that it takes."""
@@ -83,6 +84,18 @@ def reprogram(lab, *pods, program=ALLOW_ALL) -> None:
     """Give a pod's ACL list anew, as Felix does; what was allowed still is."""
     node = lab.pods[pods[0]].node
     lab.run(lab.plane.update_policy(node, PolicyUpdate(endpoints=dict.fromkeys(pods, program), reset=pods)))
+
+
+def forget(lab, node: str) -> None:
+    """Delete all that a node tracks, as time does."""
+    conntrack = ConntrackSocket.__new__(ConntrackSocket)
+    conntrack._socket = lab.run(lab.plane.socket(f"node:{node}", socket.AF_NETLINK, socket.SOCK_RAW, 12))
+    conntrack._socket.setblocking(True)
+    with conntrack._socket:
+        tracked = [one for one in conntrack.entries() if one.protocol == "tcp"]
+        assert tracked
+        for one in tracked:
+            conntrack.delete(one)
 
 
 @pytest.fixture(autouse=True)
@@ -244,7 +257,7 @@ def test_a_stalled_pod_hears_nothing_even_when_its_connection_is_forgotten(lab):
     with connection(lab, "l2a", "w1a") as connected:
         reprogram(lab, "w1a")
         assert fate(connected.client, SOON) == "reset"
-        lab.run(lab.plane.facts("w1"))
+        forget(lab, "w1")
         connected.server.sendall(b"again and again")
         assert fate(connected.server, 3 * STALLED) == "silence"
 
