@@ -433,16 +433,22 @@ class Agent:
             next_time = min([self.beaten + self.beat] + [one.deadline for one in self.running])
             if not self.batches:
                 next_time = min(next_time, self.heard + self.idle)
-            for key, _ in self.selector.select(max(0.0, next_time - now)):
-                if key.data is None:
-                    self.listen()
-                else:
-                    self.step(key.data, None)
+            self.go_on(max(0.0, next_time - now))
             now = time.monotonic()
-            for one in [one for one in self.running if one.deadline <= now]:
-                self.step(one, Expired())
+            if any(one.deadline <= now for one in self.running):
+                self.go_on(0.0)  # what came while this program waited for a processor did come in time
+                for one in [one for one in self.running if one.deadline <= now]:
+                    self.step(one, Expired())
             self.start()
         self.write({"type": "bye", "reason": self.over})
+
+    def go_on(self, patience):
+        """Whatever is ready, or becomes so within ``patience`` seconds."""
+        for key, _ in self.selector.select(patience):
+            if key.data is None:
+                self.listen()
+            else:
+                self.step(key.data, None)
 
     def say_beat(self, now):
         self.beaten = now

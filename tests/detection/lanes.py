@@ -25,13 +25,15 @@ from conformance.model.endpoint import Path as Way
 from conformance.model.facts import Facts
 from conformance.pods.deploy import Pods, Wish
 from conformance.pods.roles import ECHO_PORT, ROLES
-from conformance.probe.prober import Prober
+from conformance.probe.prober import Limits, Prober
 from conformance.settings import Settings, load_timings
 from hybridlab.cli import control, kubeconfig
 
 SYSTEMS: tuple[OS, OS] = ("linux", "windows")
 FRIEND_NODE = "linux-5"
 """Apart from the lanes' nodes: what is wrong there does not touch the control beside."""
+LIMITS = Limits(restarts=10_000)
+"""A pod's agent is broken on purpose here, many times."""
 POLICIES = "networking.k8s.io/v1"
 
 
@@ -64,7 +66,7 @@ class Lane:
         for name in ("open", "shut"):
             for system in SYSTEMS:
                 self._service(f"{name}-{system}")
-        self.prober = Prober(self.kube, self.folder, self.settings)
+        self.prober = Prober(self.kube, self.folder, self.settings, limits=LIMITS)
         self.expect = Expect(self.prober, self.settings.timings, Context(claims=("table",)))
         sources = [self.subject(system) for system in SYSTEMS] + [self.friend]
         for server in (self.server(f"{path}-{system}") for path in ("open", "shut", "late") for system in SYSTEMS):

@@ -30,7 +30,7 @@ from conformance.probe.prober import Prober
 from conformance.settings import load_timings
 from tests.detection.breaks import BREAKS, Break
 from tests.detection.cases import Answer, Case, Result, cases
-from tests.detection.lanes import Lane, lanes, patient
+from tests.detection.lanes import LIMITS, Lane, lanes, patient
 
 PAGE = Path(__file__).parents[2] / "docs" / "wrong-verdicts.md"
 TIMINGS = Path(__file__).with_name("wrong_verdicts.yaml")
@@ -85,7 +85,7 @@ class Question:
     def judge(self) -> Result:
         """What the judge says."""
         lane, case = self.lane, self.case
-        cold = Prober(lane.kube, lane.folder, lane.settings) if case.agent == "cold" else None
+        cold = Prober(lane.kube, lane.folder, lane.settings, limits=LIMITS) if case.agent == "cold" else None
         prober = cold or lane.prober
         timings = lane.settings.timings
         if case.broken.fault == "policy-late" and case.span == "passing":  # a budget that is above the delay

@@ -205,6 +205,11 @@ class Reply:
 Handler = Callable[[Request], Awaitable[Reply]]
 
 
+BACKLOG = 1024
+"""Connections that wait to be accepted.  .NET's listeners take as many as the system lets them; one that is full drops
+packets, which a client takes for a denial."""
+
+
 def listen(net: Net, port: int, *, kind: int = socket.SOCK_STREAM, address: str = "") -> socket.socket:
     """A bound (and for TCP listening) socket in ``net``; raises OSError when the port is taken."""
     sock = net.socket(socket.AF_INET, kind)
@@ -213,7 +218,7 @@ def listen(net: Net, port: int, *, kind: int = socket.SOCK_STREAM, address: str 
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((address, port))
         if kind == socket.SOCK_STREAM:
-            sock.listen(512)
+            sock.listen(BACKLOG)
     except BaseException:
         sock.close()
         raise
@@ -225,27 +230,50 @@ async def tcp_server(
     sock: socket.socket, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 ) -> AsyncIterator[None]:
     """Serve connections of a listening socket inside the block; at its end all of them are closed."""
+    loop = asyncio.get_running_loop()
     running: set[asyncio.Task[None]] = set()
 
-    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        running.add(task)
+    async def one(connection: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=connection, limit=_LIMIT)
         try:
             await serve(reader, writer)
         except (OSError, asyncio.IncompleteReadError, ValueError):
             pass  # the peer went away or sent rubbish: a server goes on
         finally:
-            running.discard(task)
             abort(writer)
 
-    server = await asyncio.start_server(one, sock=sock, limit=_LIMIT)
+    def accept() -> None:
+        for _ in range(BACKLOG):
+            try:
+                connection, _ = sock.accept()
+            except OSError:  # none waits any more, or it went away before it was accepted
+                return
+            connection.setblocking(False)
+            if _left(connection):
+                connection.close()
+                continue
+            task = loop.create_task(one(connection))
+            running.add(task)
+            task.add_done_callback(running.discard)
+
+    loop.add_reader(sock, accept)
     try:
         yield
     finally:
-        server.close()
+        loop.remove_reader(sock)
+        sock.close()
         for task in running:
             task.cancel()
+
+
+def _left(connection: socket.socket) -> bool:
+    """Whether the peer only connected, and is gone already: most probes do no more."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def http_server(

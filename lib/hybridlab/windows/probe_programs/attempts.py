@@ -67,7 +67,8 @@ class Attempt:
             action = KINDS.get(str(self.spec["kind"]))
             if action is None:
                 raise Ended("BROKEN", f"kind {self.spec['kind']!r} is not known")
-            await asyncio.wait_for(action(self), PATIENCE * self.give_up)
+            async with asyncio.timeout(PATIENCE * self.give_up):
+                await action(self)
             raise Ended("BROKEN", "the attempt ended without a verdict")
         except Ended as ended:
             verdict, detail = ended.verdict, ended.detail
@@ -85,7 +86,8 @@ class Attempt:
     async def progress(self, action: Coroutine[Any, Any, T], verdict: str, detail: str) -> T:
         """What ``action`` returns; without it within the give-up time the attempt ends with ``verdict``."""
         try:
-            return await asyncio.wait_for(action, self.give_up)
+            async with asyncio.timeout(self.give_up):
+                return await action
         except TimeoutError as error:
             if error.errno == errno.ETIMEDOUT and verdict != "TIMED_OUT":  # its own system gave up, not the attempt
                 raise Ended("ABORTED", "TimedOut/10060") from None
@@ -95,8 +97,12 @@ class Attempt:
         """A connected socket (UDP: with its peer fixed)."""
         sock = self.net.socket(socket.AF_INET, kind)
         try:
-            loop = asyncio.get_running_loop()
-            await self.progress(loop.sock_connect(sock, (host, port)), "TIMED_OUT", "no answer to the first packet")
+            try:
+                connecting = asyncio.get_running_loop().sock_connect(sock, (host, port))
+                await self.progress(connecting, "TIMED_OUT", "no answer to the first packet")
+            except Ended:
+                if not connected(sock):  # it may have come while this program waited for its turn
+                    raise
         except BaseException as error:
             sock.close()
             if isinstance(error, ConnectionRefusedError):
@@ -173,6 +179,15 @@ class Attempt:
                         return data[2:]
                     if not chunk:
                         raise ConnectionResetError(errno.ECONNRESET, "closed before its answer was whole")
+
+
+def connected(sock: socket.socket) -> bool:
+    """Whether a connection is there, now."""
+    try:
+        sock.getpeername()
+    except OSError:
+        return False
+    return True
 
 
 def candidates(query: str, record: str, suffixes: list[str]) -> list[str]:

@@ -1,0 +1,316 @@
+"""How fast probing is: the suite's agents against one exec per probe.  ``python -m benchmarks.probing``.
+
+Both methods run on the same lab.  Every figure is kept in results/probing.json as soon as it is there, and
+docs/performance.md is written anew from it: ``--only 9x9 --cost 2000 --policy denied`` measures a part, ``--missing``
+what is not there yet.  The naive method is run on a sample of the pairs where all of them would take long, and extrapolated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.lab_process import lab
+from benchmarks.naive import Naive
+from benchmarks.town import Town, town
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Target, Workload
+from conformance.model.observation import Verdict
+from conformance.probe.prober import Limits, Prober
+
+RESULTS = Path(__file__).parent / "results" / "probing.json"
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+BEGIN, END = "<!-- probing: begin (python -m benchmarks.probing) -->", "<!-- probing: end -->"
+SIZES = (9, 30, 200)
+COSTS = (0, 30, 2000)
+"""ms.  What one exec costs: the lab's timing.exec_cost_ms."""
+POLICIES = ("open", "half", "denied")
+GIVE_UPS = (1, 5)
+"""s.  After which a denial is believed; the documents' commands take whole seconds."""
+SAMPLE_SECONDS = 12.0
+"""The naive method is given about so much for one figure."""
+LIMITS = Limits(agents=200, sources=200)
+"""200 pods have an agent each; the suite's default of 60 is for a cluster that others use too."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measurement."""
+
+    size: int
+    cost: int
+    policy: str
+    give_up: int
+    method: str
+    """``warm``, ``cold``, ``decision``, ``naive-1``, ``naive-3``."""
+    seconds: float
+    execs: int
+    pairs: int
+    """Pairs that were really probed; fewer than all: ``seconds`` and ``execs`` are extrapolated."""
+    rounds: int
+    wrong: int
+    """Pairs that were not what policy makes of them."""
+    load: float
+    """Of the machine, before."""
+    date: str
+
+    @property
+    def key(self) -> tuple[int, int, str, int, str]:
+        return (self.size, self.cost, self.policy, self.give_up, self.method)
+
+
+class Book:
+    """All figures, on disk."""
+
+    def __init__(self) -> None:
+        plain = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"figures": []}
+        self.figures = {one.key: one for one in (Figure(**entry) for entry in plain["figures"])}
+
+    def put(self, figure: Figure) -> None:
+        self.figures[figure.key] = figure
+        RESULTS.parent.mkdir(exist_ok=True)
+        entries = [asdict(one) for one in sorted(self.figures.values(), key=lambda one: one.key)]
+        RESULTS.write_text(json.dumps({"machine": machine.describe(), "figures": entries}, indent=0) + "\n")
+        print(
+            f"{figure.size}x{figure.size} {figure.policy:6} {figure.give_up} s, exec {figure.cost} ms: "
+            f"{figure.method:8} {figure.seconds:8.2f} s {figure.execs:6} execs, {figure.pairs} pairs, "
+            f"{figure.wrong} wrong, load {figure.load}",
+            flush=True,
+        )
+
+
+def load() -> float:
+    return float(Path("/proc/loadavg").read_text().split()[0])
+
+
+Shape = tuple[int, int, str, int]
+"""Pods, cost of an exec, policy, deny time-out."""
+
+
+@dataclass
+class Bench:
+    """One lab with its pods, and one cell at a time."""
+
+    where: Town
+    book: Book
+    cost: int
+
+    def cell(self, size: int, policy: str, give_up: int, methods: Sequence[str]) -> None:
+        """All methods on one cell."""
+        pods = self.where.pods[:size]
+        pairs = [(source, target.tcp(8080)) for source in pods for target in pods]
+        right = [self.where.allowed(policy, source, target) for source in pods for target in pods]
+        attempts = [Attempt(source=s, kind=Kind.TCP, give_up_after=give_up, target=t) for s, t in pairs]
+        shape = (size, self.cost, policy, give_up)
+        if "warm" in methods or "decision" in methods:
+            prober = self.prober()
+            prober.observe([one for one in attempts if one.target == pods[0].tcp(8080)])
+            if "warm" in methods:
+                self.ours(shape, "warm", prober, attempts, right, rounds=1 if size > 30 else 3)
+            if "decision" in methods and policy == "half":
+                self.decision(shape, prober, pods)
+            prober.close()
+        if "cold" in methods:
+            prober = self.prober()
+            self.ours(shape, "cold", prober, attempts, right, rounds=1)
+            prober.close()
+        for workers in (1, 3):
+            if f"naive-{workers}" in methods:
+                self.naive(shape, workers, pairs, right)
+
+    def prober(self) -> Prober:
+        return Prober(self.where.kube, self.where.folder, self.where.settings, limits=LIMITS)
+
+    def ours(
+        self, shape: Shape, method: str, prober: Prober, attempts: Sequence[Attempt],
+        right: Sequence[bool], *, rounds: int,
+    ) -> None:  # fmt: skip
+        """One attempt round: every pair once."""
+        before, busy, took, wrong = sum(prober.counts.starts.values()), load(), [], 0
+        for _ in range(rounds):
+            begun = time.perf_counter()
+            seen = prober.observe(attempts)
+            took.append(time.perf_counter() - begun)
+            wrong += sum((one.verdict is Verdict.CONNECTED) is not want for one, want in zip(seen, right, strict=True))
+        execs = sum(prober.counts.starts.values()) - before
+        self.note(
+            shape,
+            method,
+            statistics.median(took),
+            execs=execs,
+            pairs=len(attempts),
+            rounds=rounds,
+            wrong=wrong,
+            load=busy,
+        )
+
+    def decision(self, shape: Shape, prober: Prober, pods: Sequence[Workload]) -> None:
+        """What a test says: open and closed paths with their controls, until three rounds agree, and then held."""
+        give_up = shape[3]
+        expect = Expect(prober, self.where.patient(give_up))
+        routes = [(source, target) for source in pods for target in pods]
+        open_ = [(source, to.tcp(8080)) for source, to in routes if self.where.allowed("half", source, to)]
+        shut = [(source, to.tcp(8080)) for source, to in routes if not self.where.allowed("half", source, to)]
+        self.where.enforce("open")
+        self.where.settle(prober, pods, "open")
+        expect.controls([*open_, *shut], because="no policy is in force")
+        self.where.enforce("half")
+        busy, begun = load(), time.perf_counter()
+        expect.matrix(open=open_, closed=shut, because="half of the pods let nobody in")
+        seconds = time.perf_counter() - begun
+        self.note(shape, "decision", seconds, execs=0, pairs=len(routes), rounds=1, wrong=0, load=busy)
+
+    def naive(
+        self, shape: Shape, workers: int, pairs: Sequence[tuple[Workload, Target]],
+        right: Sequence[bool],
+    ) -> None:  # fmt: skip
+        """All pairs once, or a sample of them that is spread over all."""
+        size, cost, policy, give_up = shape
+        share = {"open": 0.0, "half": 0.5, "denied": 1.0}[policy]
+        expected = (cost / 1000 + 0.03 + share * give_up) / workers
+        count = min(len(pairs), max(2 * workers, int(SAMPLE_SECONDS / expected)))
+        chosen = list(range(len(pairs)))
+        if count < len(pairs):  # as many denied ones as there are in all
+            draw = random.Random(size)
+            closed = [index for index in chosen if not right[index]]
+            opened = [index for index in chosen if right[index]]
+            of_closed = round(count * len(closed) / len(pairs))
+            chosen = draw.sample(closed, of_closed) + draw.sample(opened, count - of_closed)
+            draw.shuffle(chosen)
+        one = Naive(self.where.kube, give_up=give_up, patience=60.0)
+        busy, begun = load(), time.perf_counter()
+        seen = one.matrix([pairs[index] for index in chosen], workers)
+        seconds = time.perf_counter() - begun
+        wrong = sum(found is not right[index] for found, index in zip(seen, chosen, strict=True))
+        scale = len(pairs) / len(chosen)
+        execs = round(one.execs * scale)
+        self.note(
+            shape, f"naive-{workers}", seconds * scale, execs=execs, pairs=len(chosen), rounds=1, wrong=wrong, load=busy
+        )
+
+    def note(self, shape: Shape, method: str, seconds: float, **more: Any) -> None:
+        """Keep a figure; ``more``: its other fields."""
+        size, cost, policy, give_up = shape
+        date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
+        seconds = round(seconds, 3)
+        self.book.put(
+            Figure(
+                size=size, cost=cost, policy=policy, give_up=give_up, method=method, seconds=seconds, date=date, **more
+            )
+        )
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def section(book: Book) -> str:
+    """The part of docs/performance.md."""
+    found = book.figures
+    lines = [
+        BEGIN,
+        "## Probing: the suite's agents against one exec per probe",
+        "Measured with `python -m benchmarks.probing`, both methods in one run on one lab (profile ten-nodes).",
+        f"Machine: {machine.describe()}.",
+        "One attempt round: every pod connects once to every pod. **warm**: agents run already; **cold**: their",
+        "starts included; **decision**: what a test says, that is controls beside, three agreeing rounds, then held.",
+        "**naive**: `nc -vz` or `Invoke-WebRequest`, an exec for each pair, with 1 and with 3 workers (as Kubernetes'",
+        "netpol suite); ~ marks what is extrapolated from a sample, whose size follows. execs: ours cold / naive.",
+        "load: of the machine, before the first figure of the row.",
+        "",
+        "| pods | policy | deny time-out | exec costs | warm | cold | decision | naive-1 | naive-3 | naive-3 / warm "
+        "| execs | load |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for size, cost, policy, give_up in sorted({key[:4] for key in found}, key=_order):
+        row = {method: found.get((size, cost, policy, give_up, method)) for method in METHODS}
+        warm, three, cold = row["warm"], row["naive-3"], row["cold"]
+        ratio = f"{three.seconds / warm.seconds:.0f}" if warm and three else ""
+        execs = f"{cold.execs if cold else '-'} / {three.execs if three else '-'}"
+        first = next(one for one in row.values() if one)
+        cells = [
+            f"{size}x{size}",
+            POLICY_WORDS[policy],
+            f"{give_up} s",
+            f"{cost} ms",
+            *(_shown(one) for one in row.values()),
+        ]
+        lines.append(f"| {' | '.join(cells)} | {ratio} | {execs} | {first.load:g} |")
+    wrong = sum(one.wrong for one in found.values())
+    lines += ["", f"Pairs that were not found as policy makes them, over all these figures: {wrong}.", END]
+    return "\n".join(lines)
+
+
+METHODS = ("warm", "cold", "decision", "naive-1", "naive-3")
+POLICY_WORDS = {"open": "all open", "half": "half denied", "denied": "all denied"}
+
+
+def _order(key: tuple[int, int, str, int]) -> tuple[int, int, int, int]:
+    size, cost, policy, give_up = key
+    return (size, POLICIES.index(policy), give_up, cost)
+
+
+def _shown(figure: Figure | None) -> str:
+    if figure is None:
+        return "-"
+    sampled = figure.method.startswith("naive") and figure.pairs < figure.size**2
+    text = f"{figure.seconds:.2f} s" if figure.seconds < 100 else f"{figure.seconds:,.0f} s"
+    return f"~{text} ({figure.pairs})" if sampled else text
+
+
+def write(book: Book) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    if BEGIN in text:
+        head, _, rest = text.partition(BEGIN)
+        tail = rest.partition(END)[2]
+    else:
+        head, tail = text.rstrip() + "\n\n", "\n"
+    PAGE.write_text(head + section(book) + tail, encoding="utf-8")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--only", action="append", choices=[f"{size}x{size}" for size in SIZES], help="sizes")
+    arguments.add_argument("--cost", action="append", type=int, choices=COSTS, help="cost of an exec, ms")
+    arguments.add_argument("--policy", action="append", choices=POLICIES)
+    arguments.add_argument("--give-up", action="append", type=int, choices=GIVE_UPS, help="deny time-out, s")
+    arguments.add_argument("--method", action="append", choices=METHODS)
+    arguments.add_argument("--missing", action="store_true", help="only what has not been measured")
+    given = arguments.parse_args()
+    sizes = [size for size in SIZES if not given.only or f"{size}x{size}" in given.only]
+    book = Book()
+    for cost in given.cost or COSTS:
+        with tempfile.TemporaryDirectory(prefix="probing-") as folder:
+            with lab("ten-nodes", [f"timing.exec_cost_ms={cost}"]) as cluster:
+                where = town(cluster.kubeconfig, Path(folder), max(sizes))
+                bench = Bench(where, book, cost)
+                for policy in given.policy or POLICIES:
+                    where.enforce(policy)
+                    for size in sizes:
+                        for give_up in given.give_up or GIVE_UPS:
+                            if policy == "open" and give_up != GIVE_UPS[0]:
+                                continue  # nothing is given up
+                            key = (size, cost, policy, give_up)
+                            methods = [
+                                one for one in given.method or METHODS
+                                if not (given.missing and (*key, one) in book.figures)
+                                and (one != "cold" or give_up == GIVE_UPS[0])
+                                and (one != "decision" or (size == SIZES[0] and policy == "half"))
+                            ]  # fmt: skip
+                            bench.cell(size, policy, give_up, methods)
+                    write(book)
+                where.kube.close()
+
+
+if __name__ == "__main__":
+    main()
