@@ -2,7 +2,8 @@
 
 Both methods run on the same lab.  Every figure is kept in results/probing.json as soon as it is there, and
 docs/performance.md is written anew from it: ``--only 9x9 --cost 2000 --policy denied`` measures a part, ``--missing``
-what is not there yet.  The naive method is run on a sample of the pairs where all of them would take long, and extrapolated.
+what is not there yet.  The naive method is run on a sample of the pairs where all of them would take long, and
+extrapolated.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ COSTS = (0, 30, 2000)
 POLICIES = ("open", "half", "denied")
 GIVE_UPS = (1, 5)
 """s.  After which a denial is believed; the documents' commands take whole seconds."""
-SAMPLE_SECONDS = 12.0
+SAMPLE_SECONDS = 6.0
 """The naive method is given about so much for one figure."""
 LIMITS = Limits(agents=200, sources=200)
 """200 pods have an agent each; the suite's default of 60 is for a cluster that others use too."""
@@ -117,7 +118,7 @@ class Bench:
             prober = self.prober()
             prober.observe([one for one in attempts if one.target == pods[0].tcp(8080)])
             if "warm" in methods:
-                self.ours(shape, "warm", prober, attempts, right, rounds=1 if size > 30 else 3)
+                self.ours(shape, "warm", prober, attempts, right, rounds=3 if size <= 30 and give_up == 1 else 1)
             if "decision" in methods and policy == "half":
                 self.decision(shape, prober, pods)
             prober.close()
