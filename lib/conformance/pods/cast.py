@@ -111,7 +111,7 @@ class Cast:
     def around(self, node: str, place: Place) -> tuple[Workload, Workload, Workload]:
         """Two clients on that Windows node, and a server there or elsewhere.  Raises EnvironmentLacks.
 
-        Where the node is the worker's first, its pods of the demo are used.
+        Where the node is the worker's first, its pods of the demo are the clients; servers are those that answer only.
         """
         nodes = [one.name for one in self._placement.usable("windows")]
         there = nodes.index(node)
@@ -119,9 +119,9 @@ class Cast:
             self._placement.second("windows")
         server = "linux-server"
         if place != "a Linux node":
-            server = _numbered("windows-server", there if place == "same node" else (there + 1) % len(nodes))
+            server = _numbered("windows-peer", there if place == "same node" else (there + 1) % len(nodes), plain=1)
         client, stranger, backend = self.of(
-            _numbered("windows-client", there), _numbered("windows-peer", there, plain=1), server
+            _numbered("windows-client", there), _numbered("windows-server", there), server
         )
         return client, stranger, backend
 

@@ -150,14 +150,17 @@ class CalicoLab:
         sock.settimeout(DENIED_SECONDS)
         return sock
 
-    def attempt(self, source: str, target: str, port: int = PORT) -> str:
-        """One TCP connection between pods: the source that the target saw, or ``timed out``, or an error's name."""
+    def attempt(self, source: str, target: str, port: int = PORT, *, by: tuple[str, int] | None = None) -> str:
+        """One TCP connection between pods: the source that the target saw, or ``timed out``, or an error's name.
+
+        ``by``: address and port of a Service in front of the target, to go there by it.
+        """
         with self.socket(target) as listener, self.socket(source) as client:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("0.0.0.0", port))
             listener.listen(8)
             try:
-                client.connect((self.addresses[target], port))
+                client.connect(by or (self.addresses[target], port))
             except TimeoutError:
                 return "timed out"
             except OSError as error:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.lab.calico.conftest import CalicoLab
+from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
+from tests.lab.calico.conftest import PORT, CalicoLab
 
 DENY_ALL = {"podSelector": {}}
 
@@ -63,6 +66,32 @@ def test_source_nat_on_pod_to_pod(pods: CalicoLab, node: str, source: str, besid
         assert pods.attempt(source, beside) == pods.calico.nodes[node].address
         assert pods.attempt("l2", source) == pods.addresses["l2"]
     assert pods.attempt(source, "l2") == pods.addresses[source]
+
+
+@pytest.mark.parametrize("backend", ["l2", "w1b", "w2"])
+def test_the_source_of_a_windows_pod_by_cluster_ip_is_what_the_fault_makes_it(pods: CalicoLab, backend: str):
+    service, node, own = ("10.96.1.1", 80), "windows-2022", pods.addresses["w1"]
+    source_vip = pods.calico.ipam.blocks_of(node)[0].address(2)
+    port = ServicePort(
+        name="demo/web:http", protocol="tcp", cluster_ip=service[0], port=service[1], node_port=None,
+        backends=(Backend(address=pods.addresses[backend], port=PORT),),
+    )  # fmt: skip
+    with_dsr = ServiceTable(ports=(port,))
+    pods.run(pods.plane.set_services(node, with_dsr))
+    assert pods.attempt("w1", backend, by=service) == own
+    with pods.fault("snat-despite-dsr"):
+        assert pods.attempt("w1", backend, by=service) == source_vip
+        assert pods.attempt("w1", backend) == own
+    with pods.fault("wrong-snat-address", node=node):
+        assert pods.attempt("w1", backend, by=service) == pods.calico.nodes[node].address
+    pods.run(pods.plane.set_services(node, replace(with_dsr, snat_local_pods_to=source_vip)))
+    assert pods.attempt("w1", backend, by=service) == source_vip
+    with pods.fault("wrong-snat-address"):
+        assert pods.attempt("w1", backend, by=service) == pods.calico.nodes[node].address
+    with pods.fault("dsr-despite-build"):
+        assert pods.attempt("w1", backend, by=service) == own
+    assert pods.attempt("w1", backend, by=service) == source_vip
+    pods.run(pods.plane.set_services(node, ServiceTable(ports=())))
 
 
 def test_a_windows_pod_gets_a_reserved_address_and_works_with_it(pods: CalicoLab):
