@@ -160,6 +160,21 @@ def test_a_connection_through_a_cluster_ip_ends_likewise(lab, backend, snat):
             talk(connected.client, connected.server)
 
 
+@pytest.mark.parametrize("source", ["l2a", "node:l1"])
+def test_a_connection_through_a_node_port_ends_likewise(lab, source):
+    port = ServicePort(
+        name="default/web:http",
+        protocol="tcp",
+        cluster_ip=CLUSTER_IP,
+        port=80,
+        node_port=30080,
+        backends=(Backend(address=lab.address("w1a"), port=8080),),
+    )
+    with lab.services(port), connection(lab, source, "w1a", lab.nodes["w1"].spec.address, 30080) as connected:
+        reprogram(lab, "w1a")
+        assert [fate(connected.client, SOON), fate(connected.server, STALLED)] == ["reset", "silence"]
+
+
 def test_a_new_connection_works_at_once_and_a_second_reprogramming_ends_it_too(lab):
     for _ in range(3):
         with connection(lab, "l2a", "w1a") as connected:
