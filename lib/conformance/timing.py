@@ -106,6 +106,17 @@ class Settled(Generic[T]):
         return self.answers[-1].value
 
 
+class _Rehearsal:
+    """Whether nothing that is waited for will happen, since nothing is changed."""
+
+    on = False
+
+
+def rehearse() -> None:
+    """From now on every wait in this process asks once and takes what it sees for what it waits for (dry runs)."""
+    _Rehearsal.on = True
+
+
 def until(
     observe: Callable[[], T],
     accept: Callable[[T], bool],
@@ -122,6 +133,9 @@ def until(
     """
     if agree < 1 or within < 0:
         raise ValueError(f"until({what}): agree must be at least 1 and within not negative")
+    if _Rehearsal.on:
+        seen = (Answer(observe(), 0.0, 0.0, accepted=True),)
+        return Settled(met=True, answers=seen, first_correct_after=0.0, stable_after=0.0, seconds=0.0, what=what)
     wait = _Wait(observe, accept, Deadline(within, clock), what)
     wait.run(lambda: wait.row >= agree, lambda: wait.deadline.expired and wait.row == 0, every, clock)
     met = wait.row >= agree

@@ -19,6 +19,7 @@ from urllib.parse import quote, urlencode
 from conformance.errors import ClusterUnusable
 from conformance.kube.access import Access
 from conformance.kube.discovery import Discovery, Resource
+from conformance.kube.guard import GuardRefused
 from conformance.kube.refused import ApiRefused, ApiUnreachable, describe
 from conformance.settings import RunTimings, load_timings
 from conformance.timing import SYSTEM_CLOCK
@@ -31,6 +32,8 @@ APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "calico-windows-conformance"
 
 
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+"""Posted, and yet a question."""
 PAUSE = 0.25
 """s.  Before a request is repeated, unless the server says Retry-After; doubles up to 2 s."""
 
@@ -54,12 +57,14 @@ def user_agent(test: str = "") -> str:
 class Kube:
     """One cluster's API.  ``test`` (a test's id, set by the plugin) goes into the User-Agent of every request."""
 
-    def __init__(self, access: Access, timings: RunTimings | None = None) -> None:
+    def __init__(self, access: Access, timings: RunTimings | None = None, *, read_only: bool = False) -> None:
+        """``read_only``: refuse every request that could change something (dry runs)."""
         from kubernetes.client.api_client import ApiClient  # slow to import: only when a cluster is used
 
         self.access = access
         self.timings = timings or load_timings().run
         self.test = ""
+        self._read_only = read_only
         configuration = access.configuration
         configuration.retries = False
         configuration.connection_pool_maxsize = 64
@@ -100,6 +105,8 @@ class Kube:
         from urllib3.exceptions import HTTPError  # comes with the client
 
         name = f"{method} {path}"
+        if method != "GET" and not path.startswith(REVIEWS):
+            self.changes_something(name)
         url = self.access.configuration.host + path + (f"?{urlencode(query)}" if query else "")
         repeat = method == "GET" if repeat is None else repeat
         begin, pause, tries = time.monotonic(), PAUSE, 0
@@ -130,6 +137,11 @@ class Kube:
                 raise ApiUnreachable(name, tries, time.monotonic() - begin, trouble) from trouble
             SYSTEM_CLOCK.sleep(wait)
             pause = min(2.0, pause * 2)
+
+    def changes_something(self, what: str) -> None:
+        """Raises GuardRefused in a dry run."""
+        if self._read_only:
+            raise GuardRefused(f"dry run: refused to {what}")
 
     def _call(self, method: str, url: str, body: Any, content_type: str, timeout: tuple[float, float]) -> Any:
         headers = self.headers()

@@ -45,6 +45,7 @@ def run(
     ``within`` seconds bound everything.  Raises ExecBroken (a ProbeBroken): refused, cut, hanging, status lost, could
     not start.  Thread-safe.
     """
+    kube.changes_something(f"run a command in {namespace}/{pod}")
     begin, at = time.monotonic(), time.time()
     heard: dict[int, bytearray] = {number: bytearray() for number in (channels.STDOUT, channels.STDERR, channels.ERROR)}
     code: int | None = None

@@ -53,6 +53,7 @@ class ExecStream:
         transcript: Transcript = forget,
     ) -> None:
         """Raises ExecBroken when the exec cannot be opened."""
+        kube.changes_something(f"run a command in {namespace}/{pod}")
         self.where = (namespace, pod, container)
         self.argv = tuple(argv)
         self._on_line, self._on_end, self._transcript = on_line, on_end, transcript

@@ -44,7 +44,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
         from conformance.plugin import clusters, recover  # bring the Kubernetes client's side in
 
         return recover.command(config, clusters.access_of)
-    if config.option.plan and hasattr(config.option, "numprocesses"):
+    if (config.option.plan or config.option.dry_run) and hasattr(config.option, "numprocesses"):
         config.option.numprocesses = 0
     return _open(config)
 
@@ -73,6 +73,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Controller(run_state), "conformance-controller")
         if config.option.plan:
             config.pluginmanager.register(lists.PlanOnly(run_state, whole=activity.whole(config)), "conformance-plan")
+        if config.option.dry_run:
+            from conformance.plugin import rehearsal, rehearsal_fixtures  # not for tests of the library
+
+            config.pluginmanager.register(rehearsal.Rehearsal(run_state), rehearsal.NAME)
+            config.pluginmanager.register(rehearsal_fixtures, "conformance-rehearsal-fixtures")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

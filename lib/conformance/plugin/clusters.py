@@ -105,7 +105,7 @@ class Clusters:
 
     def _unrestored(self, door: Kube, facts: Facts, connection: Connection, settings: Settings) -> list[str]:
         """Put back what runs that died have changed; why that cannot be, or may not be."""
-        if connection.how == "lab":
+        if connection.how == "lab" or settings.dry_run:
             return []
         from conformance.plugin.recover import before_a_run
 
@@ -121,7 +121,7 @@ class Clusters:
     def connect(self, connection: Connection, settings: Settings) -> Kube:
         """The Kube of this process."""
         if self._door is None:
-            self._door = Kube(_access(connection), settings.timings.run)
+            self._door = Kube(_access(connection), settings.timings.run, read_only=settings.dry_run)
         return self._door
 
     def lock(

@@ -93,7 +93,7 @@ class Controller:
 
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
-        planned = self.state.run.read_plan() if self.state.run else None
+        planned = self.state.run.read_plan() if self.state.run and not self.state.settings.dry_run else None
         if self._exclusive or not any(from_plain(PlannedTest, one).turn.exclusive for one in planned or ()):
             return
         self._exclusive = True
@@ -161,8 +161,8 @@ class Controller:
         config = session.config
         if passive(config) or not self.state.facts or not self.state.run:
             return result
-        if config.option.plan:
-            session.exitstatus = 0 if exitstatus in (0, 5) else exitstatus
+        if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
+            session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
         self.left += [*self._put_back(""), *self.state.sweep()]
         self.state.unlock()

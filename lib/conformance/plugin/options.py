@@ -57,7 +57,9 @@ def add_options(parser: pytest.Parser) -> None:
     cluster.addoption(
         "--janitor", action="store_true", help="the same, and also remove what other leftovers of dead runs there are"
     )
-    cluster.addoption("--dry-run", action="store_true", help="say what would be changed, and change nothing")
+    cluster.addoption("--dry-run", action="store_true",
+        help="print every change that the selected tests (or --janitor) would make, and make none",
+    )  # fmt: skip
 
     claims = parser.getgroup("claims", "what the conformance suites decide")
     claims.addoption("--claim", metavar="ID", action="append", default=[], help="only tests of this claim (repeatable)")
@@ -131,6 +133,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,
         calico_version=option.calico_version,
         external_target=external_target(option.external_target) if option.external_target else None,
+        dry_run=option.dry_run,
         keep=option.keep,
         disruptive=option.allow_disruptive or (choice.own_lab and not option.no_disruptive),
         disruptive_node=option.disruptive_node or "",

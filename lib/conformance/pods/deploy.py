@@ -96,8 +96,17 @@ class Pods:
         with ThreadPoolExecutor(max_workers=16) as pool:
             list(pool.map(self._create, made))
             if self.changes.dry_run:
-                return {}
+                return {wish.called: self._imagined(wish) for wish in wishes}
             return dict(pool.map(self._ready, wishes))
+
+    def _imagined(self, wish: Wish) -> Workload:
+        """The pod that a dry run does not make: where it would be, without an address."""
+        role, node = ROLES[wish.role], wish.node
+        return Workload(
+            namespace=self._home(wish), pod=wish.called, container=role.agent, uid=f"dry-run/{wish.called}",
+            role=role.name, os=node.os, node=node.name, address="0.0.0.0", node_address=node.address,
+            host_network=role.host_network,
+        )  # fmt: skip
 
     def start(self, wish: Wish) -> None:
         """Create one and wait for nothing."""

@@ -86,6 +86,8 @@ class Settings:
     external_target: tuple[str, int] | None = None
     """Address and TCP port of a host beyond the cluster that answers ping (``--external-target``); a lab of the run's
     own names its own."""
+    dry_run: bool = False
+    """Describe changes instead of making them (``--dry-run``)."""
     keep: bool = False
     """Leave the run's objects behind (``--keep``)."""
     disruptive: bool = False

@@ -1,0 +1,100 @@
+"""``--dry-run``: the selected tests as far as they go without changing or probing anything, every change printed.
+
+Where a test goes on by what the cluster would have answered, it ends here, and says so.  The door to the API server
+refuses everything but reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from conformance import timing
+from conformance.errors import EnvironmentLacks
+from conformance.plugin.state import State
+from conformance.plugin.verdicts import first_line
+
+NAME = "conformance-rehearsal"
+"""Of the plugin, by which fixtures find it."""
+SHOWN = 40
+"""Lines of a change's content that are printed; programs and the like are longer."""
+REMEDY = "run it without --dry-run"
+SIGN = "dry run: "
+
+
+class Rehearsal:
+    """The hooks of a dry run."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.count = 0
+        self._capture: Any = state.config.pluginmanager.getplugin("capturemanager")
+        timing.rehearse()
+
+    def tell(self, text: str) -> None:
+        """One change's line, or its content."""
+        lines = text.splitlines()
+        if text.startswith(SIGN):
+            self.count += 1
+            self._say(text)
+        elif len(lines) <= SHOWN:
+            self._say("\n".join(f"  {line}" for line in lines))
+        else:
+            self._say(f"  ({len(lines)} lines)")
+
+    def _say(self, text: str) -> None:
+        with self._capture.global_and_fixture_disabled() if self._capture else nullcontext():
+            print(text, flush=True)
+
+    # --- hooks --------------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Say whose changes follow."""
+        self._say(f"\n{nodeid}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """No letters between the lines."""
+        return None if report.when == "teardown" or report.passed else ("rehearsed", "", "REHEARSED")
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_setup(self) -> Generator[None, object, object]:
+        """What cannot be set up without changing anything ends the test."""
+        return (yield from self._as_far_as_it_goes())
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        """However it ends, it has decided nothing."""
+        yield from self._as_far_as_it_goes()
+        raise EnvironmentLacks("dry run: nothing was changed and nothing was asked", REMEDY)
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_teardown(self) -> Generator[None, object, object]:
+        """Clearing up after nothing may not find what it looks for."""
+        try:
+            return (yield)
+        except Exception as trouble:
+            self._say(f"clearing up goes on as the cluster answers ({first_line(trouble)})")
+            return None
+
+    def _as_far_as_it_goes(self) -> Generator[None, object, object]:
+        try:
+            return (yield)
+        except pytest.skip.Exception:
+            raise
+        except Exception as end:
+            why = f"{type(end).__name__}: {first_line(end)}"
+            self._say(f"from here on it goes as the cluster answers ({why})")
+            raise EnvironmentLacks(f"dry run: it goes on as the cluster answers ({why})", REMEDY) from None
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """How much it was, and what it does not know."""
+        terminalreporter.write_line(
+            f"dry run: {self.count} changes would be made up to there, and none was; what a test changes beyond its "
+            "namespaces it puts back, and the namespaces go at the end.  Not known: addresses of pods that are not "
+            "there (written 0.0.0.0), and what tests do by the cluster's answers"
+        )
