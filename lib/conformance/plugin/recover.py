@@ -82,7 +82,7 @@ def _carry_out(kube: Kube, settings: Settings, *, janitor: bool, dry_run: bool) 
         print("dry run: nothing was changed" if lines else "")
         return 0
     result = recovery.recover(dead, print)
-    if janitor:
+    if not alive:
         recovery.tidy(result, print)
     if not result.anything:
         print("nothing was left by dead runs")

@@ -1,7 +1,7 @@
 """What can be made to go wrong between a client and the API server, for the lab's faults.
 
-Only requests that come over HTTPS meet it; components inside the process never do, and neither do requests for
-/healthz, /livez and /readyz, by which one sees that the server itself is alive.
+Only requests that come over HTTPS meet it; components inside the process never do.  Neither do requests for /healthz,
+/livez and /readyz, by which one sees that the server itself is alive, unless the server is away altogether.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ class Interference:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._refusals: dict[str, Refusal] = {}
+        self._away_until = 0.0
+        self.on_going_away: Callable[[], None] = lambda: None
+        """Whoever holds connections sets it: called when all of them are to be cut."""
         self.execs = ExecFaults()
         self.delay_seconds = 0.0
         """Every request waits so long before it is looked at."""
@@ -60,6 +63,16 @@ class Interference:
         """Seconds for which requests are still refused under this name."""
         refusal = self._refusals.get(name)
         return max(0.0, refusal.until - self._clock()) if refusal and refusal.left != 0 else 0.0
+
+    def go_away(self, seconds: float) -> None:
+        """Cut every connection, and each new one at once, for so long; 0: come back."""
+        self._away_until = self._clock() + seconds
+        if seconds > 0:
+            self.on_going_away()
+
+    def away(self) -> float:
+        """Seconds for which connections are still cut."""
+        return max(0.0, self._away_until - self._clock())
 
     async def before_request(self, path: str) -> ApiError | None:
         """Wait as long as requests are to wait; return what refuses this one, if anything does."""

@@ -33,6 +33,32 @@ def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) 
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)
 
 
+class _Cut(asyncio.Protocol):
+    """A connection that is cut as soon as it is made."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # a stream's
+        transport.abort()
+
+
+class _Server(web.Server):
+    """Cuts connections while the server is away."""
+
+    def __init__(self, interference: Interference, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._interference = interference
+        interference.on_going_away = self.cut
+
+    def __call__(self) -> Any:
+        return _Cut() if self._interference.away() else super().__call__()
+
+    def cut(self) -> None:
+        """Cut every connection there is."""
+        for connection in self.connections:
+            if connection.transport is not None:
+                connection.transport.abort()
+
+
 class ApiServer:
     """Serves one cluster; ``listener`` is bound and listening (or bound only), ``tls`` is its certificate.
 
@@ -67,7 +93,8 @@ class ApiServer:
 
     async def start(self) -> None:
         """Begin to answer."""
-        server = web.Server(
+        server = _Server(
+            self.interference,
             self._handler,
             request_factory=_request,
             access_log=None,

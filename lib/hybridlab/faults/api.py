@@ -1,4 +1,4 @@
-"""Faults between a client and the API server: requests that are refused for a while."""
+"""Faults between a client and the API server: requests that are refused, connections that are cut for a while."""
 
 from __future__ import annotations
 
@@ -48,3 +48,24 @@ def api_429(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault
 def api_500(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """500 Internal Server Error."""
     return ApiRefuses(bench, identity, parameters, 500)
+
+
+class ApiUnreachable(Fault):
+    """Every connection to the API server is cut, and each new one too, for a while; then it heals by itself."""
+
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+        self._interference = bench.interference
+        self._seconds = seconds("seconds", parameters["seconds"])
+
+    async def inject(self) -> None:
+        """Begin."""
+        self._interference.go_away(self._seconds)
+
+    async def heal(self) -> None:
+        """End early."""
+        self._interference.go_away(0)
+
+    async def evidence(self) -> list[str]:
+        """For how long connections are still cut."""
+        remaining = self._interference.away()
+        return [f"connections to the API server are cut for {remaining:.1f} s more"] if remaining > 0 else []

@@ -314,6 +314,14 @@ _TYPES = (
         make=api.api_500,
     ),
     FaultType(
+        name="api-unreachable",
+        layer="api",
+        scope="all",
+        description="every connection to the API server is cut for a while, execs and watches too",
+        parameters=(Parameter(name="seconds", meaning="for how long"),),
+        make=api.ApiUnreachable,
+    ),
+    FaultType(
         name="pod-restarts",
         layer="pods",
         scope="pod",

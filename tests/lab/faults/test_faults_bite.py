@@ -423,6 +423,19 @@ def test_the_api_refuses_requests_for_a_while(town: Town, fault: str, code: int)
     assert len(api.list_node().items) == 6
 
 
+def test_nobody_reaches_the_api_for_a_while_and_open_watches_are_cut(town: Town) -> None:
+    watching = subprocess.Popen(
+        ["kubectl", "--kubeconfig", str(town.lab.kubeconfig), "get", "--raw", "/api/v1/nodes?watch=true"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert watching.stdout
+    assert watching.stdout.readline()
+    with town.fault("api-unreachable", seconds="600"):
+        watching.communicate(timeout=20)  # ends only because it was cut
+        assert town.lab.kubectl("get", "--raw", "/readyz", check=False).returncode != 0
+    assert town.lab.kubectl("get", "--raw", "/readyz").stdout == "ok"
+
+
 def test_a_wrong_fault_is_refused_and_nothing_is_active(town: Town) -> None:
     config = ("--kubeconfig", str(town.lab.kubeconfig))
     for arguments, expected in (

@@ -56,6 +56,7 @@ NAMES = {
     "exec-killed",
     "api-429",
     "api-500",
+    "api-unreachable",
     "pod-restarts",
 }
 SAMPLES = {
@@ -91,6 +92,7 @@ SAMPLES = {
     "exec-wrong-binary": {"node": "linux-1", "pod": "g", "program": "hostname"},
     "exec-killed": {"namespace": "demo", "pod": "h"},
     "api-429": {"seconds": "30"},
+    "api-unreachable": {"seconds": "30"},
     "api-500": {"seconds": "30", "namespace": "demo", "first": "3"},
     "pod-restarts": {"pod": "demo/web-1"},
 }
