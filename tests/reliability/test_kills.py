@@ -1,0 +1,33 @@
+"""A run that is killed while it has the cluster changed leaves nothing that ``pytest --restore`` does not put back.
+
+A sample of what ``tox -e reliability`` does at 50 points with the real suites.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.reliability import kills, snapshot
+
+LASTING = 4.0
+"""Seconds that the sample's suite has the cluster changed."""
+UNREACHABLE = 4.0
+"""Seconds without the API server, in place of the 20 of the whole measurement."""
+POINTS = kills.points(10, LASTING)
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        pytest.param(0, marks=pytest.mark.xdist_group("kills-0")),
+        pytest.param(1, marks=pytest.mark.xdist_group("kills-1")),
+    ],
+)
+def test_everything_is_put_back_at_each_point(half: int) -> None:
+    with kills.bench("small", (), unreachable=UNREACHABLE) as bench:
+        before = snapshot.take(bench.kube)
+        done = []
+        for point in POINTS[half::2]:
+            done.append(kills.one_point(bench, point, before))
+            assert (done[-1].left, done[-1].exit_code) == ((), 0), done[-1]
+        assert any(one.restored for one in done), "no run was hit while it had the cluster changed"
