@@ -1,4 +1,4 @@
-"""What makes a run impossible, all reasons at once: rights, no Linux node, no Windows node, no Calico.
+"""What makes a run impossible, all reasons at once: no right to read, no Linux node, no Windows node, no Calico.
 
 What is a claim (strict affinity, IPIP, build numbers ...) is not looked at here: it runs as a claim.
 """
@@ -7,38 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from conformance.cluster.rights import READING
 from conformance.errors import ClusterUnusable
 from conformance.kube.client import Kube
 from conformance.kube.rights import Right, missing
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts, NodeFacts
 
-RIGHTS: tuple[Right, ...] = (
-    Right("list", "nodes", needed_for="know which nodes run Windows"),
-    Right("get", "namespaces", needed_for="see that the run's namespaces are its own"),
-    Right("create", "namespaces", needed_for="make the run's namespaces"),
-    Right("delete", "namespaces", needed_for="clean up"),
-    Right("create", "configmaps", needed_for="mount the probe programs"),
-    Right("patch", "configmaps", needed_for="mount the probe programs"),
-    Right("create", "deployments", "apps", needed_for="deploy the demo pods"),
-    Right("patch", "deployments", "apps", needed_for="deploy the demo pods"),
-    Right("create", "daemonsets", "apps", needed_for="pull images before pods wait for them"),
-    Right("patch", "daemonsets", "apps", needed_for="pull images before pods wait for them"),
-    Right("list", "pods", needed_for="wait for the demo pods"),
-    Right("watch", "pods", needed_for="wait for the demo pods"),
-    Right("get", "pods", needed_for="notice a pod that restarted during a check"),
-    Right("get", "pods/exec", needed_for="start the probe agents"),
-    Right("create", "pods/exec", needed_for="start the probe agents (Kubernetes 1.35 asks for create as well)"),
-    Right("list", "events", needed_for="say why a pod does not start"),
-)
-"""What every run needs.  What only some claims need is asked where they are planned."""
-
 
 def preflight(
     kube: Kube,
     facts: Facts,
     *,
-    rights: Sequence[Right] = RIGHTS,
+    rights: Sequence[Right] = READING,
     unusable: Callable[[NodeFacts], str] = lambda node: "" if node.ready else "not ready",
 ) -> None:
     """Raises ClusterUnusable with every reason.  ``unusable`` says why a node cannot take pods, "" when it can."""
@@ -59,7 +40,7 @@ def preflight(
         raise ClusterUnusable(reasons)
 
 
-def lacking_rights(kube: Kube, rights: Sequence[Right] = RIGHTS) -> list[str]:
+def lacking_rights(kube: Kube, rights: Sequence[Right] = READING) -> list[str]:
     """What the user may not do and would have to, one reason each."""
     return [
         f"{kube.access.user} may not {right.label}, needed to {right.needed_for}" for right in missing(kube, rights)

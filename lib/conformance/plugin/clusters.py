@@ -77,6 +77,7 @@ class Clusters:
         from conformance.cluster.detect import detect
         from conformance.cluster.lease import RIGHTS
         from conformance.cluster.preflight import lacking_rights, preflight
+        from conformance.cluster.rights import lacking
         from conformance.plugin.capacity import free_windows_addresses
         from conformance.pods.placement import Placement
 
@@ -91,15 +92,16 @@ class Clusters:
                 reasons += trouble.reasons
             if reasons:
                 raise ClusterUnusable(reasons)
-            lacking = lacking_rights(door, RIGHTS) if settings.disruptive and connection.how != "lab" else []
+            no_lock = lacking_rights(door, RIGHTS) if settings.disruptive and connection.how != "lab" else []
             return Inspection(
                 facts=facts,
-                no_lock="; ".join(lacking),
+                no_lock="; ".join(no_lock),
+                lacking=lacking(door),
                 free_windows_addresses=free_windows_addresses(door, facts),
             )
         except ApiRefused as trouble:
-            lacking = lacking_rights(door) if trouble.code == FORBIDDEN else []
-            raise ClusterUnusable(lacking or [first_contact(door.access, trouble)]) from None
+            forbidden = lacking_rights(door) if trouble.code == FORBIDDEN else []
+            raise ClusterUnusable(forbidden or [first_contact(door.access, trouble)]) from None
         except ApiUnreachable as trouble:
             raise ClusterUnusable([first_contact(door.access, trouble)]) from None
 

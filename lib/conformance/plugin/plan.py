@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -18,6 +18,7 @@ from conformance.catalog import (
     Undecided,
     applicability,
 )
+from conformance.cluster.rights import ROLES
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
@@ -48,6 +49,8 @@ class PlannedTest:
     parts: tuple[ClaimPart, ...]
     needs: Needs
     """Its own and its claims'."""
+    uses: tuple[str, ...] = ()
+    """What it takes rights for (``conformance.cluster.rights.NEEDS``), read from its fixtures and claims."""
     turn: Turn = SHARED
     """What it has to itself."""
 
@@ -98,12 +101,26 @@ def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
         needs = needs.plus(mark.args[0])
     for ident in {part.claim for part in parts}:
         needs = needs.plus(catalog[ident].needs)
-    return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs)
+    uses = _uses(item, parts, catalog)
+    return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses)
+
+
+def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[str, ...]:
+    """What a test takes rights for: seen from the fixtures that it asks for, and from its claims' isolation."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    kinds = {one.kind for one in _isolation(parts, catalog)}
+    disrupts = bool(kinds & CHANGING) or "journalled" in fixtures
+    found = {"pods": "deployer" in fixtures, "policies": "policy" in fixtures, "disruption": disrupts}
+    return tuple(name for name, needed in found.items() if needed)
 
 
 def isolation_of(test: PlannedTest, catalog: Catalog) -> tuple[Isolation, ...]:
     """What each of its parts asks for."""
-    claims = [(catalog[part.claim], part.active) for part in test.parts]
+    return _isolation(test.parts, catalog)
+
+
+def _isolation(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
+    claims = [(catalog[part.claim], part.active) for part in parts]
     return tuple(claim.active or claim.isolation if active else claim.isolation for claim, active in claims)
 
 
@@ -132,6 +149,11 @@ def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
             remedy="give the run the right to read it",
             inapplicable=inapplicable,
         )
+    lacking = _forbidden(test, settings)
+    if lacking:
+        return Decision(
+            verdict=ClaimVerdict.NOT_RUN, reason=lacking[0], remedy=lacking[1], inapplicable=inapplicable
+        )
     changing = [one for one in isolation_of(test, catalog) if one.kind in CHANGING]
     if changing and not settings.disruptive:
         return Decision(
@@ -156,6 +178,17 @@ def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
 
 def _names(facts: Facts, os: OS) -> list[str]:
     return [node.name for node in facts.by_os(os)]
+
+
+def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
+    """Which right the user lacks for a test, and how to get it; disruption that nobody asked for needs none."""
+    asked = settings.disruptive or settings.not_disruptive
+    for use in test.uses:
+        if use in settings.lacking and (asked or use != "disruption"):
+            lines = settings.lacking[use]
+            more = f" and {len(lines) - 1} rights more" if len(lines) > 1 else ""
+            return f"the run's user may not {lines[0]}{more}", f"bind the role of manifests/rbac/{ROLES[use]}.yaml"
+    return None
 
 
 def _lack(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | None:

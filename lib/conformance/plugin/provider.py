@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from conformance.model.facts import Facts
@@ -34,6 +34,8 @@ class Inspection:
     """Why a run is impossible here, all at once; none: it is possible."""
     no_lock: str = ""
     """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: it can."""
+    lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Rights that the user does not have, by what needs them (``conformance.cluster.rights.NEEDS``)."""
     free_windows_addresses: int | None = None
     """Addresses left for pods on Windows nodes; None: not known."""
 

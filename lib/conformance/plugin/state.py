@@ -71,6 +71,7 @@ class State:
             self.connection = self.provider.open(self.choice, self.settings, self.run)
             self.settings = told_by(self.connection, self.settings)
             self.inspection = self.provider.inspect(self.connection, self.settings)
+            self.settings = replace(self.settings, lacking=self.inspection.lacking)
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
             check_node(self.settings.disruptive_node, self.inspection.facts)
@@ -207,7 +208,7 @@ def _worker(config: pytest.Config) -> State:
     return State(
         config=config,
         choice=choice,
-        settings=permitted(settings, inspection),
+        settings=permitted(replace(settings, lacking=inspection.lacking), inspection),
         run=run,
         provider=config.hook.pytest_conformance_provider(config=config),
         connection=connection,

@@ -6,6 +6,7 @@ Frozen, and handed to every worker unchanged.  Reads YAML and nothing else; it k
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -96,6 +97,8 @@ class Settings:
     """Why such tests may not run although they were allowed; empty: they may, or were not."""
     disruptive_node: str = ""
     """The only node on which tests may do what concerns a whole node (``--disruptive-node``); empty: any."""
+    lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Rights that the run's user was found not to have, by what needs them; whose tests do not run."""
     run_id: str = "local"
     """Short name of the run, part of the names of its namespaces."""
     worker: str = "main"

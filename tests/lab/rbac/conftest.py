@@ -1,0 +1,82 @@
+"""A lab with one ServiceAccount per role of manifests/rbac, and runs of the suite as each of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.pods.roles import MANIFESTS
+from tests.lab.lab_process import RunningLab, running_lab
+
+ROOT = Path(__file__).parents[3]
+RUN_WITHIN = 300.0
+"""Seconds; only a run that hangs is caught."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """How one run of the suite ended."""
+
+    code: int
+    output: str
+    report: dict[str, Any]
+    folder: Path
+
+    def verdicts(self) -> dict[str, tuple[str, str]]:
+        """Claims that have a test to verdict and reason."""
+        return {one["id"]: (one["verdict"], one["reason"]) for one in self.report["claims"] if one["results"]}
+
+
+def run_suite(kubeconfig: Path, folder: Path, *arguments: str) -> Run:
+    """``pytest --kubeconfig=...``."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    command = [
+        sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--kubeconfig={kubeconfig}",
+        f"--timings={ROOT / 'tests' / 'reliability' / 'timings.yaml'}", f"--report-dir={folder}", *arguments,
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=ROOT, env={**kept, "PYTHONPATH": str(ROOT / "lib")}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=RUN_WITHIN, check=False,
+    )  # fmt: skip
+    output = done.stdout + done.stderr
+    report = folder / "latest" / "conformance.json"
+    if not report.exists():
+        raise RuntimeError(f"the run ended with {done.returncode} and left no report:\n{output}")
+    return Run(done.returncode, output, json.loads(report.read_text()), (folder / "latest").resolve())
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
+    with running_lab(tmp_path_factory.mktemp("lab")) as one:
+        one.kubectl("apply", "-f", str(MANIFESTS / "rbac"))
+        for role in ("read-only", "standard", "disruptive"):
+            one.kubectl("create", "serviceaccount", role, "-n", "calico-conformance")
+            one.kubectl(
+                "create", "clusterrolebinding", role, f"--clusterrole=calico-conformance-{role}",
+                f"--serviceaccount=calico-conformance:{role}",
+            )  # fmt: skip
+        yield one
+
+
+@pytest.fixture(scope="module")
+def as_role(lab: RunningLab, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A kubeconfig of a role's ServiceAccount."""
+
+    def kubeconfig(role: str) -> Path:
+        content = yaml.safe_load(lab.kubeconfig.read_text())
+        token = lab.kubectl("create", "token", role, "-n", "calico-conformance", "--duration=1h").stdout.strip()
+        content["users"] = [{"name": user["name"], "user": {"token": token}} for user in content["users"]]
+        path = tmp_path_factory.mktemp(role) / "kubeconfig"
+        path.write_text(yaml.safe_dump(content))
+        return path
+
+    return kubeconfig
