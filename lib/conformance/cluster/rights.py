@@ -63,7 +63,7 @@ DISRUPTING: tuple[Right, ...] = (
     Right("create", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
     Right("update", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
     Right("delete", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="give the run lock back"),
-    Right("delete", "configmaps", namespace=SYSTEM_NAMESPACE, needed_for="remove the journal once everything is put back"),
+    Right("delete", "configmaps", namespace=SYSTEM_NAMESPACE, needed_for="remove the journal in the end"),
     Right("patch", "nodes", needed_for="cordon a node and uncordon it"),
     Right("create", "pods/eviction", needed_for="drain a node"),
     Right("get", "felixconfigurations", "projectcalico.org", needed_for="change Calico's settings and put them back"),

@@ -21,7 +21,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.probing import Probing
 from conformance.plugin import activity, header, plan
-from conformance.plugin.costs import costs
+from conformance.plugin.costs import lost_for_want_of
 from conformance.plugin.judge import PROPERTY
 from conformance.plugin.plan import Decision, PlannedTest
 from conformance.plugin.state import WORKER_INPUT, State, passive
@@ -257,7 +257,7 @@ class Controller:
             notes.append(
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
-        notes += costs(self.state.settings.lacking, tests)
+        notes += lost_for_want_of(self.state.settings.lacking, tests)
         notes += self.left
         why = self.state.settings.not_disruptive
         if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):

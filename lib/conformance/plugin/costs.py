@@ -9,7 +9,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.report.outcomes import TestOutcome
 
 
-def costs(lacking: Mapping[str, Sequence[str]], tests: Sequence[TestOutcome]) -> list[str]:
+def lost_for_want_of(lacking: Mapping[str, Sequence[str]], tests: Sequence[TestOutcome]) -> list[str]:
     """One note per kind of test that did not run, with every right that is missing, and the role that grants them."""
     notes = []
     for use, rights in lacking.items():

@@ -151,9 +151,7 @@ def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
         )
     lacking = _forbidden(test, settings)
     if lacking:
-        return Decision(
-            verdict=ClaimVerdict.NOT_RUN, reason=lacking[0], remedy=lacking[1], inapplicable=inapplicable
-        )
+        return Decision(verdict=ClaimVerdict.NOT_RUN, reason=lacking[0], remedy=lacking[1], inapplicable=inapplicable)
     changing = [one for one in isolation_of(test, catalog) if one.kind in CHANGING]
     if changing and not settings.disruptive:
         return Decision(
