@@ -40,10 +40,9 @@ def excerpt(state: StreamState, marks: Sequence[Mark]) -> str:
 def headline(claims: Sequence[str], state: StreamState, expected: str, now: float) -> str:
     """``RST-1  ns/a (windows, node w1) -> 10.0.0.9:9000/tcp (...)  stream  expected X, observed client RESET ...``."""
     begin = min((event.at for event, _ in state.timeline), default=now)
-    tries = f"{state.recovery_tries} new connections tried, " if state.recovery_tries else ""
     return (
         f"{', '.join(claims) or 'no claim'}  {state.label}  stream  expected {expected}, observed {state.words} "
-        f"({tries}{now - begin:.1f} s)"
+        f"({now - begin:.1f} s)"
     )
 
 

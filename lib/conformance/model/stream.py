@@ -109,9 +109,8 @@ class StreamState:
         if self.recovered_after is not None:
             parts.append(f"a new connection after {self.recovered_after:.2f} s")
         elif self.lost:
-            parts.append(
-                f"no new connection in {self.recovery_tries} tries" if self.recovery_tries else "not tried anew"
-            )
+            times = "try" if self.recovery_tries == 1 else "tries"
+            parts.append(f"no new connection in {self.recovery_tries} {times}")
         return ", ".join(parts)
 
     @property
