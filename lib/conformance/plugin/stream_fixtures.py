@@ -31,7 +31,7 @@ def stream_agents(prober: Prober) -> Iterator[Streams]:
     """Opens and watches streams of the worker."""
     one = Streams(prober)
     yield one
-    one.end()
+    one.shut()
 
 
 @pytest.fixture

@@ -37,8 +37,8 @@ class Agent:
         """Opens the exec.  Raises ExecBroken (ProbeBroken) when that fails; :meth:`greet` must follow."""
         self.workload = workload
         self.program = program
-        self.held = 0
-        """Streams that somebody watches: an agent that holds some is not to be ended."""
+        self.held: set[str] = set()
+        """Names of streams that somebody watches: an agent that holds some is not to be ended."""
         self._silence = kube.timings.agent_silence
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -110,7 +110,7 @@ class Agent:
     @property
     def busy(self) -> bool:
         """Whether a batch is under way or a stream is held."""
-        return bool(self._pending) or self.held > 0
+        return bool(self._pending or self.held)
 
     def close(self) -> None:
         """Tell it to quit; idempotent."""

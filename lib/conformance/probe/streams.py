@@ -69,12 +69,15 @@ class Streams:
         """As :meth:`look`, for the last time; they are closed in order."""
         return self._each(self._close, streams)
 
-    def abort(self, stream: Stream, side: Side) -> None:
-        """Let one end give the connection up, with a RST to the other; that end is forgotten."""
-        agent = stream.agents[0 if side == "client" else 1]
-        self._ask(agent, {"type": "stream-close", "stream": stream.name, "how": "rst"})
+    def look_at(self, stream: Stream, side: Side) -> StreamEnd:
+        """How one end alone fares.  Raises as :meth:`look`."""
+        return self._one(stream, side, {"type": "stream-report"})[0]
 
-    def end(self) -> None:
+    def abort(self, stream: Stream, side: Side) -> StreamEnd:
+        """Let one end give the connection up, with a RST to the other; that end is forgotten, the other is not."""
+        return self._one(stream, side, {"type": "stream-close", "how": "rst"})[0]
+
+    def shut(self) -> None:
         """Open nothing more; agents end with their prober."""
         self._pool.shutdown()
 
@@ -114,7 +117,7 @@ class Streams:
             self._ask(agents[0], {"type": "stream-close", "stream": name})
             raise NotOpened(f"stream {client.label} -> {target.label}: {first['verdict']} {first['detail']}".rstrip())
         for agent in stream.agents:
-            agent.held += 1
+            agent.held.add(stream.name)
         return stream
 
     def _times(self, workload: Workload) -> dict[str, int]:
@@ -129,28 +132,31 @@ class Streams:
             return self._ends(stream, "stream-close")
         finally:
             for agent in stream.agents:
-                agent.held -= 1
+                agent.held.discard(stream.name)
 
     def _ends(self, stream: Stream, kind: str) -> StreamState:
-        found: dict[Side, StreamEnd] = {}
-        recovery: dict[str, Any] = {}
-        for agent, workload, side in zip(stream.agents, (stream.client, stream.server), SIDES.values(), strict=True):
-            try:
-                ends = self._ask(agent, {"type": kind, "stream": stream.name})["ends"]
-            except ProbeBroken:
-                self._prober.unchanged([stream.client, stream.server])
-                raise
-            mine = [one for one in ends if SIDES[one["side"]] == side]
-            if len(mine) != 1:
-                raise ProbeBroken(f"the {side} of stream {stream.name} in {workload.label} is not known to its agent")
-            found[side] = self._end(mine[0], agent, workload, side)
-            recovery |= {key: value for key, value in mine[0].items() if key.startswith("recover")}
+        client, recovery = self._one(stream, "client", {"type": kind})
+        server, _ = self._one(stream, "server", {"type": kind})
         after = recovery.get("recovered_ms")
         return StreamState(
-            client=found["client"], server=found["server"], target=stream.target,
+            client=client, server=server, target=stream.target,
             recovered_after=None if after is None else float(after) / 1000,
             recovery_tries=int(recovery.get("recovery_tries") or 0),
         )  # fmt: skip
+
+    def _one(self, stream: Stream, side: Side, job: dict[str, Any]) -> tuple[StreamEnd, dict[str, Any]]:
+        """One end, and all that its agent said of it."""
+        number = 0 if side == "client" else 1
+        agent, workload = stream.agents[number], (stream.client, stream.server)[number]
+        try:
+            ends = self._ask(agent, {**job, "stream": stream.name})["ends"]
+        except ProbeBroken:
+            self._prober.unchanged([stream.client, stream.server])
+            raise
+        mine = [one for one in ends if SIDES[one["side"]] == side]
+        if len(mine) != 1:
+            raise ProbeBroken(f"the {side} of stream {stream.name} in {workload.label} is not known to its agent")
+        return self._end(mine[0], agent, workload, side), mine[0]
 
     def _end(self, end: dict[str, Any], agent: Agent, workload: Workload, side: Side) -> StreamEnd:
         """One end as the model has it.  Raises ProbeBroken for what the protocol calls no verdict."""
