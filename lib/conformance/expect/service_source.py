@@ -29,7 +29,7 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 class ServiceSource:
     """One client's way through one Service, before and under a policy that admits this client alone.
 
-    ``stranger`` is a pod of the client's node that the policy does not admit.
+    ``stranger`` is another client, which the policy does not admit.
     """
 
     expect: Expect
@@ -61,7 +61,7 @@ class ServiceSource:
         self._kept = seen.seen_client == self.client.address
 
     def admits_by_address_alone(self, *, because: str) -> None:
-        """Under the policy the client gets in by pod address and not by ClusterIP, its neighbour not at all.
+        """Under the policy the client gets in by pod address and not by ClusterIP, a stranger not at all.
 
         Where the source was kept, the client has to get in by ClusterIP too, and the claim is LIFTED.
         """
@@ -79,7 +79,7 @@ class ServiceSource:
         )
 
     def admits_everywhere(self, *, because: str) -> None:
-        """Under the policy the client gets in by pod address and by ClusterIP, its neighbour by neither."""
+        """Under the policy the client gets in by pod address and by ClusterIP, a stranger by neither."""
         self.expect.matrix(open=[(self.client, self._both)], closed=[(self.stranger, self._both)], because=because)
 
     # --- how ----------------------------------------------------------------------------------------------------------

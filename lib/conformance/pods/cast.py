@@ -109,9 +109,9 @@ class Cast:
         return self.of(*(f"{os}-{name}" for name in first))
 
     def around(self, node: str, place: Place) -> tuple[Workload, Workload, Workload]:
-        """Two clients on that Windows node, and a server there or elsewhere.  Raises EnvironmentLacks.
+        """A client on that Windows node, a stranger on Linux, a server there or elsewhere.  Raises EnvironmentLacks.
 
-        Where the node is the worker's first, its pods of the demo are the clients; servers are those that answer only.
+        They are the demo's clients where the node is the worker's first, and servers only answer: agents are few.
         """
         nodes = [one.name for one in self._placement.usable("windows")]
         there = nodes.index(node)
@@ -120,9 +120,7 @@ class Cast:
         server = "linux-server"
         if place != "a Linux node":
             server = _numbered("windows-peer", there if place == "same node" else (there + 1) % len(nodes), plain=1)
-        client, stranger, backend = self.of(
-            _numbered("windows-client", there), _numbered("windows-server", there), server
-        )
+        client, stranger, backend = self.of(_numbered("windows-client", there), "linux-client", server)
         return client, stranger, backend
 
     def start(self, *names: str, because: str) -> tuple[Workload, ...]:

@@ -282,15 +282,14 @@ def test_what_is_being_deployed_is_under_way() -> None:
 @pytest.mark.parametrize(
     ("node", "place", "expected"),
     [
-        ("w1", "same node", [("windows-client", "w1"), ("windows-server", "w1"), ("windows-peer-1", "w1")]),
-        ("w1", "a Linux node", [("windows-client", "w1"), ("windows-server", "w1"), ("linux-server", "l1")]),
-        ("w1", "another Windows node", [("windows-client", "w1"), ("windows-server", "w1"), ("windows-peer", "w2")]),
-        ("w2", "same node", [("windows-client-2", "w2"), ("windows-server-2", "w2"), ("windows-peer", "w2")]),
-        ("w2", "another Windows node",
-         [("windows-client-2", "w2"), ("windows-server-2", "w2"), ("windows-peer-1", "w1")]),
+        ("w1", "same node", [("windows-client", "w1"), ("linux-client", "l1"), ("windows-peer-1", "w1")]),
+        ("w1", "a Linux node", [("windows-client", "w1"), ("linux-client", "l1"), ("linux-server", "l1")]),
+        ("w1", "another Windows node", [("windows-client", "w1"), ("linux-client", "l1"), ("windows-peer", "w2")]),
+        ("w2", "same node", [("windows-client-2", "w2"), ("linux-client", "l1"), ("windows-peer", "w2")]),
+        ("w2", "another Windows node", [("windows-client-2", "w2"), ("linux-client", "l1"), ("windows-peer-1", "w1")]),
     ],
 )  # fmt: skip
-def test_around_a_windows_node_are_two_clients_and_a_server(node: str, place: Any, expected: list[Any]) -> None:
+def test_around_a_windows_node_are_a_client_a_stranger_and_a_server(node: str, place: Any, expected: list[Any]) -> None:
     cast = Cast(Deployer(), Placement(FOUR))  # type: ignore[arg-type]
     found = cast.around(node, place)
     assert [(cast.name_of(one), one.node) for one in found] == expected
