@@ -204,6 +204,17 @@ def tunnel_of_another_block(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def tunnel_without_mac(api: Api) -> Iterator[None]:
+    """A Windows node does not announce the MAC address of its tunnel."""
+    path = "/api/v1/nodes/windows-2022"
+    name = "projectcalico.org/VXLANTunnelMACAddr"
+    before = api("GET", path)["metadata"]["annotations"][name]
+    api.merge(path, {"metadata": {"annotations": {name: None}}})
+    yield
+    api.merge(path, {"metadata": {"annotations": {name: before}}})
+
+
+@contextmanager
 def foreign_policy_denies_ingress(api: Api) -> Iterator[None]:
     """A GlobalNetworkPolicy that is not the suite's denies ingress to every pod of the suite."""
     path = "/apis/projectcalico.org/v3/globalnetworkpolicies"
@@ -247,6 +258,7 @@ EDITS: dict[str, Callable[[Api], contextlib.AbstractContextManager[None]]] = {
         another_vxlan_port,
         vni_below_4096,
         tunnel_of_another_block,
+        tunnel_without_mac,
         foreign_policy_denies_ingress,
         pods_never_go,
     )
