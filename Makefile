@@ -52,10 +52,13 @@ check-conformance:
 check-detection:
 	$(BIN)/pytest tests/detection -m detection -p no:cacheprovider
 
-# How often healthy labs raise a false alarm; docs/reliability.md. Goes on where it was interrupted.
+# How often healthy labs raise a false alarm, and what killed runs leave behind; docs/reliability.md. Both go on where
+# they were interrupted.
 RUNS ?= 200
+POINTS ?= 50
 check-reliability:
 	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS)
+	$(BIN)/python -m tests.reliability.kills --points $(POINTS)
 
 # On the cluster that KUBECONFIG names.
 check-cluster:

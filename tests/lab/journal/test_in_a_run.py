@@ -1,0 +1,152 @@
+"""A run leaves a user's edit alone and writes no secret anywhere; the janitor touches only what is ours and dead."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.cluster.journal.book import entries_of, journals
+from conformance.kube.changes import Changes
+from conformance.kube.ownership import Ownership
+from conformance.model.change import ObjectRef
+from tests.reliability import kills
+
+pytestmark = pytest.mark.xdist_group("journal-runs")
+FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
+WITHIN = 60.0
+"""Seconds; only a run that hangs is caught."""
+TOKEN = "planted-bearer-token-5d1c"
+PASSWORD = "planted-password-9f2e"
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[kills.Bench]:
+    with kills.bench("small", ()) as one:
+        yield one
+
+
+def journalled(bench: kills.Bench, run: subprocess.Popen[bytes]) -> None:
+    """Wait until a change of the run is in force."""
+    deadline = time.monotonic() + WITHIN
+    while not any(entry.state == "done" for book in journals(bench.kube) for entry in entries_of(book)):
+        assert time.monotonic() < deadline, (bench.folder / "run.log").read_text()
+        assert run.poll() is None, (bench.folder / "run.log").read_text()
+        time.sleep(0.05)
+
+
+def test_a_users_edit_during_a_disruptive_test_survives_and_is_named(bench: kills.Bench) -> None:
+    run = bench.start()
+    journalled(bench, run)
+    user = Changes(bench.kube, Ownership("user"))
+    user.patch(FELIX, {"spec": {"logSeverityScreen": "Fatal"}}, "a user's edit", foreign=True)
+    assert run.wait(WITHIN) == 6
+    assert bench.kube.get(FELIX.api_version, FELIX.kind, FELIX.name)["spec"]["logSeverityScreen"] == "Fatal"
+    said = (bench.folder / "run.log").read_text()
+    assert ".spec.logSeverityScreen was 'Info', was set to 'Debug' by this suite and is now 'Fatal'" in said
+    user.patch(FELIX, {"spec": {"logSeverityScreen": "Info"}}, "a user's edit", foreign=True)
+
+
+def test_what_the_janitor_does_not_own_it_does_not_touch(bench: kills.Bench) -> None:
+    bench.lab.kubectl("create", "namespace", "calico-demo-of-a-user")
+    bench.lab.kubectl("create", "namespace", "somebodys")
+    bench.lab.kubectl("label", "namespace", "somebodys", "app.kubernetes.io/managed-by=calico-windows-conformance")
+    node = bench.kube.objects("v1", "Node")[-1]["metadata"]["name"]
+    bench.lab.kubectl("cordon", node)
+    bench.lab.kubectl("create", "configmap", "journal-x", "-n", "default", "--from-literal=a=b")
+    done = subprocess.run(
+        bench.command("--janitor"), cwd=bench.project, env=kills.environment(), capture_output=True, text=True,
+        timeout=WITHIN, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    for kind, name in (("namespace", "calico-demo-of-a-user"), ("namespace", "somebodys"), ("configmap", "journal-x")):
+        assert bench.lab.kubectl("get", kind, name).returncode == 0
+    assert bench.kube.get("v1", "Node", node)["spec"]["unschedulable"]
+    bench.lab.kubectl("uncordon", node)
+    bench.lab.kubectl("delete", "namespace", "calico-demo-of-a-user", "somebodys")
+
+
+def test_the_janitor_says_what_it_would_do_and_then_does_it(bench: kills.Bench) -> None:
+    run = bench.start()
+    journalled(bench, run)
+    bench.hit(kills.Point(number=0, victim="all", changed=False, after=0.0), run)
+    node = bench.kube.objects("v1", "Node")[-1]["metadata"]["name"]
+
+    def janitor(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            bench.command("--janitor", *arguments), cwd=bench.project, env=kills.environment(), capture_output=True,
+            text=True, timeout=WITHIN, check=False,
+        )  # fmt: skip
+
+    before = [one.lines() for one in _remains(bench)]
+    dry = janitor("--dry-run")
+    assert dry.returncode == 0
+    assert "to put back: patch FelixConfiguration default" in dry.stdout
+    assert "Lease calico-conformance-system/run-lock" in dry.stdout
+    assert "dry run: nothing was changed" in dry.stdout
+    assert [one.lines() for one in _remains(bench)] == before
+    done = janitor()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert kills.WHOLE in done.stdout
+    assert _remains(bench) == []
+    assert not bench.kube.get("v1", "Node", node)["spec"].get("unschedulable")
+    assert bench.kube.find("v1", "Namespace", "calico-conformance-system") is None
+
+
+def test_a_living_run_is_left_alone(bench: kills.Bench) -> None:
+    run = bench.start()
+    journalled(bench, run)
+    code, output, _ = bench.restore()
+    assert code == 0
+    assert "is alive: nothing of it is touched" in output
+    assert run.wait(WITHIN) == 0, (bench.folder / "run.log").read_text()
+
+
+def test_planted_secrets_appear_in_nothing_that_a_run_writes(bench: kills.Bench, tmp_path: Path) -> None:
+    bench.lab.kubectl("create", "secret", "generic", "planted", "-n", "calico-system", f"--from-literal=key={PASSWORD}")
+    bench.lab.kubectl(
+        "create", "secret", "docker-registry", "pull", "-n", "default", "--docker-server=registry.example",
+        "--docker-username=u", f"--docker-password={PASSWORD}",
+    )  # fmt: skip
+    content = yaml.safe_load(bench.lab.kubeconfig.read_text())
+    own = content["users"][0]["user"]["token"]
+    content["users"].append({"name": "other", "user": {"token": TOKEN, "password": PASSWORD, "username": "u"}})
+    named = tmp_path / "kubeconfig"
+    named.write_text(yaml.safe_dump(content))
+    reports = tmp_path / "reports"
+    arguments = [
+        *(word for word in bench.command() if not word.startswith(("--kubeconfig", "--report-dir"))),
+        f"--kubeconfig={named}", f"--report-dir={reports}", "--image-pull-secret=pull", "--allow-disruptive", "-n", "2",
+        "--log-level=DEBUG", "-s", "-v",
+    ]  # fmt: skip
+    run = subprocess.Popen(
+        arguments, cwd=bench.project, env=kills.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    books = []
+    while run.poll() is None:
+        books += [json.dumps(book) for book in journals(bench.kube)]
+        time.sleep(0.2)
+    output = run.communicate(timeout=WITHIN)[0]
+    assert run.returncode == 0, output.decode()
+    written = {path: path.read_bytes() for path in reports.rglob("*") if path.is_file() and not path.is_symlink()}
+    assert books
+    assert any("transcript" in path.name for path in written)
+    planted = [TOKEN, PASSWORD, own, *(base64.b64encode(one.encode()).decode() for one in (TOKEN, PASSWORD, own))]
+    everything = {
+        "output": output,
+        "journals": "\n".join(books).encode(),
+        **{str(p): data for p, data in written.items()},
+    }
+    assert [name for name, data in everything.items() for one in planted if one.encode() in data] == []
+
+
+def _remains(bench: kills.Bench) -> list:  # type: ignore[type-arg]
+    from conformance.cluster.remains import remains
+
+    return remains(bench.kube)
