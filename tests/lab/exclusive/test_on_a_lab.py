@@ -21,6 +21,8 @@ TIMINGS = """
 linux: &patience
   pod_ready: 60 s
   tcp_give_up: 500 ms
+  syn_again: 100 ms
+  refused_within: 100 ms
   http_give_up: 2 s
   hold: 400 ms
   poll_every: 100 ms

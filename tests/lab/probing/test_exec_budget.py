@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("exec-budget")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Probing]]:
     """The report, and what each worker recorded.  An exec costs 0.4 s, so that starts would overlap."""
     folder = tmp_path_factory.mktemp("budget")
-    with bench.lab(folder, ("timing.exec_cost_ms=400",), "") as where:
+    with bench.lab(folder, ("timing.exec_cost_ms=400",), "", profile="default") as where:
         outcome = bench.run(where, folder, CLAIMS, 4, {"exec_overhead": "20 s"})
     assert outcome.exit_code == 0, outcome.output
     recorded = (folder / "reports" / "latest" / ".run" / "probing").resolve().glob("*.json")
