@@ -56,7 +56,7 @@ from conformance.pods.prepull import Prepull
 from conformance.pods.services import Service, Services, cluster_domain
 from conformance.pods.webserver import WebServer
 from conformance.probe.literal import Literal
-from conformance.probe.prober import Prober
+from conformance.probe.prober import Limits, Prober
 from conformance.probe.warmup import warm_up
 from conformance.report.attach import Attachments
 from conformance.report.diagnostics import Diagnostics, Failure
@@ -131,7 +131,9 @@ def prober(
     pytestconfig: pytest.Config,
 ) -> Iterator[Prober]:
     """Asks pods."""
-    one = Prober(cluster, run_directory.shared, settings, transcript=transcript.exec)
+    workers = getattr(pytestconfig, "workerinput", {}).get("workercount", 1)
+    limits = Limits(share=max(1, Limits.agents // workers))
+    one = Prober(cluster, run_directory.shared, settings, transcript=transcript.exec, limits=limits)
     epoch = state.of(pytestconfig).epoch
     epoch.register(one.revalidate)
     yield one

@@ -42,6 +42,8 @@ class Limits:
     mass exec has hung Windows nodes (kubernetes#98102, hcsshim#1574)."""
     agents: int = 60
     """Live agents: each holds an exec stream through API server and kubelet."""
+    share: int = 60
+    """Of these, what one process keeps while it does not need them: idle agents of one may not starve another."""
     restarts: int = 20
     """Times that the agent of one pod is started again after it had broken, in one process.  What breaks more often
     does not break by chance, and each start costs a Windows node 2 to 4 s and a core."""
@@ -246,15 +248,21 @@ class Prober:
         return agent
 
     def _live_slot(self, within: float) -> Slot:
-        """A slot for a live agent; an idle agent of ours makes room when all are taken."""
+        """A slot for a live agent; an idle agent of ours makes room when all are taken, or our share is."""
+        if len(self._agents) >= self.limits.share:
+            self._make_room()
         slot = self.slots.take("agent", self.limits.agents)
         if slot is None:
-            with self._lock:
-                idle = [(agent.used, key) for key, (agent, _) in self._agents.items() if not agent.busy]
-            if idle:
-                self._drop(min(idle)[1])
+            self._make_room()
             slot = self.slots.wait("agent", self.limits.agents, within)
         return slot
+
+    def _make_room(self) -> None:
+        """End the agent that was not asked for longest, if one is idle."""
+        with self._lock:
+            idle = [(agent.used, key) for key, (agent, _) in self._agents.items() if not agent.busy]
+        if idle:
+            self._drop(min(idle)[1])
 
     def _drop(self, key: _Key) -> None:
         with self._lock:

@@ -325,6 +325,20 @@ def test_live_agents_are_bounded_and_an_idle_one_makes_room(
         prober.close()
 
 
+def test_idle_agents_of_one_process_leave_another_its_share(
+    kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
+) -> None:
+    one, other = (Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=4, share=2)) for _ in range(2))
+    try:
+        for prober, name in ((one, "a"), (other, "b")):
+            for number in range(4):
+                prober.observe([make.attempt(listening, make.workload(f"{name}-{number}"))])
+        assert (len(one._agents), len(other._agents)) == (2, 2)
+    finally:
+        one.close()
+        other.close()
+
+
 def test_powershell_starts_are_bounded_per_windows_node(
     kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
 ) -> None:
