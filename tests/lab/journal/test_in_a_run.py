@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from conformance.cluster.journal.book import entries_of, journals
+from conformance.cluster.remains import Remains, remains
 from conformance.kube.changes import Changes
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
@@ -99,6 +102,26 @@ def test_the_janitor_says_what_it_would_do_and_then_does_it(bench: kills.Bench) 
     assert bench.kube.find("v1", "Namespace", "calico-conformance-system") is None
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_told_to_end_puts_everything_back_itself(bench: kills.Bench, number: signal.Signals) -> None:
+    before = content(bench)
+    run = bench.start()
+    journalled(bench, run)
+    run.send_signal(number)
+    assert run.wait(WITHIN) == 2
+    assert content(bench) == before
+    assert _remains(bench) == []
+
+
+def test_what_a_dead_worker_had_changed_is_put_back_before_the_run_ends(bench: kills.Bench) -> None:
+    before = content(bench)
+    run = bench.start()
+    journalled(bench, run)
+    bench.hit(kills.Point(number=0, victim="worker", changed=False, after=0.0), run)
+    assert content(bench) == before
+    assert _remains(bench) == []
+
+
 def test_a_living_run_is_left_alone(bench: kills.Bench) -> None:
     run = bench.start()
     journalled(bench, run)
@@ -146,7 +169,12 @@ def test_planted_secrets_appear_in_nothing_that_a_run_writes(bench: kills.Bench,
     assert [name for name, data in everything.items() for one in planted if one.encode() in data] == []
 
 
-def _remains(bench: kills.Bench) -> list:  # type: ignore[type-arg]
-    from conformance.cluster.remains import remains
+def content(bench: kills.Bench) -> tuple[Any, list[Any]]:
+    """What the suite changes: Felix's settings and nodes."""
+    felix = bench.kube.get(FELIX.api_version, FELIX.kind, FELIX.name)
+    nodes = [(one["spec"], one["metadata"].get("annotations")) for one in bench.kube.objects("v1", "Node")]
+    return (felix["spec"], felix["metadata"].get("annotations")), nodes
 
+
+def _remains(bench: kills.Bench) -> list[Remains]:
     return remains(bench.kube)
