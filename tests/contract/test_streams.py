@@ -6,6 +6,7 @@ loopback that injects the trouble; where there is a pwsh on the PATH, with the W
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import time
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.contract.relay import Relay, relay
+from tests.contract.test_probe_programs import carry_out
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE.parents[1] / "manifests" / "probes"
@@ -28,6 +30,7 @@ AGENTS = {
 }
 if shutil.which("pwsh"):
     AGENTS["pwsh"] = ("pwsh", "-NoLogo", "-NoProfile", "-NonInteractive", "-File", WINDOWS)
+CONVERSATIONS = [json.loads(line) for line in (HERE / "golden" / "streams.jsonl").read_text().splitlines()]
 TIMES = {"every_ms": 20, "stall_ms": 250}
 OTHER = {"opened": "accepted", "accepted": "opened"}
 
@@ -165,6 +168,14 @@ def test_several_streams_of_one_agent_fare_each_on_its_own(stream: Stream) -> No
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("program", AGENTS)
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda one: one["case"])
+def test_a_stream_agent_keeps_to_the_golden_conversation(
+    conversation: dict[str, Any], program: str, ports: dict[str, int], converse: Callable[..., Any]
+) -> None:
+    carry_out(conversation, ports, converse(*AGENTS[program]))
+
+
 @pytest.fixture(params=AGENTS)
 def agent(request: pytest.FixtureRequest, converse: Callable[..., Any]) -> Any:
     """One agent that has said hello."""
@@ -196,24 +207,6 @@ def test_a_line_that_cannot_be_carried_out_is_an_error_and_the_agent_lives(agent
     agent.say({"type": "quit"})
     assert agent.hear() == {"type": "bye", "reason": "quit"}
     assert agent.end() == 0
-
-
-def test_a_stream_that_never_opens_says_why_and_is_not_tried_again(agent: Any, ports: dict[str, int]) -> None:
-    wanted = {
-        "$REFUSING": "REFUSED",
-        "$DROPPING": "TIMED_OUT",
-        "$SILENT": "NO_ANSWER",
-        "$CLOSING": "CLOSED",
-        "$RESETTING": "RESET",
-    }
-    for name in wanted:
-        agent.say(
-            {"type": "stream-open", "batch": name, "stream": name[1:], "host": "127.0.0.1", "port": ports[name],
-             "give_up_ms": 200, **TIMES}
-        )  # fmt: skip
-    answers = [agent.hear() for _ in wanted]
-    assert {one["batch"]: one["ends"][0]["verdict"] for one in answers} == wanted
-    assert all(one["ends"][0]["recovery_tries"] == 0 for one in answers)
 
 
 def test_streams_end_with_their_agent(agent: Any, converse: Callable[..., Any]) -> None:

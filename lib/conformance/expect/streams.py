@@ -36,8 +36,8 @@ class Streams(Protocol):
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
         """How each fares at both ends; raises ProbeBroken, EnvironmentBroken."""
 
-    def close(self, streams: Sequence[Stream]) -> list[StreamState]:
-        """The same for the last time."""
+    def close(self, streams: Sequence[Stream]) -> None:
+        """Close them in order; raises as :meth:`look`."""
 
 
 @dataclass

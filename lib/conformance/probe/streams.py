@@ -65,9 +65,9 @@ class Streams:
         """How each fares now at both ends.  Raises ProbeBroken, EnvironmentBroken."""
         return self._each(lambda stream: self._ends(stream, "stream-report"), streams)
 
-    def close(self, streams: Sequence[Stream]) -> list[StreamState]:
-        """As :meth:`look`, for the last time; they are closed in order."""
-        return self._each(self._close, streams)
+    def close(self, streams: Sequence[Stream]) -> None:
+        """Close them in order.  Raises ProbeBroken, EnvironmentBroken."""
+        self._each(self._close, streams)
 
     def look_at(self, stream: Stream, side: Side) -> StreamEnd:
         """How one end alone fares.  Raises as :meth:`look`."""
@@ -127,9 +127,9 @@ class Streams:
             "stall_ms": round(patience.stream_stall * 1000),
         }
 
-    def _close(self, stream: Stream) -> StreamState:
+    def _close(self, stream: Stream) -> None:
         try:
-            return self._ends(stream, "stream-close")
+            self._ends(stream, "stream-close")
         finally:
             for agent in stream.agents:
                 agent.held.discard(stream.name)

@@ -66,7 +66,7 @@ class ScriptedStreams:
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
         return [self.control if one.client.pod.startswith("control") else self._next() for one in streams]
 
-    def close(self, streams: Sequence[Stream]) -> list[StreamState]:
+    def close(self, streams: Sequence[Stream]) -> None:
         self.closed += len(streams)
         raise ProbeBroken("the agent is gone")
 

@@ -75,8 +75,10 @@ class Agents:
         self.started.append(query)
         (self.script.pop(0) if self.script else self.real)(channel, query)
 
-    def real(self, channel: Any, _: Any, argv: tuple[str, ...] = ()) -> None:
-        command = [sys.executable, "-I", "-S", "-u", str(AGENT), *argv]
+    def real(self, channel: Any, query: Any, argv: tuple[str, ...] = ()) -> None:
+        asked = AGENT.with_name(Path((query or {}).get("command", [""])[-1]).name)
+        program = asked if asked.is_file() and asked.suffix == ".py" else AGENT
+        command = [sys.executable, "-I", "-S", "-u", str(program), *argv]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
             assert process.stdin
             assert process.stdout
