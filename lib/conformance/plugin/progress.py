@@ -14,6 +14,7 @@ import pytest
 class Progress:
     """Called with ``what: state``; tells a state when ``what`` has been waited for since at least ``every`` seconds.
 
+    An empty state ends the wait: the next one for the same begins anew.
     Thread-safe.  Goes to standard error, which xdist's workers share with the process that the user started.
     """
 
@@ -26,8 +27,12 @@ class Progress:
 
     def __call__(self, line: str) -> None:
         """Tell, unless it was told a moment ago; what goes quickly is not told at all."""
-        what = line.partition(": ")[0]
+        what, _, state = line.partition(": ")
         with self._lock:
+            if not state:
+                self._begin.pop(what, None)
+                self._told.pop(what, None)
+                return
             now = time.monotonic()
             begin = self._begin.setdefault(what, now)
             if now - self._told.setdefault(what, now) < self._every:

@@ -131,10 +131,14 @@ class Pods:
 
     def _ready(self, wish: Wish) -> tuple[str, Workload]:
         patience = self.settings.timings.of(ROLES[wish.role].os)
-        pods = self.changes.waits.pods_ready(
-            self._home(wish), f"app={wish.called}", 1, within=patience.image_pull + patience.pod_ready,
-            progress=lambda state: self.progress(f"{self._home(wish)}/{wish.called}: {state}"),
-        )  # fmt: skip
+        what = f"{self._home(wish)}/{wish.called}"
+        try:
+            pods = self.changes.waits.pods_ready(
+                self._home(wish), f"app={wish.called}", 1, within=patience.image_pull + patience.pod_ready,
+                progress=lambda state: self.progress(f"{what}: {state}"),
+            )  # fmt: skip
+        finally:
+            self.progress(f"{what}: ")
         return wish.called, self.workload(pods[0], ROLES[wish.role])
 
     def again(self, wish: Wish, why: str) -> Workload:
