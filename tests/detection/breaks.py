@@ -137,7 +137,7 @@ BREAKS = (
         what="the source's or the target's container is killed and started again while the judge asks",
         fault="pod-restarts",
         scope="own",
-        named=r"restarted|not running",
+        named=r"restarted|is not running: ",
     ),
     Break(
         name="clock jump",

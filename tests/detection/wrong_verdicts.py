@@ -26,8 +26,10 @@ from benchmarks.naive import Naive
 from conformance.errors import Nonconformance, SuiteTrouble
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.observation import Verdict
 from conformance.probe.prober import Prober
 from conformance.settings import load_timings
+from conformance.timing import until
 from tests.detection.breaks import BREAKS, Break
 from tests.detection.cases import Answer, Case, Result, cases
 from tests.detection.lanes import LIMITS, Lane, lanes, patient
@@ -223,12 +225,14 @@ class Question:
 
 
 def _settle(lane: Lane, case: Case, name: str, *, closed: bool) -> None:
-    """Until the path is as it should be before, or after, the case."""
+    """Until the path has been for a while as it should be before, or after, the case: what waits may still come."""
     ask = Attempt(source=lane.subject(case.source), kind=Kind.TCP, give_up_after=0.3, target=lane.server(name))
-    until = time.monotonic() + 10
-    while (str(lane.prober.observe([ask])[0].verdict) != "CONNECTED") is not closed:
-        if time.monotonic() > until:
-            raise RuntimeError(f"{name} is not {'closed' if closed else 'open'}")
+    settled = until(
+        lambda: lane.prober.observe([ask])[0].verdict is not Verdict.CONNECTED, lambda shut: shut is closed,
+        within=15.0, agree=8, every=0.1, what=f"{name} is {'closed' if closed else 'open'}",
+    )  # fmt: skip
+    if not settled.met:
+        raise RuntimeError(f"not so: {settled.what}")
 
 
 def _line(error: Exception) -> str:

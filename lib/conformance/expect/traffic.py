@@ -340,8 +340,13 @@ class Expect:
         if len(attempts) > 1:
             text = f"{text}\n{table}"
         flat = [observation for round_ in rounds for observation in round_]
-        try:
-            self.prober.unchanged(self._involved(attempts))
+        involved = self._involved(attempts)
+        try:  # for as long as the API may not know yet of a container that ended
+            run = self.timings.run
+            hold(
+                lambda: self.prober.unchanged(involved), lambda _: True, seconds=run.pod_status,
+                every=run.pod_status / 2, what="the pods are what they were", clock=self.clock,
+            )  # fmt: skip
         except EnvironmentBroken as broken:  # says nothing about the cluster's network
             return EnvironmentBroken(f"{broken}, while this was seen: {text}")
         if control_only:

@@ -38,6 +38,10 @@ class ExecBroken(ProbeBroken):
         self.stdout, self.stderr, self.retryable = stdout, stderr, retryable
 
 
+NOT_RUNNING = "the container is not running"
+"""How a reason begins that the pod's status explains before long: its container ended, and may be started again."""
+
+
 def connect(
     kube: Kube, namespace: str, pod: str, container: str, argv: Sequence[str], *, stdin: bool, within: float
 ) -> Any:
@@ -134,4 +138,5 @@ def exit_status(error_channel: bytes) -> tuple[int | None, str]:
                 return int(cause.get("message")), ""
             except (TypeError, ValueError):
                 return None, f"the exit code is no number: {cause.get('message')!r}"
-    return None, f"{COULD_NOT_START}: {status.get('message') or status}"
+    message = str(status.get("message") or status)
+    return None, f"{NOT_RUNNING if 'container not found' in message else COULD_NOT_START}: {message}"

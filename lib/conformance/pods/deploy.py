@@ -221,6 +221,11 @@ def changed(workload: Workload, pod: Obj | None) -> str:
     status = pod.get("status") or {}
     if status.get("phase") != "Running":
         return f"{what} is {status.get('phase')}"
+    for one in status.get("containerStatuses") or []:  # ended, and not started again yet: no restart is counted so far
+        state = one.get("state") or {}
+        ended = state.get("terminated") or state.get("waiting")
+        if ended is not None:
+            return f"{what}: its container {one['name']} is not running: {ended.get('reason') or 'no reason given'}"
     if status.get("podIP", workload.address) != workload.address:  # its sandbox was made anew
         return f"{what} has another address, {status['podIP']} instead of {workload.address}"
     return ""

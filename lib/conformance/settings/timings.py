@@ -105,6 +105,9 @@ class RunTimings:
     """s.  Reads that fail in transport or with 5xx, and requests answered 429, are repeated for so long."""
     agent_silence: float
     """s.  Without a word from an agent, after which it counts as dead: four of its heartbeats, one each 5 s."""
+    pod_status: float
+    """s.  From a container's end to its pod's status saying so; the kubelet looks for ended containers once a second
+    (its PLEG relists), and then writes the status."""
     journal: float
     """s.  For so long the journal and what it restores are tried again while the API server does not answer; it must
     outlast a rolling upgrade of a control plane's only node (1 to 2 min)."""

@@ -174,9 +174,8 @@ async def run(
             if running.done():
                 await running
         finally:
-            if not running.done():
-                running.cancel()
-                await asyncio.gather(running, return_exceptions=True)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
     except _CutError:
         cut()
     finally:

@@ -1,0 +1,90 @@
+"""No verdict is wrong while a probe breaks, and each break is called by its name.
+
+docs/wrong-verdicts.md holds the 1,024 attempts; a sample of them is asked again by ``-m detection``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.naive import command
+from conformance.model.endpoint import Path as Way
+from conformance.model.endpoint import Target, Workload
+from hybridlab.faults.registry import FAULTS as LAB_FAULTS
+from tests.detection import wrong_verdicts
+from tests.detection.breaks import BREAKS, FAULTS
+from tests.detection.cases import Answer, Case, Result, cases
+
+
+def result(
+    answer: Answer, line: str = "", *, broken: str = "websocket cut", expected: str = "deny", path: str
+) -> Result:
+    case = Case(
+        broken=next(one for one in BREAKS if one.name == broken), expected=expected, path=path,  # type: ignore[arg-type]
+        source="linux", target="windows", agent="warm", span="lasting",
+    )  # fmt: skip
+    return Result(case=case, answer=answer, line=line, seconds=1.0)
+
+
+def test_every_break_is_asked_in_32_cases_for_each_expectation() -> None:
+    every = list(cases())
+    assert len(every) == len(set(map(repr, every))) == 64 * len(BREAKS) >= 1000
+    assert set(LAB_FAULTS) >= FAULTS
+
+
+@pytest.mark.parametrize(
+    ("found", "wrong"),
+    [
+        (result("CONFIRMED", path="denied"), False),
+        (result("CONFIRMED", path="open"), True),
+        (result("VIOLATED", "expected TIMED_OUT, observed CONNECTED", path="open"), False),
+        (result("VIOLATED", "expected TIMED_OUT, observed TIMED_OUT", path="open"), True),
+        (result("VIOLATED", "expected TIMED_OUT, observed CONNECTED", path="denied"), True),
+        (result("VIOLATED", "expected CONNECTED, observed TIMED_OUT", expected="allow", path="open"), True),
+        (result("VIOLATED", "observed REFUSED", broken="refused instead of dropped", path="denied"), False),
+        (result("ERROR", "KeyError", path="denied"), True),
+        (result("INCONCLUSIVE", "the connection was cut", path="open"), False),
+    ],
+)
+def test_what_counts_as_a_wrong_verdict(found: Result, wrong: bool) -> None:
+    assert found.wrong is wrong
+
+
+def test_an_inconclusive_that_does_not_say_what_broke_is_misnamed() -> None:
+    assert result("INCONCLUSIVE", "it is broken", path="open").misnamed
+    assert not result("INCONCLUSIVE", "ProbeBroken: agent broke: the connection was cut", path="open").misnamed
+    assert result("INCONCLUSIVE", "anything", broken="clock jump", path="open").misnamed
+
+
+def test_the_naive_commands_are_the_documents() -> None:
+    pod = Workload(
+        namespace="n",
+        pod="p",
+        container="c",
+        uid="u",
+        role="r",
+        os="linux",
+        node="l",
+        address="10.0.0.1",
+        node_address="",
+    )
+    target = Target(host="10.0.0.2", port=80, protocol="tcp", path=Way.POD_IP)
+    assert command(pod, target, 1) == ("nc", "-vz", "-w", "1", "10.0.0.2", "80")
+
+
+def test_the_documented_table_has_every_break_and_no_wrong_verdict() -> None:
+    text = wrong_verdicts.PAGE.read_text(encoding="utf-8")
+    assert f"**0 wrong verdicts of {64 * len(BREAKS)} and 0 breaks misnamed" in text
+    for broken in BREAKS:
+        assert f"| {broken.name} | allow | 32 |" in text
+        assert f"| {broken.name} | deny | 32 |" in text
+
+
+@pytest.mark.detection
+def test_a_sample_of_the_table_has_no_wrong_verdict_and_names_each_break(tmp_path: Path) -> None:
+    sample = [case for number, case in enumerate(cases()) if number % 8 == (number // 64) % 8]
+    ours, naive = wrong_verdicts.measure(sample, tmp_path)
+    assert [f"{one.case.label}: {one.answer} {one.line}" for one in ours if one.wrong or one.misnamed] == []
+    assert any(one.wrong for one in naive), "the method that this is compared with is wrong now and then"
