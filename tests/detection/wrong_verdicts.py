@@ -242,7 +242,7 @@ def _line(error: Exception) -> str:
 # --- all cases --------------------------------------------------------------------------------------------------------
 
 
-def run(chosen: Sequence[Case], where: Sequence[Lane], ask: Callable[[Lane, Case], Result]) -> list[Result]:
+def run(who: str, chosen: Sequence[Case], where: Sequence[Lane], ask: Callable[[Lane, Case], Result]) -> list[Result]:
     """Each case on whichever lane is free; those of one break after those of another."""
     free: Queue[Lane] = Queue()
     for lane in where:
@@ -256,29 +256,47 @@ def run(chosen: Sequence[Case], where: Sequence[Lane], ask: Callable[[Lane, Case
             free.put(lane)
 
     found: list[Result] = []
-    with ThreadPoolExecutor(len(where)) as pool, CLOCK.installed():
+    with ThreadPoolExecutor(len(where)) as pool:
         for broken in dict.fromkeys(case.broken.name for case in chosen):
             begun = time.monotonic()
             results = list(pool.map(one, [case for case in chosen if case.broken.name == broken]))
             found += results
             wrong, misnamed = sum(r.wrong for r in results), sum(r.misnamed for r in results)
             seconds = time.monotonic() - begun
-            print(f"{broken:26} {len(results):4} {wrong:3} wrong {misnamed:3} misnamed {seconds:6.1f} s", flush=True)
+            print(
+                f"{who} {broken:26} {len(results):4} {wrong:3} wrong {misnamed:3} misnamed {seconds:6.1f} s", flush=True
+            )
             for result in results:
-                if result.wrong or result.misnamed:
+                if who == "judge" and (result.wrong or result.misnamed):
                     print(f"   {result.case.label}: {result.answer} {result.line}")
     return found
 
 
-def measure(chosen: Sequence[Case], folder: Path, count: int = LANES) -> tuple[list[Result], list[Result]]:
-    """(the judge's results, the naive method's) on a lab of their own."""
+def measure(chosen: Sequence[Case], folder: Path, labs: int = 1) -> tuple[list[Result], list[Result]]:
+    """(the judge's results, the naive method's), the breaks shared out among so many labs at once."""
+    names = list(dict.fromkeys(case.broken.name for case in chosen))
+    shares = [[case for case in chosen if names.index(case.broken.name) % labs == number] for number in range(labs)]
+    with CLOCK.installed(), ThreadPoolExecutor(labs) as pool:
+        parts = list(pool.map(_measure, shares, [folder / f"lab-{number}" for number in range(labs)]))
+    order = {name: number for number, name in enumerate(names)}
+    ours, naive = (
+        sorted((one for part in parts for one in part[which]), key=lambda one: order[one.case.broken.name])
+        for which in (0, 1)
+    )
+    return ours, naive
+
+
+def _measure(chosen: Sequence[Case], folder: Path) -> tuple[list[Result], list[Result]]:
+    """On one lab of their own."""
+    if not chosen:
+        return [], []
+    folder.mkdir()
     generous = patient(TIMINGS, folder, policy_effect="12 s")
     with lab(PROFILE) as cluster:
-        ready = lanes(cluster.kubeconfig, folder, TIMINGS, count)
+        ready = lanes(cluster.kubeconfig, folder, TIMINGS, LANES)
         try:
-            ours = run(chosen, ready, lambda lane, case: Question(lane, case, generous).judge())
-            print("naive:")
-            naive = run(chosen, ready, lambda lane, case: Question(lane, case, generous).naive())
+            ours = run("judge", chosen, ready, lambda lane, case: Question(lane, case, generous).judge())
+            naive = run("naive", chosen, ready, lambda lane, case: Question(lane, case, generous).naive())
         finally:
             for lane in ready:
                 lane.end()
@@ -375,11 +393,12 @@ def _plain(line: str) -> str:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--only", action="append", default=[], choices=[one.name for one in BREAKS])
+    arguments.add_argument("--labs", type=int, default=4, help="labs at once (default 4): most of the time is waiting")
     given = arguments.parse_args()
     chosen = [case for case in cases() if not given.only or case.broken.name in given.only]
     before = Path("/proc/loadavg").read_text().split()[0]
     with tempfile.TemporaryDirectory(prefix="wrong-verdicts-") as folder:
-        ours, naive = measure(chosen, Path(folder))
+        ours, naive = measure(chosen, Path(folder), given.labs)
     load = f"{before} before, {Path('/proc/loadavg').read_text().split()[0]} after"
     print(f"wrong {sum(r.wrong for r in ours)}, misnamed {sum(r.misnamed for r in ours)} of {len(ours)}; "
           f"naive: wrong {sum(r.wrong for r in naive)} of {len(naive)}")  # fmt: skip

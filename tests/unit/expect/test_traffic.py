@@ -116,6 +116,22 @@ def test_a_failure_by_name_says_where_the_name_leads(expect: Make) -> None:
         expect(friend=[by_name("203.0.113.9")]).reachable(FRIEND, target("web.ns.svc"), because="x")
 
 
+def test_a_container_whose_end_the_api_learns_late_is_no_violation(expect: Make) -> None:
+    one = opened(expect(friend=[UP], stranger=[REFUSED]))
+    prober = one.prober
+    assert isinstance(prober, ScriptedProber)
+    asked: list[int] = []
+
+    def unchanged(workloads: object) -> None:
+        asked.append(1)
+        if len(asked) > 1:
+            raise EnvironmentBroken("pod ns/server restarted 1 time")
+
+    prober.unchanged = unchanged  # type: ignore[method-assign]
+    with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen"):
+        one.blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+
+
 def test_a_denial_that_does_not_hold_is_a_violation(expect: Make) -> None:
     leaking = opened(expect(friend=[UP], stranger=[DROPPED, DROPPED, DROPPED, DROPPED, UP]))
     with pytest.raises(Nonconformance, match="last CONNECTED"):

@@ -167,4 +167,7 @@ def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:
     )  # fmt: skip
     pod = {"metadata": {"uid": "u"}, "status": {"phase": "Running", "containerStatuses": [{"restartCount": 1}]}}
     assert changed(one, pod) == ""
+    ended = {"name": "c", "restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    down = {"metadata": {"uid": "u"}, "status": {"phase": "Running", "containerStatuses": [ended]}}
+    assert changed(one, down).endswith("its container c is not running: CrashLoopBackOff")
     assert changed(one, None).endswith("is gone")

@@ -121,6 +121,11 @@ def missing_binary(channel: Any, make: Any) -> None:
     channel.close()
 
 
+def no_container(channel: Any, make: Any) -> None:
+    channel.status(None, message='unable to upgrade connection: container not found ("agent")')
+    channel.close()
+
+
 def stranger(channel: Any, make: Any) -> None:
     greet(channel, make, sha256="0" * 64)
     channel.receive()
@@ -243,6 +248,14 @@ def test_an_agent_that_breaks_again_and_again_is_given_up_with_its_last_trouble(
         prober.observe([make.attempt(listening)])
     assert len(agents.started) == 3
     assert prober.counts.restarts[("w1", "linux")] == 2
+
+
+def test_a_container_that_is_down_for_a_moment_is_asked_again(
+    prober: Prober, agents: Any, make: Any, listening: int
+) -> None:
+    agents.script = [lambda channel, _: no_container(channel, make)]
+    assert prober.observe([make.attempt(listening)])[0].verdict is Verdict.CONNECTED
+    assert len(agents.started) == 2
 
 
 def test_what_the_others_saw_is_kept_when_one_source_breaks(
