@@ -48,7 +48,8 @@ check-conformance:
 	done; \
 	exit $$status
 
-# Runs of the suite on labs that are wrong on purpose; docs/detection.md says what comes out.
+# Runs of the suite on labs that are wrong on purpose, and a sample of the wrong-verdict table; docs/detection.md and
+# docs/wrong-verdicts.md say what comes out.
 check-detection:
 	$(BIN)/pytest tests/detection -m detection -p no:cacheprovider
 
