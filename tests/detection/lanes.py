@@ -105,8 +105,15 @@ class Lane:
     def read_again(self, name: str) -> None:
         """A pod that was restarted, as it is now, once it is ready."""
         one = self.workloads[name]
-        found = self.changes.waits.pods_ready(self.namespace, f"app={name}", 1, within=20.0)
+        found = self.changes.waits.pods_ready(self.namespace, f"app={name}", 1, within=90.0)
         self.workloads[name] = self.pods.workload(found[0], ROLES[one.role])
+
+    def replace(self, name: str) -> None:
+        """A new pod in place of one that was restarted often, whose kubelet waits longer each time."""
+        old = self.workloads[name]
+        pod = ObjectRef(api_version="v1", kind="Pod", name=old.pod, namespace=old.namespace)
+        self.changes.delete_and_wait(pod, "restarted too often", within=20.0)
+        self.read_again(name)
 
     # --- policies -----------------------------------------------------------------------------------------------------
 
