@@ -256,6 +256,8 @@ def run(who: str, chosen: Sequence[Case], where: Sequence[Lane], ask: Callable[[
         lane = free.get()
         try:
             return ask(lane, case)
+        except Exception as error:  # the lane's own trouble: the other cases are not lost with it
+            return Result(case=case, answer="ERROR", line=_line(error), seconds=0.0)
         finally:
             free.put(lane)
 

@@ -1,4 +1,4 @@
-"""A run with four workers keeps to its exec budget: shown from the intervals that its workers recorded."""
+"""Runs with four and with eight workers keep to their exec budget: shown from the intervals that they recorded."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ CLAIMS = ("CONN-1", "CONN-2", "CONN-3", "CONN-4", "CONN-5", "CONN-6")
 pytestmark = pytest.mark.xdist_group("exec-budget")
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Probing]]:
-    """The report, and what each worker recorded.  An exec costs 0.4 s, so that starts would overlap."""
+@pytest.fixture(scope="module", params=[4, 8], ids=lambda workers: f"-n {workers}")
+def ran(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], dict[str, Probing]]:
+    """The report, and what each worker recorded.  An exec costs 2 s, so that starts would overlap."""
     folder = tmp_path_factory.mktemp("budget")
-    with bench.lab(folder, ("timing.exec_cost_ms=400",), "", profile="default") as where:
-        outcome = bench.run(where, folder, CLAIMS, 4, {"exec_overhead": "20 s"})
+    with bench.lab(folder, ("timing.exec_cost_ms=2000",), "", profile="default") as where:
+        outcome = bench.run(where, folder, CLAIMS, request.param, {"exec_overhead": "20 s"})
     assert outcome.exit_code == 0, outcome.output
     recorded = (folder / "reports" / "latest" / ".run" / "probing").resolve().glob("*.json")
     return outcome.report, {path.stem: from_plain(Probing, json.loads(path.read_text())) for path in recorded}
@@ -35,13 +37,14 @@ def intervals(recorded: dict[str, Probing], prefix: str) -> dict[str, list[Inter
     return found
 
 
-def test_four_workers_start_no_more_than_two_powershells_at_once_on_a_node(ran: Any) -> None:
+def test_no_more_than_two_powershells_start_at_once_on_a_node(ran: Any) -> None:
     _, recorded = ran
-    assert len(recorded) == 4
     starts = intervals(recorded, "powershell-")
     assert len(starts) == 2
-    assert {name: at_once(used) for name, used in starts.items()} == dict.fromkeys(starts, 2)
-    assert all(len({one.number for one in used}) == 2 for used in starts.values())
+    peaks = {at_once(used) for used in starts.values()}
+    assert max(peaks) <= 2
+    if len(recorded) > 4:  # so many would start more at once if they were let
+        assert peaks == {2}
 
 
 def test_no_more_agents_live_at_once_than_are_allowed(ran: Any) -> None:
@@ -61,9 +64,10 @@ def test_no_slot_was_ever_in_two_hands(ran: Any) -> None:
 
 def test_the_report_counts_execs_per_node_and_they_are_one_per_pod(ran: Any) -> None:
     report, recorded = ran
+    assert len(recorded) >= 4
     nodes = report["probing"]["nodes"]
     assert {one["os"] for one in nodes} == {"linux", "windows"}
     agents = sum(one["agents"] for one in nodes)
     assert agents == len(intervals(recorded, "agent")["agent"])
     assert sum(one["attempts"] for one in nodes) > 5 * agents
-    assert report["probing"]["processes"] == 4
+    assert report["probing"]["processes"] == len(recorded)
