@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -236,3 +237,14 @@ def test_streams_end_with_their_agent(agent: Any, converse: Callable[..., Any]) 
             return
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("programs", [(one, other) for one in AGENTS for other in AGENTS], ids="-to-".join)
+def test_a_system_that_gives_up_after_silence_is_told_by_its_end(programs: tuple[str, str]) -> None:
+    alone = ["unshare", "--map-root-user", "--net"]
+    if not shutil.which("unshare") or subprocess.run([*alone, "true"], check=False).returncode:
+        pytest.skip("no network namespace of one's own on this machine")
+    script = [sys.executable, str(HERE / "cut_off.py"), *(json.dumps(AGENTS[name]) for name in programs)]
+    done = subprocess.run([*alone, *script], capture_output=True, text=True, timeout=30, check=True)
+    seen = json.loads(done.stdout)
+    assert [one[-2:] for one in seen] == [["STALLED", "ABORTED"]] * 2
