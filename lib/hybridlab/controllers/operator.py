@@ -116,8 +116,9 @@ class Operator(Controller):
         elif wanted == self._wanted.get(key) and _content(current) == self._as_laid.get(key):
             return
         else:
-            body = {**current, **_laid_over(current, wanted)}
-            made = await self._client.replace(resource, body, namespace)
+            # read anew: while a DaemonSet rolls its status changes faster than a cache follows
+            now = await self._client.get(resource, name, namespace)
+            made = await self._client.replace(resource, {**now, **_laid_over(now, wanted)}, namespace)
         self._wanted[key], self._as_laid[key] = wanted, _content(made)
 
 

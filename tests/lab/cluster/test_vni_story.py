@@ -198,10 +198,12 @@ def test_the_operator_undoes_what_others_change(story: Story) -> None:
         containers = found["spec"]["template"]["spec"]["containers"]
         return {env["value"] for one in containers for env in one["env"] if env["name"] == "VXLAN_VNI"}
 
+    laid = vnis()
     story.kubectl("set", "env", *daemon_set, "VXLAN_VNI=5000")
-    until(lambda: vnis() == {"4097"})
+    until(lambda: vnis() == laid)
     story.kubectl("delete", "-n", "calico-system", "configmap", "cni-config-windows")
-    until(lambda: "4097" in story.kubectl("get", "-n", "calico-system", "configmap", "-o", "yaml").stdout)
+    [vni] = laid
+    until(lambda: vni in story.kubectl("get", "-n", "calico-system", "configmap", "-o", "yaml").stdout)
     story.kubectl("rollout", "restart", *daemon_set)
     story.kubectl("rollout", "status", *daemon_set, "--timeout=30s")
 
