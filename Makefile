@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN ?= $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-reliability
+.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-reliability check-false-alarms
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -60,6 +60,10 @@ POINTS ?= 50
 check-reliability:
 	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS)
 	$(BIN)/python -m tests.reliability.kills --points $(POINTS)
+
+# The first of the two alone, which leaves the page as it is.
+check-false-alarms:
+	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS) --no-page
 
 # On the cluster that KUBECONFIG names.
 check-cluster:
