@@ -20,7 +20,7 @@ import yaml
 
 from hybridlab.cli import control, kubeconfig
 from tests.detection import edits
-from tests.detection.table import OUTSIDE, Row
+from tests.detection.table import OUTSIDE, Row, Table
 
 ROOT = Path(__file__).parents[2]
 TIMINGS = Path(__file__).with_name("timings.yaml")
@@ -158,13 +158,13 @@ def run(  # noqa: PLR0917
     return Outcome(json.loads(found.read_text(encoding="utf-8")), done.returncode, done.stdout + done.stderr, seconds)
 
 
-def differences(row: Row, clean: dict[str, str], outcome: Outcome) -> list[str]:
+def differences(row: Row, table: Table, outcome: Outcome) -> list[str]:
     """Lines ``claim: expected | observed`` with the observed first line; none: as the row says."""
-    wanted = {claim: verdict for claim, verdict in clean.items() if not row.claims or claim in row.claims}
+    wanted = {claim for claim in table.clean if not row.claims or claim in row.claims}
     seen = outcome.verdicts
     lines = []
-    for claim in sorted(wanted | seen):
-        allowed = row.allowed(claim, clean[claim]) if claim in wanted else ("not run",)
+    for claim in sorted(wanted | set(seen)):
+        allowed = row.allowed(claim, table.healthy(claim, row.profile)) if claim in wanted else ("not run",)
         got = seen.get(claim, "not run")
         if got not in allowed:
             lines.append(f"{claim:8} expected {' or '.join(allowed):24} | observed {got}")

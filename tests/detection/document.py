@@ -21,10 +21,11 @@ it, on a lab that is wrong in one way, and compares the verdict of every claim w
 def page(table: Table) -> str:
     """The whole page."""
     lines = [HEAD, "## Claims", "| claim | healthy lab | turned red by |", "| --- | --- | --- |"]
-    for claim, clean in table.clean.items():
+    for claim in table.clean:
         red = "; ".join(f"[{row.name}](#rows): {verdict}" for row, verdict in table.red(claim)) or "-"
         there = [f"{given[claim]} on {profile}" for profile, given in table.profiles.items() if claim in given]
-        lines.append(f"| {claim} | {'; '.join([clean, *there])} | {red} |")
+        healthy = " or by chance ".join(table.healthy(claim))
+        lines.append(f"| {claim} | {'; '.join([healthy, *there])} | {red} |")
     lines += [
         "",
         "## Rows",

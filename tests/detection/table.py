@@ -74,9 +74,10 @@ class Row:
         """What decides which lab it runs on."""
         return (self.profile, self.set, self.crooked)
 
-    def allowed(self, claim: str, clean: str) -> tuple[str, ...]:
-        """Verdicts that a claim may have in this row."""
-        return (self.expect.get(claim, clean), *self.may.get(claim, ()))
+    def allowed(self, claim: str, healthy: tuple[str, ...]) -> tuple[str, ...]:
+        """Verdicts that a claim may have in this row; ``healthy``: those that a healthy lab may have."""
+        wanted = (self.expect[claim],) if claim in self.expect else healthy
+        return (*wanted, *self.may.get(claim, ()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +89,17 @@ class Table:
     rows: tuple[Row, ...]
     profiles: dict[str, dict[str, str]] = field(default_factory=dict)
     """Other profile to the verdicts on a healthy lab of it that differ from these."""
+    by_chance: dict[str, str] = field(default_factory=dict)
+    """Claim to what a healthy lab may say of it instead, because timing alone decides it."""
 
     def clean_of(self, profile: str) -> dict[str, str]:
         """Claim to verdict on a healthy lab of a profile."""
         return self.clean | self.profiles.get(profile, {})
+
+    def healthy(self, claim: str, profile: str = DEFAULT) -> tuple[str, ...]:
+        """Verdicts that a claim may have on a healthy lab of a profile."""
+        clean = self.clean_of(profile)[claim]
+        return (clean, self.by_chance[claim]) if claim in self.by_chance else (clean,)
 
     def red(self, claim: str) -> list[tuple[Row, str]]:
         """Rows in which a claim must be VIOLATED or UNMET."""
@@ -109,9 +117,13 @@ def read(path: Path = TABLE) -> Table:
             raise ValueError(
                 f"profile {name}: {', '.join(idle)}: not in the clean row, or the same there; leave it out"
             )
-    table = Table(clean=clean, profiles=profiles, rows=())
+    by_chance = dict(plain["by_chance"])
+    idle = [claim for claim, verdict in by_chance.items() if clean.get(claim) in (None, verdict) or verdict in RED]
+    if idle:
+        raise ValueError(f"by_chance: {', '.join(idle)}: not in the clean row, or the same there, or red")
+    table = Table(clean=clean, profiles=profiles, by_chance=by_chance, rows=())
     rows = (_row(name, given, table) for name, given in plain["rows"].items())
-    return Table(clean=clean, profiles=profiles, rows=tuple(rows))
+    return Table(clean=clean, profiles=profiles, by_chance=by_chance, rows=tuple(rows))
 
 
 def _row(name: str, given: dict[str, Any], table: Table) -> Row:

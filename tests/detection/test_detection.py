@@ -66,7 +66,7 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
             wrong.enter_context(edits.EDITS[row.edit](api))
         outcome = bench.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target)
     print(f"{row.name}: {outcome.seconds:.1f} s")
-    different = bench.differences(row, TABLE.clean_of(row.profile), outcome)
+    different = bench.differences(row, TABLE, outcome)
     assert not different, f"{row.name} ({row.what}) differs from expected.yaml:\n" + "\n".join(different)
 
 
@@ -116,7 +116,7 @@ def test_a_late_policy_has_a_row_below_the_budget_and_one_above() -> None:
 def test_a_broken_probe_or_api_is_nowhere_expected_to_be_red() -> None:
     broken = {"exec-empty-output", "exec-loses-status", "api-429"}
     rows = [row for row in TABLE.rows if {fault.split()[0] for fault in row.faults} & broken]
-    said = {verdict for row in rows for claim in TABLE.clean for verdict in row.allowed(claim, TABLE.clean[claim])}
+    said = {verdict for row in rows for claim in TABLE.clean for verdict in row.allowed(claim, TABLE.healthy(claim))}
     assert said <= {"CONFIRMED", "INCONCLUSIVE", "NOT_OBSERVED", "NOT_APPLICABLE"}
 
 
