@@ -25,8 +25,8 @@ from tests.reliability.source import ROOT, source
 
 KEPT = ROOT / "reports" / "reliability"
 RUNS = KEPT / "clean-runs.jsonl"
-SUITES = ("suites/connectivity", "suites/services", "suites/dns", "suites/encapsulation")
-WORKERS = 4
+SUITES = ("suites/connectivity", "suites/services", "suites/dns")
+WORKERS = 2
 RUN_WITHIN = 300.0
 """Seconds; only a run that hangs is caught, and counts as a false alarm."""
 
