@@ -8,6 +8,7 @@ import json
 import ssl
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,6 +58,16 @@ class Api:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self._server}{path}", data=data, headers=headers, method=method)
         return urllib.request.urlopen(request, timeout=ANSWER_WITHIN, context=self._tls)
+
+
+def is_there(api: Api, path: str, uid: str) -> bool:
+    """Whether the object of a path is still the one with this uid.  Raises HTTPError for anything but 404."""
+    try:
+        return bool(api("GET", path)["metadata"]["uid"] == uid)
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+        return False
 
 
 @contextmanager
