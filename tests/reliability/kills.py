@@ -90,8 +90,10 @@ class Kill:
     victim: Victim
     changed: bool
     after: float
+    open_at_hit: int
+    """Changes that were journalled and not closed when it hit."""
     open_entries: int
-    """Journal entries that were open when the run had ended."""
+    """Those that were still when the run had ended: a run of which something lives puts its own back."""
     restored: int
     """Lines of --restore that say that something was put back."""
     exit_code: int
@@ -129,14 +131,21 @@ class Bench:
                 start_new_session=True,
             )  # fmt: skip
 
-    def hit(self, point: Point, run: subprocess.Popen[bytes]) -> None:
-        """Wait for the point, hit the victim, and wait until no process of the run is left."""
+    def hit(self, point: Point, run: subprocess.Popen[bytes]) -> int:
+        """Wait for the point, hit the victim, and wait until no process of the run is left.
+
+        A point after the first change waits on until a change is open, so that there is something to lose; returns how
+        many were open when it hit.
+        """
         deadline = time.monotonic() + RUN_WITHIN
         while point.changed and not self.open_entries():
             if time.monotonic() > deadline or run.poll() is not None:
                 raise RuntimeError(f"nothing was journalled: {(self.folder / 'run.log').read_text(errors='replace')}")
             time.sleep(0.05)
         time.sleep(point.after)
+        while point.changed and not self.open_entries() and run.poll() is None:
+            time.sleep(0.02)
+        at_hit = self.open_entries()
         members = _members(run.pid)
         match point.victim:
             case "controller":
@@ -158,6 +167,7 @@ class Bench:
         _, alive = psutil.wait_procs(members, RUN_WITHIN)
         if alive:
             raise RuntimeError(f"processes of the run outlived it: {alive}")
+        return at_hit
 
     def open_entries(self) -> int:
         """How many changes are journalled and not closed."""
@@ -188,7 +198,7 @@ def one_point(bench: Bench, point: Point, before: Snapshot) -> Kill:
     """Hit one run, restore, compare."""
     run = bench.start()
     try:
-        bench.hit(point, run)
+        at_hit = bench.hit(point, run)
     finally:
         for one in _members(run.pid):
             _kill(one)
@@ -201,7 +211,7 @@ def one_point(bench: Bench, point: Point, before: Snapshot) -> Kill:
         left += [f"--restore said: {line}" for line in output.splitlines()[-6:]]
     return Kill(
         number=point.number, source=source(), victim=point.victim, changed=point.changed, after=round(point.after, 2),
-        open_entries=entries, restored=sum(": restored: " in line for line in output.splitlines()), exit_code=code,
+        open_at_hit=at_hit, open_entries=entries, restored=sum(": restored: " in line for line in output.splitlines()), exit_code=code,
         seconds=round(seconds, 2), left=tuple(left),
     )  # fmt: skip
 
@@ -337,9 +347,9 @@ def _on_one_lab(todo: list[Point], profile: str) -> list[Point]:
 def summary(kills: Sequence[Kill]) -> list[str]:
     """As lines of the document."""
     lines = [
-        "| what was hit | points | with changes to put back | changes put back | something left | "
+        "| what was hit | points | with open changes | left to `--restore` | put back by it | something left | "
         "`--restore`, seconds: median | slowest |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     names = {
         "controller": "controller, SIGKILL", "worker": "one worker, SIGKILL", "all": "all processes, SIGKILL",
@@ -349,7 +359,8 @@ def summary(kills: Sequence[Kill]) -> list[str]:
         some = sorted((one for one in kills if one.victim == victim), key=lambda one: one.seconds)
         if some:
             lines.append(
-                f"| {name} | {len(some)} | {sum(one.open_entries > 0 for one in some)} | "
+                f"| {name} | {len(some)} | {sum(one.open_at_hit > 0 for one in some)} | "
+                f"{sum(one.open_entries > 0 for one in some)} | "
                 f"{sum(one.restored for one in some)} | {sum(bool(one.left or one.exit_code) for one in some)} | "
                 f"{some[len(some) // 2].seconds:.1f} | {some[-1].seconds:.1f} |"
             )
