@@ -210,10 +210,18 @@ def one_point(bench: Bench, point: Point, before: Snapshot) -> Kill:
         (bench.folder / "restore.log").write_text(output, encoding="utf-8")
         left += [f"--restore said: {line}" for line in output.splitlines()[-6:]]
     return Kill(
-        number=point.number, source=source(), victim=point.victim, changed=point.changed, after=round(point.after, 2),
-        open_at_hit=at_hit, open_entries=entries, restored=sum(": restored: " in line for line in output.splitlines()), exit_code=code,
-        seconds=round(seconds, 2), left=tuple(left),
-    )  # fmt: skip
+        number=point.number,
+        source=source(),
+        victim=point.victim,
+        changed=point.changed,
+        after=round(point.after, 2),
+        open_at_hit=at_hit,
+        open_entries=entries,
+        restored=sum(": restored: " in line for line in output.splitlines()),
+        exit_code=code,
+        seconds=round(seconds, 2),
+        left=tuple(left),
+    )
 
 
 def points(count: int, lasting: float) -> list[Point]:
