@@ -93,7 +93,7 @@ class Sizes:
             raise EnvironmentLacks(f"{setting.value}, which is set, is what Windows takes by itself", remedy)
         if ignorer.mtu == setting.value:
             self.lifted(f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})")
-        self.expect.reachable(ignoring, by[1].udp(8080), because=because)
+        self.expect.control(ignoring, by[1].udp(8080), because=because)
 
     # --- how ------------------------------------------------------------------------------------------------------
 
