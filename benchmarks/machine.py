@@ -15,6 +15,6 @@ def describe() -> str:
     models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     model = models[0].partition(":")[2].strip() if models else platform.machine()
     return (
-        f"{os.cpu_count()} cores ({model}), {memory / 2**20:.0f} GiB, Linux {platform.release()}, "
+        f"{os.cpu_count()} cores ({model}), {memory / 2**20:.0f} GiB, Linux {platform.release().partition('-')[0]}, "
         f"Python {platform.python_version()}, uid {os.getuid()}"
     )

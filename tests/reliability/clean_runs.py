@@ -165,7 +165,7 @@ def summary(runs: Sequence[Run]) -> list[str]:
         some = sorted((run for run in runs if run.loaded is busy), key=lambda run: run.seconds)
         if some:
             machine = "both cores kept busy by others" if busy else "as it is"
-            alarms, tests = sum(run.false_alarm for run in some), max(run.tests for run in some)
+            alarms, tests = sum(run.false_alarm for run in some), min(run.tests for run in some)
             median, slowest = some[len(some) // 2].seconds, some[-1].seconds
             lines.append(f"| {machine} | {len(some)} | {tests} | {alarms} | {median:.1f} | {slowest:.1f} |")
     lines += [f"- run {run.number}: {alarm}" for run in runs for alarm in run.alarms]

@@ -29,6 +29,6 @@ def measured() -> str:
     """When, on what and with what."""
     day = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
     return (
-        f"Measured {day}, source {source()}, {os.cpu_count()} cores, Linux {platform.release()}, "
+        f"Measured {day}, source {source()}, {os.cpu_count()} cores, Linux {platform.release().partition('-')[0]}, "
         f"Python {platform.python_version()}."
     )
