@@ -83,7 +83,7 @@ class CNI:
             return self._wired[uid].attachment
         machine = self._nodes[node]
         windows = self._windows.get(node)
-        if windows is not None and windows.cni_vni < SMALLEST_VNI:
+        if windows is not None and _configured_vni(windows) < SMALLEST_VNI:
             raise _failed(f"Windows does not support VXLANVNI < {SMALLEST_VNI}")
         sandbox_id = secrets.token_hex(32)
         handle = f"{NETWORK_NAME[machine.os]}.{sandbox_id}"
@@ -178,6 +178,14 @@ def _attributes(pod: Mapping[str, Any], node: str) -> dict[str, str]:
         "node": node,
         "timestamp": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f} +0000 UTC",
     }
+
+
+def _configured_vni(windows: WindowsNode) -> int:
+    """The VNI of a node's CNI configuration.  Raises SandboxError for one that is no number."""
+    try:
+        return windows.cni_vni
+    except ValueError as error:
+        raise _failed(error) from error
 
 
 def _failed(error: object) -> SandboxError:

@@ -43,9 +43,15 @@ class WindowsNode:
         return DIRECTORY + ("10-calico.conflist" if self._profile.calico.install == "operator" else "10-calico.conf")
 
     def install_cni(self, text: str) -> None:
-        """Write the CNI configuration.  Raises ValueError for one that is none."""
-        document = json.loads(text)
-        self._plugin = (document.pop("plugins", None) or [{}])[0]
+        """Write the CNI configuration.  Raises ValueError for one that is none; what was there stays."""
+        try:
+            document = json.loads(text)
+            plugin = (document.pop("plugins", None) or [{}])[0]
+            if not isinstance(plugin, dict):
+                raise TypeError("a plugin is no object")
+        except (ValueError, TypeError, AttributeError, LookupError) as error:
+            raise ValueError(f"the CNI configuration is no JSON object with a list of plugins: {error}") from error
+        self._plugin = plugin
         operator = self._profile.calico.install == "operator"
         self.cni_text = text if operator else json.dumps(document | self._plugin, indent=2)
 
@@ -66,8 +72,12 @@ class WindowsNode:
 
     @property
     def cni_vni(self) -> int:
-        """``vxlan_vni`` of the CNI configuration."""
-        return int(self._plugin.get("vxlan_vni") or DEFAULT_VNI)
+        """``vxlan_vni`` of the CNI configuration.  Raises ValueError for one that is no number."""
+        given = self._plugin.get("vxlan_vni") or DEFAULT_VNI
+        try:
+            return int(given)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"vxlan_vni of the CNI configuration is {given!r}, which is no number") from error
 
     @property
     def mac_prefix(self) -> str:

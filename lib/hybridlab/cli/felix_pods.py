@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any
 
@@ -10,6 +11,8 @@ from hybridlab.api.contract import Obj
 from hybridlab.calico.cluster import Calico
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.runtime.contract import Runtime
+
+logger = logging.getLogger(__name__)
 
 FELIX_CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
 """``k8s-app`` label of the pod to the container that Felix runs in."""
@@ -50,15 +53,23 @@ class FelixPods:
             kubelet = self._control_plane.kubelets[node]
             self._containers[node] = kubelet.container_id(pod, container)
             felix, cni = kubelet.environment(pod, container), kubelet.environment(pod, CNI_CONTAINER)
-            self._then(node, self._start(node, felix, cni))
+            self._then(node, self._heard(node, "start", self._start(node, felix, cni)))
 
     def _stopped(self, node: str, pod: Obj, container: str) -> None:
         if self._is_felix(pod, container) and not self._ending:
             self._containers.pop(node, None)
-            self._then(node, self._calico.felix_stopped(node))
+            self._then(node, self._heard(node, "end", self._calico.felix_stopped(node)))
 
     async def _start(self, node: str, felix: dict[str, str], cni: dict[str, str]) -> None:
         self._calico.felix_started(node, felix, cni)
+
+    async def _heard(self, node: str, verb: str, action: Coroutine[Any, Any, None]) -> None:
+        """A start or an end; what goes wrong is said in the lab's log and in the container's, if there is one."""
+        try:
+            await action
+        except Exception as error:
+            logger.exception("Felix of %s did not %s", node, verb)
+            self.say(node, f"[ERROR] Felix did not {verb}: {error}")
 
     @staticmethod
     def _is_felix(pod: Obj, container: str) -> bool:

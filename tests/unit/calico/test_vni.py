@@ -119,6 +119,17 @@ def test_a_vni_that_windows_does_not_support_lets_no_pod_in_and_makes_no_network
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("given", ["many", [4097]])
+def test_a_vni_that_is_no_number_lets_no_pod_in_and_is_named(given: object) -> None:
+    async def body(made: Bench) -> None:
+        configuration = {"plugins": [{"type": "calico", "vxlan_vni": given}]}
+        made.calico.windows[WINDOWS].configure({}, {"CNI_NETWORK_CONFIG": json.dumps(configuration)})
+        with pytest.raises(SandboxError, match=r"vxlan_vni of the CNI configuration is .*, which is no number"):
+            await made.pod("w", WINDOWS)
+
+    scene(body)
+
+
 def test_a_pod_that_leaves_takes_its_endpoint_along() -> None:
     async def body(made: Bench) -> None:
         pod, attachment = await made.pod("w", WINDOWS)
