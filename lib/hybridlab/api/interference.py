@@ -6,7 +6,6 @@ Only requests that come over HTTPS meet it; components inside the process never 
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections.abc import Callable
@@ -41,12 +40,11 @@ class Interference:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._refusals: dict[str, Refusal] = {}
-        self._away_until = 0.0
+        self._away_until: dict[str, float] = {}
+        """By name, monotonic seconds."""
         self.on_going_away: Callable[[], None] = lambda: None
         """Whoever holds connections sets it: called when all of them are to be cut."""
         self.execs = ExecFaults()
-        self.delay_seconds = 0.0
-        """Every request waits so long before it is looked at."""
 
     def refuse(
         self, name: str, code: Literal[429, 500], seconds: float, *, namespace: str = "", first: int = 0
@@ -64,20 +62,25 @@ class Interference:
         refusal = self._refusals.get(name)
         return max(0.0, refusal.until - self._clock()) if refusal and refusal.left != 0 else 0.0
 
-    def go_away(self, seconds: float) -> None:
-        """Cut every connection, and each new one at once, for so long; 0: come back."""
-        self._away_until = self._clock() + seconds
-        if seconds > 0:
-            self.on_going_away()
+    def go_away(self, name: str, seconds: float) -> None:
+        """Cut every connection, and each new one at once, for so long."""
+        self._away_until[name] = self._clock() + seconds
+        self.on_going_away()
 
-    def away(self) -> float:
-        """Seconds for which connections are still cut."""
-        return max(0.0, self._away_until - self._clock())
+    def come_back(self, name: str) -> None:
+        """No longer under this name."""
+        self._away_until.pop(name, None)
 
-    async def before_request(self, path: str) -> ApiError | None:
-        """Wait as long as requests are to wait; return what refuses this one, if anything does."""
-        if self.delay_seconds > 0:
-            await asyncio.sleep(self.delay_seconds)
+    def going_away(self, name: str) -> float:
+        """Seconds for which connections are still cut under this name."""
+        return max(0.0, self._away_until.get(name, 0.0) - self._clock())
+
+    def away(self) -> bool:
+        """Whether connections are cut now."""
+        return any(until > self._clock() for until in self._away_until.values())
+
+    def before_request(self, path: str) -> ApiError | None:
+        """Return what refuses this request, if anything does."""
         for refusal in self._refusals.values():
             remaining = refusal.until - self._clock()
             if remaining <= 0 or refusal.left == 0 or not refusal.concerns(path):

@@ -54,18 +54,18 @@ class ApiUnreachable(Fault):
     """Every connection to the API server is cut, and each new one too, for a while; then it heals by itself."""
 
     def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        self._interference = bench.interference
+        self._interference, self._identity = bench.interference, identity
         self._seconds = seconds("seconds", parameters["seconds"])
 
     async def inject(self) -> None:
         """Begin."""
-        self._interference.go_away(self._seconds)
+        self._interference.go_away(self._identity, self._seconds)
 
     async def heal(self) -> None:
         """End early."""
-        self._interference.go_away(0)
+        self._interference.come_back(self._identity)
 
     async def evidence(self) -> list[str]:
         """For how long connections are still cut."""
-        remaining = self._interference.away()
+        remaining = self._interference.going_away(self._identity)
         return [f"connections to the API server are cut for {remaining:.1f} s more"] if remaining > 0 else []

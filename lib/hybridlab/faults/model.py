@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -84,14 +85,15 @@ class FaultType:
         return complete
 
 
-def seconds(name: str, value: str) -> float:
-    """A duration that a parameter gives.  Raises BadFault."""
+def seconds(name: str, value: str, *, for_good: bool = False) -> float:
+    """A duration that a parameter gives; with ``for_good`` it may be 0, for one without end.  Raises BadFault."""
     try:
         number = float(value)
     except ValueError:
-        number = -1.0
-    if not 0 < number < 86400:
-        raise BadFault(f"{name} is {value!r}, expected a number of seconds above 0 and below 86400")
+        number = math.nan
+    if not 0 <= number < 86400 or (number == 0 and not for_good):
+        also = ", or 0" if for_good else ""
+        raise BadFault(f"{name} is {value!r}, expected a number of seconds above 0 and below 86400{also}")
     return number
 
 

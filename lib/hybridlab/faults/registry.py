@@ -51,9 +51,7 @@ _TYPES = (
         layer="underlay",
         scope="all",
         description="the underlay loses large VXLAN packets without a word, and lets small ones pass",
-        parameters=(
-            Parameter(name="bytes", meaning="size of an outer packet from which on it is lost", default="1400"),
-        ),
+        parameters=(Parameter(name="bytes", meaning="largest outer packet that passes", default="1400"),),
         make=mtu_black_hole,
     ),
     FaultType(

@@ -9,7 +9,7 @@ from functools import partial
 from hybridlab.calico.felix import Felix
 from hybridlab.faults.bench import Bench
 from hybridlab.faults.felix import PolicyLate
-from hybridlab.faults.model import Fault
+from hybridlab.faults.model import Fault, seconds
 from hybridlab.faults.rules import RuleFault
 
 
@@ -18,7 +18,8 @@ class NoResetRecovery(Fault):
 
     def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
         self._bench, self._identity = bench, identity
-        self._seconds = float(parameters["seconds"])
+        self._seconds = seconds("seconds", parameters["seconds"], for_good=True)
+        """0: for good."""
         self._felixes = {node: bench.calico.felixes[node] for node in bench.nodes_of("windows", parameters["node"])}
         self._cut: dict[str, dict[str, asyncio.Task[None] | None]] = {node: {} for node in self._felixes}
         """By node: addresses that are cut off, with what ends that."""

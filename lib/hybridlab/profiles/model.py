@@ -1,7 +1,7 @@
 """What kind of cluster a lab is: neutral facts, no behaviour and no expectation.
 
 A profile is a YAML file whose keys are the fields below; an unknown key is an error that names file and line.
-``hybridlab up --set network.vni=4097`` overrides one field by its dotted path.
+``hybridlab up --set network.vxlan_vni=4097`` overrides one field by its dotted path.
 """
 
 from __future__ import annotations

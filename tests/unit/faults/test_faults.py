@@ -187,6 +187,17 @@ def test_udp4789_is_dropped_in_the_underlay_in_its_scope(parameters, rules):
     asyncio.run(run())
 
 
+def test_an_mtu_black_hole_s_parameter_is_the_largest_packet_that_passes():
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("mtu-black-hole", {"bytes": "1200"})
+            assert made.rules("fabric") == ["f_fwd: udp dport 4789 ip length > 1200 drop"]
+            listed = {one["name"]: one["parameters"] for one in made.injector.catalogue()}
+            assert listed["mtu-black-hole"]["bytes"].startswith("largest outer packet that passes")
+
+    asyncio.run(run())
+
+
 def test_policy_not_enforced_passes_policy_by_on_that_node_only():
     async def run() -> None:
         async with lab() as made:
@@ -349,6 +360,20 @@ def test_exec_and_requests_go_wrong_through_the_interference():
     asyncio.run(run())
 
 
+def test_healing_one_api_that_cannot_be_reached_leaves_the_other():
+    async def run() -> None:
+        async with lab() as made:
+            short = await made.injector.inject("api-unreachable", {"seconds": "30"})
+            long = await made.injector.inject("api-unreachable", {"seconds": "60"})
+            await made.injector.heal(short)
+            assert made.interference.away()
+            assert 59 < made.interference.going_away(long) <= 60
+            await made.injector.heal(long)
+            assert not made.interference.away()
+
+    asyncio.run(run())
+
+
 def test_a_missing_program_is_told_in_the_words_of_the_node_s_runtime():
     async def run() -> None:
         async with lab() as made:
@@ -410,6 +435,11 @@ def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that
         ("policy-late", {"seconds": "soon"}, "seconds is 'soon', expected a number of seconds"),
         ("policy-late", {"seconds": "-1"}, "seconds is '-1', expected a number of seconds"),
         ("policy-late", {"seconds": "nan"}, "seconds is 'nan', expected a number of seconds"),
+        ("policy-late", {"seconds": "0"}, "seconds is '0', expected a number of seconds above 0"),
+        ("no-reset-recovery", {"seconds": "-1"}, "seconds is '-1', expected a number of seconds"),
+        ("no-reset-recovery", {"seconds": "nan"}, "seconds is 'nan', expected a number of seconds"),
+        ("no-reset-recovery", {"seconds": "inf"}, "seconds is 'inf', expected a number of seconds"),
+        ("no-reset-recovery", {"seconds": "abc"}, "above 0 and below 86400, or 0"),
         ("udp4789-dropped", {"scope": "rack"}, "scope is 'rack', expected one of all, node, pair"),
         ("udp4789-dropped", {"scope": "pair", "node": "linux-1"}, "there is no node ''"),
         ("udp4789-dropped", {"node": "linux-1"}, "scope all takes no node; node is 'linux-1'"),

@@ -114,7 +114,7 @@ class Handler:
 
     async def _answer(self, request: web.BaseRequest, path: str, note: _Note) -> web.StreamResponse:
         if path not in HEALTH:
-            refused = await self._interference.before_request(path)
+            refused = self._interference.before_request(path)
             if refused is not None:
                 raise refused
         header = request.headers.get("Authorization", "")
