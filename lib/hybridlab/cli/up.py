@@ -62,7 +62,8 @@ def run(
 
 
 def _applet_settings(profile: Profile) -> dict[str, float | str | int]:
-    return {"powershell_start_ms": profile.timing.powershell_start_ms}
+    timing = profile.timing
+    return {"powershell_start_ms": timing.powershell_start_ms, "windows_refused_ms": timing.windows_refused_ms}
 
 
 def _check_descriptor(number: int) -> None:

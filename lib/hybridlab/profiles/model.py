@@ -90,6 +90,9 @@ class Timing:
     exec_cost_ms: int = 0
     """Added to every exec before its command starts."""
     powershell_start_ms: int = 0
+    windows_refused_ms: int = 0
+    """How late programs of Windows pods hear that a TCP connection was refused.  Really 1000 to 3000: Winsock sends its
+    SYN again after a reset, 500 ms apart, before it believes it (Microsoft KB175523)."""
     image_pull_ms: int = 0
     pod_start_ms: int = 0
 

@@ -32,6 +32,7 @@ SETTINGS = {
     "nodes.linux.provider_id": "aws:///zone/{name}",
     "timing.exec_cost_ms": "600",
     "timing.powershell_start_ms": "900",
+    "timing.windows_refused_ms": "1200",
 }
 PODS = """\
 apiVersion: v1
@@ -123,6 +124,15 @@ def test_powershell_takes_its_time_to_start_after_that(lab: RunningLab) -> None:
     begun = time.monotonic()
     lab.kubectl("exec", "windows", "--", "powershell", "-Command", "hostname")
     assert time.monotonic() - begun >= 1.5
+
+
+def test_a_refused_connection_of_a_windows_pod_takes_its_time_after_that(lab: RunningLab) -> None:
+    refusing = f"http://{value(lab, 'pod', 'linux', '.status.podIP')}:81"
+    begun = time.monotonic()
+    script = f"Invoke-WebRequest {refusing} -UseBasicParsing -TimeoutSec 5"
+    done = lab.kubectl("exec", "windows", "--", "powershell", "-Command", script, check=False)
+    assert time.monotonic() - begun >= 2.7
+    assert "Unable to connect to the remote server" in done.stderr
 
 
 def test_manifests_and_the_old_api_only_leave_no_trace_of_the_operator(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class Script:
         self.written[path] = data
 
 
-def process(**settings: float) -> tuple[Process, Lines]:
+def process(**settings: float | str) -> tuple[Process, Lines]:
     """A process with an open standard input, and its output."""
     out = Lines()
     env = {"POD_NAMESPACE": "ns", "POD_NAME": "pod", "NODE_NAME": "node"}

@@ -19,6 +19,7 @@ from hybridlab.windows.probe_programs.attempts import candidates
 from hybridlab.windows.probe_programs.echo_server import EchoServer
 from hybridlab.windows.probe_programs.recorded import Program
 from hybridlab.windows.probe_programs.run import run
+from hybridlab.windows.probe_programs.streams import Opened
 from tests.unit.windows.loopback import Lines, process
 
 AGENT = Program("matrix-agent.ps1", "0" * 64)
@@ -40,7 +41,9 @@ async def heard(out: Lines, kind: str) -> dict[str, Any]:
             return message
 
 
-def conversation(talk: Callable[[Process, Lines], Awaitable[None]], *, idle: float = 60.0, **settings: float) -> int:
+def conversation(
+    talk: Callable[[Process, Lines], Awaitable[None]], *, idle: float = 60.0, **settings: float | str
+) -> int:
     """An agent, and what a test says to it; its exit status."""
 
     async def both() -> int:
@@ -52,7 +55,7 @@ def conversation(talk: Callable[[Process, Lines], Awaitable[None]], *, idle: flo
     return asyncio.run(both())
 
 
-def attempted(*attempts: dict[str, Any]) -> list[dict[str, Any]]:
+def attempted(*attempts: dict[str, Any], **settings: float | str) -> list[dict[str, Any]]:
     """The results of one batch."""
     found: list[dict[str, Any]] = []
 
@@ -64,7 +67,7 @@ def attempted(*attempts: dict[str, Any]) -> list[dict[str, Any]]:
         found.extend(result["results"])
         say(to, type="quit")
 
-    assert conversation(talk) == 0
+    assert conversation(talk, **settings) == 0
     return found
 
 
@@ -125,6 +128,32 @@ def test_open_refused_and_silent_ports_have_their_words() -> None:
         )
     assert [result["verdict"] for result in results] == ["CONNECTED", "REFUSED", "NO_ANSWER", "REFUSED", "BROKEN"]
     assert results[1]["detail"] == "ConnectionRefused/10061"
+
+
+def test_a_refusal_comes_late_and_to_who_waits_less_long_never() -> None:
+    refused = {"kind": "tcp", "host": "127.0.0.1", "port": closed_port()}
+    late = attempted({**refused, "give_up_ms": 5000}, os="windows", windows_refused_ms=40)[0]
+    assert (late["verdict"], late["ms"] >= 40) == ("REFUSED", True)
+    never = attempted({**refused, "give_up_ms": 50}, os="windows", windows_refused_ms=60000)[0]
+    assert never["verdict"] == "TIMED_OUT"
+
+
+def test_a_stream_is_refused_late_too() -> None:
+    async def opened() -> dict[str, Any]:
+        job = {
+            "stream": 1,
+            "host": "127.0.0.1",
+            "port": closed_port(),
+            "every_ms": 10,
+            "stall_ms": 50,
+            "give_up_ms": 50,
+        }
+        made, _ = process()
+        end = Opened(lambda: 0.0, made.net, job, {"os": "windows", "windows_refused_ms": 60000})
+        await end.run()
+        return end.report()
+
+    assert asyncio.run(opened())["verdict"] == "TIMED_OUT"
 
 
 @pytest.mark.parametrize(("ending", "verdict"), [("reset", "RESET"), ("fin", "CLOSED")])

@@ -21,6 +21,7 @@ from hybridlab.runtime.applets import dns, http
 from hybridlab.runtime.applets.busybox import idle
 from hybridlab.runtime.applets.console import err, not_emulated, out
 from hybridlab.runtime.applets.porter import porter
+from hybridlab.runtime.applets.refusals import heard_late
 
 _REFUSED = "connectex: No connection could be made because the target machine actively refused it."
 _RESET = "wsarecv: An existing connection was forcibly closed by the remote host."
@@ -139,7 +140,7 @@ async def _connect(process: Process) -> int:
 async def _connect_tcp(process: Process, address: str, port: int, limit: float) -> str:
     try:
         async with asyncio.timeout(limit or None):
-            _, writer = await http.connect(process.net, address, port)
+            _, writer = await heard_late(http.connect(process.net, address, port), process.settings)
     except TimeoutError:
         return "TIMEOUT"
     except OSError as error:
@@ -229,7 +230,7 @@ class _NetExec:
         address = await self._address(host)
         try:
             async with asyncio.timeout(30):
-                answer = await http.request(self.process.net, url, address)
+                answer = await heard_late(http.request(self.process.net, url, address), self.process.settings)
         except TimeoutError:
             raise _DialFailed(f"{shown}: dial tcp {address}:{port}: i/o timeout") from None
         except http.BadAnswer:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hybridlab.runtime.applet import Process
 from hybridlab.runtime.applets import dns, http
 from hybridlab.runtime.applets.console import err, not_emulated
+from hybridlab.runtime.applets.refusals import heard_late
 
 _VALUE_FLAGS = {"-m", "--max-time", "--connect-timeout", "-o", "--output", "-w", "--write-out", "-X", "--request", "-H",
                 "--header", "-d", "--data", "-A", "--user-agent", "--url"}  # fmt: skip
@@ -128,7 +129,7 @@ async def _fetch(process: Process, options: _Options, url: http.Url, start: floa
     limit = min(connect, total) if total else connect
     try:
         async with asyncio.timeout(limit):
-            connection = await http.connect(process.net, address, url.port)
+            connection = await heard_late(http.connect(process.net, address, url.port), process.settings)
     except TimeoutError:
         raise _Failed(28, f"Connection timed out after {spent()} milliseconds") from None
     except OSError as error:

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from hybridlab.runtime.applets import dns, http
+from hybridlab.runtime.applets.refusals import heard_late
 from hybridlab.windows.powershell.faults import Fault
 from hybridlab.windows.powershell.interpreter import Interpreter, Library
 from hybridlab.windows.powershell.listener import http_listener
@@ -219,8 +220,10 @@ def tcp_client(shell: Interpreter, arguments: list[object]) -> object:
     connection: list[asyncio.StreamWriter] = []
 
     async def connect(host: object, port: object) -> None:
-        address = (await shell.process.net.resolve(to_text(host)))[0]
-        _, writer = await http.connect(shell.process.net, address, int(to_number(port)))
+        process = shell.process
+        address = (await process.net.resolve(to_text(host)))[0]
+        connecting = http.connect(process.net, address, int(to_number(port)))
+        _, writer = await heard_late(connecting, process.settings)
         connection.append(writer)
         client.put("Connected", True)
 

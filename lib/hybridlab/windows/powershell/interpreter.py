@@ -335,8 +335,9 @@ class Interpreter:
         if isinstance(name, s.ScriptBlock):
             return await self.call_block(name, {})
         text = to_text(name)
-        key = text.lower().replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
-        if text.lower() != "curl.exe":
+        key = text.lower().replace("\\", "/").rsplit("/", 1)[-1]
+        if key != "curl.exe":  # without .exe it is an alias of 5.1
+            key = key.removesuffix(".exe")
             key = self.library.aliases.get(key, key)
         cmdlet = self.library.cmdlets.get(key)
         if cmdlet is None:

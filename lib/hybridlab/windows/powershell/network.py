@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hybridlab.runtime.applets import dns, http, icmp
 from hybridlab.runtime.applets.busybox import interfaces
+from hybridlab.runtime.applets.refusals import heard_late
 from hybridlab.runtime.applets.registry import WINDOWS
 from hybridlab.runtime.streams import BufferOutput
 from hybridlab.windows.powershell.cmdlets import only, parameter
@@ -52,7 +53,8 @@ async def test_net_connection(shell: Interpreter, call: Call) -> list[object]:
 async def _connects(shell: Interpreter, address: str, port: int) -> bool:
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
-            _, writer = await http.connect(shell.process.net, address, port)
+            connecting = http.connect(shell.process.net, address, port)
+            _, writer = await heard_late(connecting, shell.process.settings)
     except OSError:
         return False
     http.abort(writer)

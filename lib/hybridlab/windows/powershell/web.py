@@ -8,6 +8,7 @@ import json
 import re
 
 from hybridlab.runtime.applets import dns, http
+from hybridlab.runtime.applets.refusals import heard_late
 from hybridlab.windows.powershell.cmdlets import from_json, only, parameter
 from hybridlab.windows.powershell.faults import Fault
 from hybridlab.windows.powershell.interpreter import Call, Interpreter, Library
@@ -79,17 +80,16 @@ class _Command:
         return response
 
     async def _exchange(self, url: http.Url, method: str, headers: dict[str, str], body: bytes) -> http.Response:
-        net = self.shell.process.net
+        net, settings = self.shell.process.net, self.shell.process.settings
         try:
             addresses = await net.resolve(url.host, timeout=_RESOLVE_SECONDS)
         except (dns.NameNotFound, dns.ResolverSilent):
             raise self.fault(f"The remote name could not be resolved: '{url.host}'", "No such host is known.") from None
         try:
             async with asyncio.timeout(self.seconds):
-                return await http.request(net, url, addresses[0], method=method, headers=headers, body=body)
+                asking = http.request(net, url, addresses[0], method=method, headers=headers, body=body)
+                return await heard_late(asking, settings)
         except http.ConnectFailed as error:
-            if error.errno == errno.ECONNREFUSED:
-                await self._refusal_is_slow()
             seven = _SEVEN_REFUSED if error.errno == errno.ECONNREFUSED else _SEVEN_SILENT
             raise self.fault("Unable to connect to the remote server", seven) from None
         except TimeoutError:
@@ -102,12 +102,6 @@ class _Command:
         except OSError:
             words = "The underlying connection was closed: An unexpected error occurred on a receive."
             raise self.fault(words, "An error occurred while sending the request.") from None
-
-    async def _refusal_is_slow(self) -> None:
-        """Windows repeats a refused SYN before it gives up; how long that takes is a setting of the lab."""
-        milliseconds = float(self.shell.process.settings.get("windows_refused_ms", 0))
-        if milliseconds:
-            await asyncio.sleep(min(milliseconds / 1000, self.seconds or milliseconds / 1000))
 
     def _refused(self, response: http.Response) -> Fault:
         """A status of 400 or more is an error; its text is the body's, where there is one."""

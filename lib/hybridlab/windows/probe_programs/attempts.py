@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from dnslib import QTYPE, RCODE, DNSError, DNSRecord
 
 from hybridlab.runtime.applet import Net
+from hybridlab.runtime.applets.refusals import heard_late
 
 T = TypeVar("T")
 
@@ -99,15 +100,12 @@ class Attempt:
         try:
             try:
                 connecting = asyncio.get_running_loop().sock_connect(sock, (host, port))
-                await self.progress(connecting, "TIMED_OUT", "no answer to the first packet")
+                await self.progress(heard_late(connecting, self.settings), "TIMED_OUT", "no answer to the first packet")
             except Ended:
                 if not connected(sock):  # it may have come while this program waited for its turn
                     raise
-        except BaseException as error:
+        except BaseException:
             sock.close()
-            if isinstance(error, ConnectionRefusedError):
-                # Winsock sends its SYN again after a RST before it gives up (KB175523).
-                await asyncio.sleep(float(self.settings.get("windows_refused_ms", 0)) / 1000)
             raise
         self.out["connect_ms"] = self.elapsed()
         self.out["local"] = "{}:{}".format(*sock.getsockname()[:2])
@@ -166,7 +164,7 @@ class Attempt:
     async def _exchange(self, where: tuple[str, int], packet: bytes, *, tcp: bool) -> bytes:
         loop = asyncio.get_running_loop()
         with self.net.socket(socket.AF_INET, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM) as sock:
-            await loop.sock_connect(sock, where)
+            await heard_late(loop.sock_connect(sock, where), self.settings)
             await loop.sock_sendall(sock, len(packet).to_bytes(2, "big") + packet if tcp else packet)
             data = b""
             while True:

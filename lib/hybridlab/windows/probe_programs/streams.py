@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hybridlab.runtime.applet import Net
+from hybridlab.runtime.applets.refusals import heard_late
 from hybridlab.windows.probe_programs.attempts import WINSOCK
 
 GREETING = re.compile(r"(stream|again) ([A-Za-z0-9.-]{1,64})")
@@ -232,13 +233,11 @@ class Opened(End):
         try:
             try:
                 async with asyncio.timeout(self.give_up):
-                    await asyncio.get_running_loop().sock_connect(sock, self.target)
+                    connecting = asyncio.get_running_loop().sock_connect(sock, self.target)
+                    await heard_late(connecting, self.settings)
             except TimeoutError:
                 raise Over("TIMED_OUT", "no answer to the first packet") from None
             except OSError as error:
-                if isinstance(error, ConnectionRefusedError):
-                    # Winsock sends its SYN again after a RST before it gives up (KB175523).
-                    await asyncio.sleep(float(self.settings.get("windows_refused_ms", 0)) / 1000)
                 raise Over(*WINSOCK.get(error.errno or 0, ("BROKEN", str(error)))) from None
             lines = Lines(sock)
             try:
