@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from conformance.errors import SuiteTrouble
 from conformance.kube.changes import Changes
+from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
 
@@ -31,12 +33,23 @@ class Relabel:
             self._set(pod, "annotations", IRRELEVANT, "yes")
 
     def undo(self) -> None:
-        """Take away what was given."""
-        while self._made:
-            target, field, key = self._made.pop()
-            self._changes.patch(target, {"metadata": {field: {key: None}}}, "its test is over")
+        """Take away what was given, all that can be.  Raises what the first that could not be raised."""
+        troubles: list[SuiteTrouble] = []
+        for made in reversed(list(self._made)):
+            target, field, key = made
+            try:
+                self._changes.patch(target, {"metadata": {field: {key: None}}}, "its test is over")
+            except SuiteTrouble as trouble:
+                if not (
+                    isinstance(trouble, ApiRefused) and trouble.not_found
+                ):  # with its pod the label is gone as well
+                    troubles.append(trouble)
+                    continue
+            self._made.remove(made)
+        if troubles:
+            raise troubles[0]
 
     def _set(self, pod: Workload, field: str, key: str, value: str) -> None:
         target = ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)
+        self._made.append((target, field, key))  # before it is made: its answer may be lost
         self._changes.patch(target, {"metadata": {field: {key: value}}}, f"the test's change of {field} of a pod")
-        self._made.append((target, field, key))

@@ -1,0 +1,61 @@
+"""Labels that a test gives are taken away again, also when an answer is lost on the way or one pod is in trouble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Workload
+from conformance.pods.relabel import Relabel
+
+
+def pod(name: str) -> Workload:
+    return Workload(
+        namespace="demo", pod=name, container="c", uid=f"uid-{name}", role="client", os="linux", node="n",
+        address="192.0.2.1", node_address="192.0.2.2",
+    )  # fmt: skip
+
+
+class Labels:
+    """Pods' labels; patches of the pods in ``trouble`` arrive or not, and are then refused."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, dict[str, str]] = {"a": {}, "b": {}, "c": {}}
+        self.trouble: dict[str, tuple[int, bool]] = {}
+        """Pod to the code of its next refusal, and whether the patch arrives all the same."""
+
+    def patch(self, target: ObjectRef, patch: dict[str, Any], why: str) -> None:
+        code, arrives = self.trouble.pop(target.name, (0, True))
+        for key, value in patch["metadata"]["labels"].items():
+            if arrives and value is None:
+                self.of[target.name].pop(key, None)
+            elif arrives:
+                self.of[target.name][key] = value
+        if code:
+            raise ApiRefused(code, "Refused", f"pod {target.name} is in trouble", "PATCH pods")
+
+
+def test_a_label_whose_answer_was_lost_is_taken_away() -> None:
+    labels = Labels()
+    relabel = Relabel(labels)  # type: ignore[arg-type]
+    labels.trouble = {"b": (500, True)}
+    with pytest.raises(ApiRefused):
+        relabel.welcome(pod("a"), pod("b"))
+    assert labels.of["b"]
+    relabel.undo()
+    assert labels.of == {"a": {}, "b": {}, "c": {}}
+
+
+def test_one_pod_in_trouble_keeps_no_other_from_losing_its_label_and_is_tried_again() -> None:
+    labels = Labels()
+    relabel = Relabel(labels)  # type: ignore[arg-type]
+    relabel.welcome(pod("a"), pod("b"), pod("c"))
+    labels.trouble = {"c": (500, False), "a": (404, False)}
+    with pytest.raises(ApiRefused, match="pod c is in trouble"):
+        relabel.undo()
+    assert not labels.of["b"]
+    relabel.undo()
+    assert not labels.of["c"]
