@@ -60,10 +60,6 @@ class Catalog(Mapping[str, Claim]):
         """How many claims there are."""
         return len(self._claims)
 
-    def tagged(self, tag: str) -> tuple[Claim, ...]:
-        """The claims that carry a tag."""
-        return tuple(claim for claim in self.values() if tag in claim.tags)
-
     def nearest(self, claim: str) -> tuple[str, ...]:
         """Ids that an unknown one may have meant."""
         import difflib  # only for a message

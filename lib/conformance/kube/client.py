@@ -27,7 +27,6 @@ from conformance.timing import SYSTEM_CLOCK
 Obj = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "calico-windows-conformance"
 

@@ -19,7 +19,7 @@ from conformance.plugin import options, plan, verdicts
 from conformance.plugin.plan import Decision, PlannedTest
 from conformance.plugin.recorder import Recorder
 from conformance.plugin.state import State
-from conformance.plugin.verdicts import Inapplicable, Statement
+from conformance.plugin.verdicts import Statement
 from conformance.report import allure_results, junit
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.diagnostics import Failure
@@ -138,10 +138,9 @@ class Judge:
         except pytest.skip.Exception as skip:
             statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by itself")
             raise
-        except (EnvironmentLacks, Inapplicable) as lack:
-            verdict, reason, remedy = verdicts.from_body(lack)
-            statement.say(verdict, reason, remedy)
-            raise _skipped(f"{verdict}: {lack}") from None
+        except EnvironmentLacks as lack:
+            statement.say(*verdicts.from_body(lack))
+            raise _skipped(f"NOT_RUN: {lack}") from None
         except Unmet as unmet:
             statement.say(*verdicts.from_body(unmet))
             self.state.attachments.text("unmet", str(unmet))

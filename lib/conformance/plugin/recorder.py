@@ -8,7 +8,7 @@ from conformance.catalog import Claim, Modality
 from conformance.errors import SuiteTrouble
 from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimVerdict
-from conformance.plugin.verdicts import Inapplicable, Statement
+from conformance.plugin.verdicts import Statement
 
 
 class Recorder:
@@ -51,10 +51,6 @@ class Recorder:
             if one.kind is not ClaimKind.RECOMMENDATION:
                 raise SuiteTrouble(f"{one.id} is a {one.kind}: only a recommendation can be ADVISED")
         self._statement.special[claim] = (ClaimVerdict.ADVISED, reason)
-
-    def not_applicable(self, condition: str, fact: str) -> None:
-        """End the test: its claims say nothing about this cluster, for example because IPAM is host-local."""
-        raise Inapplicable(condition, fact)
 
     def _meant(self, claim: str) -> list[Claim]:
         if claim and claim not in self._claims:

@@ -13,13 +13,6 @@ SETTLED = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
 """What nothing that comes later covers up."""
 
 
-class Inapplicable(Exception):
-    """A test found out that its claim says nothing about this cluster."""
-
-    def __init__(self, condition: str, fact: str) -> None:
-        super().__init__(f"it is about {condition}; here: {fact}")
-
-
 @dataclass(kw_only=True)
 class Statement:
     """What a test has said so far."""
@@ -51,8 +44,6 @@ def from_body(error: BaseException) -> tuple[ClaimVerdict, str, str]:
     """Verdict, reason and remedy for what a test's body raised."""
     if isinstance(error, EnvironmentLacks):
         return ClaimVerdict.NOT_RUN, first_line(error), error.remedy
-    if isinstance(error, Inapplicable):
-        return ClaimVerdict.NOT_APPLICABLE, first_line(error), ""
     if isinstance(error, Unmet):
         return ClaimVerdict.UNMET, first_line(error), ""
     if isinstance(error, AssertionError):

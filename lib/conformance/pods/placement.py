@@ -82,16 +82,6 @@ class Placement:
         """Another node of that OS than :meth:`first`.  Raises EnvironmentLacks."""
         return self._nodes(os, 2)[1]
 
-    def pair(self, source: OS, target: OS, *, same_node: bool) -> tuple[NodeFacts, NodeFacts]:
-        """Nodes for a path.  Raises EnvironmentLacks when the cluster is too small for it."""
-        if same_node:
-            if source != target:
-                raise ValueError("a node has one operating system")
-            return self.first(source), self.first(source)
-        if source == target:
-            return self.first(source), self.second(source)
-        return self.first(source), self.first(target)
-
     def _nodes(self, os: OS, count: int) -> tuple[NodeFacts, ...]:
         usable = self.usable(os)
         if len(usable) >= count:

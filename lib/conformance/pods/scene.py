@@ -13,9 +13,6 @@ from conformance.model.endpoint import OS, Target, Workload
 from conformance.pods.cast import Cast
 from conformance.pods.roles import ECHO_PORT
 
-NOBODY = "nobody"
-"""A label that no pod has."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Way:

@@ -106,10 +106,6 @@ def test_clearing_up_fails(late):
 @verifies("CONN-7")
 def test_violated_and_clearing_up_fails(late):
     raise Nonconformance("no answer")
-
-@verifies("IPAM-4")
-def test_found_out_that_it_does_not_apply(record):
-    record.not_applicable("pools of /26", "the pool has /24")
 """
 
 EXPECTED = {
@@ -134,7 +130,6 @@ EXPECTED = {
     "test_wrong_word": "INCONCLUSIVE",
     "test_clearing_up_fails": "INCONCLUSIVE",
     "test_violated_and_clearing_up_fails": "VIOLATED",
-    "test_found_out_that_it_does_not_apply": "NOT_APPLICABLE",
 }
 
 JUNIT = {"VIOLATED": "failure", "INCONCLUSIVE": "error", "NOT_RUN": "skipped", "NOT_APPLICABLE": "skipped"}

@@ -54,10 +54,9 @@ def test_workers_come_before_control_planes_and_each_worker_starts_at_another_no
 
 def test_a_single_node_of_each_os_has_no_other_node(make: Any) -> None:
     placement = Placement(make.facts(make.node("l"), make.node("w", "windows", 20348)))
-    assert [one.name for one in placement.pair("linux", "windows", same_node=False)] == ["l", "w"]
-    assert [one.name for one in placement.pair("windows", "windows", same_node=True)] == ["w", "w"]
+    assert [placement.first(os).name for os in ("linux", "windows")] == ["l", "w"]
     with pytest.raises(EnvironmentLacks, match=r"needs 2 usable Windows nodes, found 1; add a Windows node"):
-        placement.pair("windows", "windows", same_node=False)
+        placement.second("windows")
 
 
 @pytest.mark.parametrize(
