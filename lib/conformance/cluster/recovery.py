@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from conformance.cluster.alive import Life
+from conformance.cluster.cordon import LIFTED, cordoned_by
 from conformance.cluster.journal.book import SYSTEM_NAMESPACE, Journal, journals
 from conformance.cluster.journal.restore import Healers, Outcome, Restored, restore
 from conformance.cluster.remains import LEASE, Remains, remains
@@ -14,7 +15,7 @@ from conformance.cluster.sweep import sweep
 from conformance.errors import SuiteTrouble
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
-from conformance.kube.ownership import CORDON_ANNOTATION, MANAGED_BY, RUN_LABEL, Ownership
+from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, Ownership
 from conformance.model.change import ObjectRef
 
 
@@ -121,14 +122,11 @@ class Recovery:
 
     def _uncordon(self, node: str, one: Remains, result: Recovered, tell: Callable[[str], None]) -> None:
         """A node that the journal did not speak of any more: the mark says who cordoned it."""
-        found = self.kube.find("v1", "Node", node)
-        mark = ((found or {"metadata": {}})["metadata"].get("annotations") or {}).get(CORDON_ANNOTATION)
-        if mark != one.run:
+        if cordoned_by(self.kube.find("v1", "Node", node)) != one.run:
             return
         target = ObjectRef(api_version="v1", kind="Node", name=node)
-        patch = {"metadata": {"annotations": {CORDON_ANNOTATION: None}}, "spec": {"unschedulable": None}}
         self._do(
-            lambda: Changes(self.kube, Ownership(one.run)).patch(target, patch, "its run is over", foreign=True),
+            lambda: Changes(self.kube, Ownership(one.run)).patch(target, dict(LIFTED), "its run is over", foreign=True),
             f"node {node} was cordoned by run {one.run} and takes pods again", result, tell,
         )  # fmt: skip
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from conformance.cluster.cordon import LIFTED, cordoned_by
 from conformance.disrupt.journalling import Journalling
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, EnvironmentLacks
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
-from conformance.kube.ownership import CORDON_ANNOTATION
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, until
@@ -61,9 +61,13 @@ class Drain:
         return [_label(one) for one in evicted]
 
     def uncordon(self, node: str) -> None:
-        """Let pods in again.  The journal's entry of the cordon then finds nothing to restore."""
-        patch = {"metadata": {"annotations": {CORDON_ANNOTATION: None}}, "spec": {"unschedulable": None}}
-        self._changes.patch(_node(node), patch, f"uncordons node {node}", foreign=True)
+        """Let pods in again where this run has cordoned the node; what somebody else has cordoned stays so.
+
+        The journal's entry of the cordon then finds nothing to restore.
+        """
+        changes = self._changes  # which mark nothing in a dry run
+        if changes.dry_run or cordoned_by(changes.kube.find("v1", "Node", node)) == changes.run.run:
+            changes.patch(_node(node), dict(LIFTED), f"uncordons node {node}", foreign=True)
 
     def _on(self, node: str) -> list[Obj]:
         return self._changes.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from conformance.cluster.cordon import marked
 from conformance.kube.changes import Changes
 from conformance.model.change import ObjectRef
 
@@ -26,8 +27,10 @@ class Plainly:
         self._changes = changes
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
-        """Change fields."""
-        return self._changes.patch(target, dict(merge_patch), why, foreign=True)
+        """Change fields; a node that is cordoned so bears the run's mark, as with a note."""
+        found = self._changes.kube.find(target.api_version, target.kind, target.name, target.namespace)
+        patch = marked(found or {}, target, merge_patch, self._changes.run.run)
+        return self._changes.patch(target, patch, why, foreign=True)
 
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
         """Delete a pod that its controller makes anew."""

@@ -31,7 +31,7 @@ class Procedure:
         self._felix.pod(node)
 
     def new_network(self, node: str) -> None:
-        """Carry it out; the node takes pods again afterwards, also when something broke on the way.
+        """Carry it out; afterwards the node takes pods again, whatever broke, unless somebody else has cordoned it.
 
         Raises EnvironmentLacks (nothing was done), EnvironmentBroken, ProbeBroken, LockLost.
         """

@@ -15,7 +15,6 @@ from conformance.disrupt.procedure import Procedure
 from conformance.disrupt.vni import Vni
 from conformance.kube import execute
 from conformance.kube.changes import Changes
-from conformance.kube.client import Kube
 from conformance.kube.execute import ExecResult
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
@@ -28,24 +27,28 @@ from conformance.probe.host import Hosts
 from conformance.settings import Settings
 
 
-def healers_of(kube: Kube, changes: Changes, facts: Facts, settings: Settings) -> Healers:
+def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
     """Healers by name.  Also made by a process that only restores: they may ask for nothing that a test made."""
-    return {HNS_NETWORK: functools.partial(_hns_network, kube, changes, facts, settings)}
+    return {HNS_NETWORK: functools.partial(_hns_network, changes, facts, settings)}
 
 
-def _hns_network(kube: Kube, changes: Changes, facts: Facts, settings: Settings, arguments: dict[str, Any]) -> None:
-    """Heal one node, looking from a host pod of its own, which is removed again."""
+def _hns_network(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
+    """Heal one node in the name of the run that left it, looking from a host pod of its own, which is removed again."""
+    kube = changes.kube
     number = [one.name for one in facts.by_os("windows")].index(str(arguments["node"])) + 1
     own = Ownership(changes.run.run, f"{changes.run.worker}-healer-{number}")
     pods = Pods(kube, Changes(kube, own), facts, settings)
     try:
-        _healer(kube, changes, facts, settings, HostPods(pods)).heal(arguments)
+        theirs = Changes(kube, Ownership(run, changes.run.worker))  # its cordon, if that is what is left
+        _healer(theirs, facts, settings, HostPods(pods)).heal(arguments)
     finally:
         namespace = ObjectRef(api_version="v1", kind="Namespace", name=pods.host_namespace)
         pods.changes.delete(namespace, "the healer has done its work")
 
 
-def _healer(kube: Kube, changes: Changes, facts: Facts, settings: Settings, host_pods: HostPods) -> HnsNetworkHealer:
+def _healer(changes: Changes, facts: Facts, settings: Settings, host_pods: HostPods) -> HnsNetworkHealer:
+    kube = changes.kube
+
     def run(workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
         return execute.run(kube, workload.namespace, workload.pod, workload.container, argv, within=within)
 

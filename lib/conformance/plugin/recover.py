@@ -122,7 +122,7 @@ def before_a_run(
 def recovery_of(kube: Kube, facts: Facts, settings: Settings) -> Recovery:
     """How this cluster is recovered."""
     timings = settings.timings
-    healers = healers_of(kube, Changes(kube, Ownership(settings.run_id, settings.worker)), facts, settings)
+    healers = healers_of(Changes(kube, Ownership(settings.run_id, settings.worker)), facts, settings)
     return Recovery(
         kube, healers, within=timings.run.journal, delete=timings.windows.delete, abandoned=timings.run.abandoned
     )

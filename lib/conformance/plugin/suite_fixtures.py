@@ -187,9 +187,9 @@ def journal(cluster: Kube, changes: Changes, settings: Settings) -> Journal:
 
 
 @pytest.fixture(scope="session")
-def healers(cluster: Kube, changes: Changes, facts: Facts, settings: Settings) -> Healers:
+def healers(changes: Changes, facts: Facts, settings: Settings) -> Healers:
     """What undoes procedures."""
-    return healers_of(cluster, changes, facts, settings)
+    return healers_of(changes, facts, settings)
 
 
 @pytest.fixture(scope="session")

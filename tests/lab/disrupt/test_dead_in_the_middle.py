@@ -114,7 +114,7 @@ def dying(real: Any, name: str) -> Any:
 )
 def test_another_process_puts_back_vni_network_and_node(bench: Bench, point: str) -> None:
     changes, journal = bench.run("dead"), Journal(bench.kube, Ownership("dead"), within=5.0)
-    healers = healers_of(bench.kube, changes, bench.facts, bench.settings)
+    healers = healers_of(changes, bench.facts, bench.settings)
     journalled = Journalled(changes, journal, healers, lambda: None)
     acts: dict[str, Callable[[], Procedure]] = {
         "cordoned": lambda: bench.procedure(changes, dying(journalled, "patch"), bench.hosts),
@@ -136,7 +136,7 @@ def test_another_process_puts_back_vni_network_and_node(bench: Bench, point: str
         assert bench.vsid() == NEW
 
     later = bench.run("later")
-    again = healers_of(bench.kube, later, detect(bench.kube, evidence="lab"), bench.settings)
+    again = healers_of(later, detect(bench.kube, evidence="lab"), bench.settings)
     done = restore(Journal(bench.kube, Ownership("dead"), within=5.0), changes, again)
 
     assert {one.outcome for one in done} <= {Outcome.RESTORED, Outcome.UNCHANGED}, [str(one) for one in done]

@@ -43,7 +43,7 @@ def journal(kube: Kube) -> Iterator[Journal]:
 def begin(kube: Kube, journal: Journal) -> Callable[..., Journalled]:
     """A test's journalled changes, as each process of the run would begin them."""
 
-    def begin(check: Callable[[], None] = lambda: None, **healers: Callable[[dict[str, Any]], None]) -> Journalled:
+    def begin(check: Callable[[], None] = lambda: None, **healers: Callable[[str, dict[str, Any]], None]) -> Journalled:
         return Journalled(Changes(kube, RUN), journal, healers, check)
 
     return begin

@@ -128,19 +128,19 @@ def test_an_object_that_was_made_is_removed_and_one_of_somebody_else_is_left(kub
 
 def test_procedures_are_healed_newest_first_unless_they_were_closed(begin: Begin) -> None:
     healed: list[Any] = []
-    one = begin(heal=healed.append)
+    one = begin(heal=lambda run, arguments: healed.append((run, arguments)))
     one.procedure("heal", {"node": "a"}, "a test")
     closed = one.procedure("heal", {"node": "b"}, "a test")
     one.procedure("heal", {"node": "c"}, "a test")
     one.close(closed)
     assert outcomes(one.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
-    assert healed == [{"node": "c"}, {"node": "a"}]
+    assert healed == [("j1", {"node": "c"}), ("j1", {"node": "a"})]
 
 
 def test_a_healer_that_breaks_is_told_stays_open_and_does_not_keep_others_back(
     kube: Kube, journal: Journal, begin: Begin
 ) -> None:
-    def breaks(arguments: dict[str, Any]) -> None:
+    def breaks(run: str, arguments: dict[str, Any]) -> None:
         raise RuntimeError("no such node")
 
     one = begin(breaks=breaks)

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.patience import Patience
+from conformance.kube.guard import merged
+from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
 from tests.unit.expect.stand_ins import Clock
@@ -48,6 +50,8 @@ class Cluster:
     }  # fmt: skip
     """What a DaemonSet makes in place of its pod."""
     served: bool = True
+    run: Ownership = field(default_factory=lambda: Ownership("r1"))
+    dry_run: bool = False
     _numbers: Any = field(default_factory=lambda: itertools.count(2))
 
     @property
@@ -82,6 +86,8 @@ class Cluster:
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str, *, foreign: bool = True) -> None:
         self.log.append(f"patch {target.kind} {target.name} {dict(merge_patch)}")
+        if target.kind == "Node":
+            self.others["Node", target.name] = merged(self.others["Node", target.name], merge_patch)
 
     def delete(self, target: ObjectRef, why: str, *, foreign: bool = True) -> None:
         self.log.append(f"delete {target.name}")
@@ -111,7 +117,8 @@ def cluster() -> Cluster:
             pod("web-2", "w1"),
             pod("elsewhere", "w2"),
             pod("over", "w1", owner="Job", status={"phase": "Succeeded"}),
-        ]
+        ],
+        others={("Node", "w1"): {"metadata": {"name": "w1"}, "spec": {}}},
     )
 
 

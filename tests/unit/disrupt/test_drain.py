@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.drain import Drain
+from conformance.disrupt.journalling import Plainly
 from conformance.errors import EnvironmentBroken, EnvironmentLacks
 from conformance.kube.refused import ApiRefused
 
 
 def drain(cluster: Any, patience: Any, clock: Any) -> Drain:
-    return Drain(cluster, cluster, patience, clock=clock)
+    return Drain(cluster, Plainly(cluster), patience, clock=clock)
 
 
 def refused(code: int) -> ApiRefused:
@@ -87,6 +88,22 @@ def test_a_pod_that_does_not_go_is_named(cluster: Any, patience: Any, clock: Any
 
 
 def test_uncordoning_takes_the_mark_away(cluster: Any, patience: Any, clock: Any) -> None:
-    drain(cluster, patience, clock).uncordon("w1")
-    gone = {"metadata": {"annotations": {"calico-conformance/cordoned": None}}, "spec": {"unschedulable": None}}
-    assert cluster.log == [f"patch Node w1 {gone}"]
+    one = drain(cluster, patience, clock)
+    one.drain("w1")
+    assert marks(cluster) == {"calico-conformance/cordoned": "r1"}
+    one.uncordon("w1")
+    assert cluster.others["Node", "w1"]["spec"] == marks(cluster) == {}
+
+
+@pytest.mark.parametrize("mark", [{}, {"calico-conformance/cordoned": "r2"}], ids=["somebody", "another-run"])
+def test_a_cordon_of_somebody_else_is_left(cluster: Any, patience: Any, clock: Any, mark: dict[str, str]) -> None:
+    cluster.others["Node", "w1"] = {"metadata": {"annotations": mark}, "spec": {"unschedulable": True}}
+    one = drain(cluster, patience, clock)
+    one.drain("w1")
+    one.uncordon("w1")
+    assert cluster.others["Node", "w1"]["spec"] == {"unschedulable": True}
+    assert marks(cluster) == mark
+
+
+def marks(cluster: Any) -> Any:
+    return cluster.others["Node", "w1"]["metadata"].get("annotations")

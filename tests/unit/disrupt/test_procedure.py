@@ -9,6 +9,7 @@ import pytest
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.healing import HNS_NETWORK, HnsNetworkHealer, announce
+from conformance.disrupt.journalling import Plainly
 from conformance.disrupt.procedure import Procedure
 from conformance.errors import EnvironmentBroken, EnvironmentLacks, ProbeBroken
 from conformance.model.host import HnsNetwork
@@ -40,7 +41,7 @@ class Hosts:
 
 
 def procedure(cluster: Any, patience: Any, clock: Any, hosts: Hosts) -> Procedure:
-    drain = Drain(cluster, cluster, patience, clock=clock)
+    drain = Drain(cluster, Plainly(cluster), patience, clock=clock)
     felix = Felix(cluster, cluster, lambda node: "windows", lambda os: patience, clock=clock)
     return Procedure(drain, felix, hosts, patience, clock=clock)  # type: ignore[arg-type]
 
@@ -88,6 +89,12 @@ def test_nothing_is_done_where_it_could_not_be_finished(cluster: Any, patience: 
     assert cluster.log == []
 
 
+def test_a_cordon_of_somebody_else_outlives_the_procedure(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.others["Node", "w1"]["spec"] = {"unschedulable": True}
+    procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
+    assert "uncordon" not in words(cluster)
+
+
 class Vni:
     """A VNI of 4096, and a node's VSID that follows when its network is made anew."""
 
@@ -108,7 +115,7 @@ class Vni:
 
 def healer(cluster: Any, patience: Any, clock: Any, vni: Vni) -> HnsNetworkHealer:
     one = procedure(cluster, patience, clock, vni.hosts)
-    drain = Drain(cluster, cluster, patience, clock=clock)
+    drain = Drain(cluster, Plainly(cluster), patience, clock=clock)
     return HnsNetworkHealer(vni, one, drain, within=10.0, every=1.0, clock=clock)  # type: ignore[arg-type]
 
 
@@ -125,6 +132,8 @@ def test_the_healer_carries_it_out_where_the_vsid_differs_and_awaits_the_deliver
 def test_the_healer_only_lets_pods_in_where_nothing_differs(
     cluster: Any, patience: Any, clock: Any, vsid: int | None
 ) -> None:
+    mark = {"annotations": {"calico-conformance/cordoned": cluster.run.run}}
+    cluster.others["Node", "w1"] = {"metadata": mark, "spec": {"unschedulable": True}}
     healer(cluster, patience, clock, Vni(Hosts(cluster.log), vsid)).heal({"node": "w1"})
     assert words(cluster) == ["uncordon"]
 

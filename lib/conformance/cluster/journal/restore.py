@@ -18,8 +18,8 @@ from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 
-Healers = Mapping[str, Callable[[dict[str, Any]], None]]
-"""Name of a procedure to what undoes it, given the procedure's arguments; raises when it could not."""
+Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
+"""Name of a procedure to what undoes it, given the run that began it and its arguments; raises when it could not."""
 CONFLICTS = 5
 """tries.  A field that is free but whose object changes under our hands is looked at again so often."""
 
@@ -162,7 +162,7 @@ class _Restorer:
             hand = f"undo it by hand: nothing here knows how (there are: {known})"
             return _told(entry, Outcome.FAILED, entry.label, hand)
         try:
-            heal(dict(entry.arguments))
+            heal(self.journal.run.run, dict(entry.arguments))
         except SuiteTrouble:
             raise
         except Exception as trouble:  # a healer that is broken must not keep the others from being run

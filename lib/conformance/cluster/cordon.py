@@ -1,0 +1,29 @@
+"""Who has cordoned a node: a run marks each node that it makes unschedulable, and lifts no cordon but its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.kube import guard
+from conformance.kube.client import Obj
+from conformance.kube.ownership import CORDON_ANNOTATION
+from conformance.model.change import ObjectRef
+
+LIFTED: Mapping[str, Any] = {
+    "metadata": {"annotations": {CORDON_ANNOTATION: None}}, "spec": {"unschedulable": None}
+}  # fmt: skip
+"""The merge patch after which a node takes pods again, and bears no mark."""
+
+
+def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """The patch; one that cordons a node also says on the node who did, so that it is known without the journal."""
+    unschedulable = (patch.get("spec") or {}).get("unschedulable") if target.kind == "Node" else None
+    if not unschedulable or (current.get("spec") or {}).get("unschedulable"):
+        return dict(patch)
+    return guard.merged(patch, {"metadata": {"annotations": {CORDON_ANNOTATION: run}}})  # type: ignore[no-any-return]
+
+
+def cordoned_by(node: Obj | None) -> str:
+    """The run that has cordoned a node; empty when it was somebody else, or nobody."""
+    return str((((node or {}).get("metadata") or {}).get("annotations") or {}).get(CORDON_ANNOTATION) or "")
