@@ -2,7 +2,8 @@
 
 Datagrams are sent with Don't Fragment and answered shortly, so that each way is measured by itself.  Above the largest
 one the sender's own system must say that it does not fit; silence there is a black hole, in which full-sized packets
-disappear while small ones pass.
+disappear while small ones pass.  A server that is slow or away for a moment is silent too: a hole is believed only when
+rounds of their own agree, in which small datagrams pass.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, EnvironmentLacks, Nonconformance, ProbeBroken
 from conformance.expect import message
+from conformance.expect.same_pods import unless_changed
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
+from conformance.timing import Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -26,11 +29,14 @@ SMALLEST, LARGEST = 576, 9216
 """Bytes between which an MTU is looked for: what every IPv4 host must take (RFC 1122), and jumbo frames."""
 AT_ONCE = 16
 """Sizes that one batch tries, so that four batches find the byte."""
+SEARCHES = 3
+"""Times that a way is searched: more often a server is not away by chance."""
 OVERLAY = 50
 """Bytes that VXLAN over IPv4 adds: what Calico takes off the node's MTU where none is set."""
 TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """The sender's own system took the datagram, whatever became of it."""
-
+ANSWERED = frozenset({Verdict.REFUSED, Verdict.RESET, Verdict.UNREACHABLE})
+"""Somebody answered, who is not the server: what is asked there is away, whatever the size."""
 
 KUBELET = 10250
 """Port of every node's kubelet; it takes no datagrams, so that sending some does nothing there."""
@@ -47,6 +53,10 @@ class Carried:
     """Bytes of the largest IPv4 packet that passed whole."""
     above: Observation
     """How one byte more ended."""
+    seen: tuple[Observation, ...]
+    """All tries with one byte more."""
+    seconds: float
+    """How long they took."""
 
 
 @dataclass
@@ -61,13 +71,10 @@ class Sizes:
 
         Of Windows pods the sizes are recorded only (their MTU is whatever HNS gave them).
         """
-        ways = ((one, other.udp(port)), (other, one.udp(port)))
-        found = tuple(self._carried(source, target) for source, target in ways)
-        for (source, target), carried in zip(ways, found, strict=True):
-            self.expect.context.record(f"MTU {source.os}->{target.backends[0].os}, bytes", carried.mtu)
-            if source.os == "linux" and carried.above.verdict is not Verdict.PROHIBITED:
-                raise self._hole(carried, because)
-        return found[0], found[1]
+        ways = [(one, other.udp(port)), (other, one.udp(port))]
+        self.expect.controls(ways, because="without small datagrams nothing is said about larger ones")
+        there, back = (self._judged(source, target, because) for source, target in ways)
+        return there, back
 
     def setting_ignored(self, setting: Fact[int], *, by: Pair, followed_by: Pair, node: Workload, because: str) -> None:
         """Pods of ``by``'s system keep their own MTU, while ``followed_by`` shows that the setting is in force.
@@ -84,10 +91,18 @@ class Sizes:
         for one, own in ((ignoring, ignorer), (following, follower)):
             self.expect.context.record(f"MTU of {one.os} pods, bytes", own.mtu)
         if follower.mtu != setting.value:
+            line = message.headline(
+                self.expect.context.claims,
+                follower.above.attempt,
+                f"an MTU of {setting.value}",
+                follower.seen,
+                follower.seconds,
+                observed=f"one of {follower.mtu}",
+            )
             raise ControlBroken(
-                f"control failed: {following.label} has an MTU of {follower.mtu}, and {setting.value} is set "
-                f"({setting.source}): it is older than the setting, or the setting is not in force",
-                control=following.label, seen=[follower.above],
+                f"control failed: {line}: {setting.value} is set ({setting.source}): the pod is older than the "
+                "setting, or the setting is not in force",
+                control=following.label, seen=follower.seen,
             )  # fmt: skip
         if setting.value == self._node(node, ignoring).mtu - OVERLAY:
             raise EnvironmentLacks(f"{setting.value}, which is set, is what Windows takes by itself", remedy)
@@ -97,13 +112,53 @@ class Sizes:
 
     # --- how ------------------------------------------------------------------------------------------------------
 
+    def _judged(self, source: Workload, target: Target, because: str) -> Carried:
+        """What a way carries; a Linux source is told by its own system what does not fit.
+
+        Raises Nonconformance for a hole, ControlBroken when the server was away whenever one was looked for.
+        """
+        for _ in range(SEARCHES):
+            carried = self._carried(source, target)
+            self.expect.context.record(f"MTU {source.os}->{target.backends[0].os}, bytes", carried.mtu)
+            if source.os != "linux" or carried.above.verdict is Verdict.PROHIBITED:
+                return carried
+            again = self._once_more(source, target, carried.mtu + 1)
+            above = [round_[0] for round_ in again.seen]
+            forbidden = [one for one in above if one.verdict is Verdict.PROHIBITED]
+            if forbidden:  # the way said so meanwhile (ICMP fragmentation needed), and the system keeps to it
+                return Carried(mtu=carried.mtu, above=forbidden[-1], seen=tuple(above), seconds=again.seconds)
+            if all(map(_hole, again.seen)):
+                both = [source, *target.backends]
+                raise unless_changed(self.expect, both, self._black_hole(carried, again, because))
+        raise unless_changed(self.expect, [source, *target.backends], self._undecided(carried, again, because))
+
+    def _once_more(self, source: Workload, target: Target, size: int) -> Settled[list[Observation]]:
+        """A size and a small datagram beside it, in as many rounds as verdicts must agree."""
+        patience = self.expect.timings.of(source.os)
+        return until(
+            lambda: self._try(source, target, [size, SMALLEST]),
+            _hole,
+            within=0,
+            agree=patience.agree,
+            every=patience.poll_every,
+            what=f"packets of {size} bytes vanish while those of {SMALLEST} bytes pass",
+            clock=self.expect.clock,
+        )
+
     def _carried(self, source: Workload, target: Target) -> Carried:
-        """By what comes back."""
-        carried = self._largest(source, target, lambda seen: seen.verdict is Verdict.CONNECTED)
-        if carried is None:
-            self.expect.reachable(source, target, because=f"datagrams of {SMALLEST} bytes pass everywhere (RFC 1122)")
-            raise ProbeBroken(f"{source.label} -> {target.label}: small datagrams pass, but none of {SMALLEST} bytes")
-        return carried
+        """By what comes back.  Raises ProbeBroken when small datagrams pass, and none that every host must take."""
+        seen: list[Observation] = []
+        seconds = 0.0
+        for _ in range(2):  # a server that was away for one batch is no way that carries nothing
+            carried = self._largest(source, target, lambda one: one.verdict is Verdict.CONNECTED)
+            if carried.mtu >= SMALLEST:
+                return carried
+            seen += carried.seen
+            seconds += carried.seconds
+            self.expect.control(source, target, because=f"packets of {SMALLEST} bytes pass everywhere (RFC 1122)")
+        attempt, expected = seen[0].attempt, f"packets of {SMALLEST} bytes to pass"
+        line = message.headline(self.expect.context.claims, attempt, expected, seen, seconds)
+        raise ProbeBroken(f"{line}: small datagrams pass, but none of {SMALLEST} bytes", seen)
 
     def _own(self, source: Workload, mate: Workload) -> Carried:
         """The MTU of the source's device."""
@@ -117,32 +172,45 @@ class Sizes:
     def _taken(self, source: Workload, target: Target) -> Carried:
         """By what the source's own system takes."""
         found = self._largest(source, target, lambda seen: seen.verdict in TAKEN)
-        if found is None:
-            raise ProbeBroken(f"{source.label}: its system takes no datagram of {SMALLEST} bytes to {target.label}")
+        if found.mtu < SMALLEST:
+            expected = f"packets of {SMALLEST} bytes to be taken by its own system"
+            claims = self.expect.context.claims
+            line = message.headline(claims, found.above.attempt, expected, found.seen, found.seconds)
+            raise ProbeBroken(line, found.seen)
         return found
 
-    def _largest(self, source: Workload, target: Target, passes: Callable[[Observation], bool]) -> Carried | None:
-        """The largest size that passes, with one byte more tried as often as verdicts must agree; None: none does."""
-        patience = self.expect.timings.of(source.os)
+    def _largest(self, source: Workload, target: Target, passes: Callable[[Observation], bool]) -> Carried:
+        """The largest size that passes, with one byte more tried as often as verdicts must agree.
+
+        Below SMALLEST: nothing passes.
+        """
+        agree = self.expect.timings.of(source.os).agree
         good, bad = SMALLEST - 1, LARGEST + 1
         while True:
             while bad - good > 1:
                 step = max(1, -(-(bad - good - 1) // AT_ONCE))
                 sizes = list(range(good + 1, bad, step))
-                seen = self._try(source, target, sizes, patience.tcp_give_up)
+                began = self.expect.clock.monotonic()
+                seen = self._try(source, target, sizes)
                 passed = [size for size, one in zip(sizes, seen, strict=True) if passes(one)]
                 if passed:  # a smaller one that did not pass was lost by chance
                     good = max(passed)
                 failed = [size for size in sizes if size > good]
                 bad = min(failed, default=bad)
                 if good < SMALLEST <= bad <= SMALLEST:
-                    return None
-            above = self._try(source, target, [good + 1] * patience.agree, patience.tcp_give_up)
+                    took = self.expect.clock.monotonic() - began
+                    return Carried(mtu=good, above=seen[0], seen=(seen[0],), seconds=took)
+            began = self.expect.clock.monotonic()
+            above = self._try(source, target, [good + 1] * agree)
             if not any(passes(one) for one in above):
-                return Carried(mtu=good, above=above[-1])
+                took = self.expect.clock.monotonic() - began
+                return Carried(mtu=good, above=above[-1], seen=tuple(above), seconds=took)
             good, bad = good + 1, LARGEST + 1
 
-    def _try(self, source: Workload, target: Target, sizes: Sequence[int], give_up: float) -> list[Observation]:
+    def _try(self, source: Workload, target: Target, sizes: Sequence[int]) -> list[Observation]:
+        """All sizes at once, with the patience that the slower end needs: a slow answer is no silence."""
+        ends = {source.os, *(backend.os for backend in target.backends)}
+        give_up = max(self.expect.timings.of(system).tcp_give_up for system in ends)
         return self.expect.prober.observe(
             [
                 Attempt(
@@ -153,20 +221,50 @@ class Sizes:
             ]
         )  # fmt: skip
 
-    def _hole(self, carried: Carried, because: str) -> Nonconformance:
-        above = carried.above
+    def _black_hole(self, carried: Carried, again: Settled[list[Observation]], because: str) -> Nonconformance:
+        seen = [*carried.seen, *(round_[0] for round_ in again.seen)]
         text = message.connectivity(
             self.expect.context.claims,
-            above.attempt,
+            carried.above.attempt,
             expected=f"packets over {carried.mtu} bytes PROHIBITED by the sender's own system",
             because=because,
-            seen=[above],
-            seconds=above.seconds,
+            seen=seen,
+            seconds=carried.seconds + again.seconds,
             further={
                 "passed": f"packets of up to {carried.mtu} bytes",
+                "beside": f"packets of {SMALLEST} bytes in the same rounds: "
+                f"{message.summary([round_[1] for round_ in again.seen])} ({len(again.seen)} of {len(again.seen)})",
                 "do": "compare the MTU of the pod with that of the way: underlay - 50 for VXLAN; and let ICMP "
                 "fragmentation-needed pass",
             },
-            observed=f"{above.verdict} from {carried.mtu + 1} bytes on: larger packets vanish",
+            observed=f"{message.summary(seen)} from {carried.mtu + 1} bytes on: larger packets vanish",
         )
-        return Nonconformance(text, seen=[above])
+        return Nonconformance(text, seen=seen)
+
+    def _undecided(self, carried: Carried, again: Settled[list[Observation]], because: str) -> Exception:
+        """Whenever a hole was looked for, something else was there."""
+        above, small = ([round_[index] for round_ in again.seen] for index in (0, 1))
+        text = message.connectivity(
+            self.expect.context.claims,
+            carried.above.attempt,
+            expected=f"packets over {carried.mtu} bytes PROHIBITED by the sender's own system",
+            because=because,
+            seen=above,
+            seconds=again.seconds,
+            further={
+                "beside": f"packets of {SMALLEST} bytes in the same rounds: {message.summary(small)}",
+                "do": "look at the server's pod: it answers now and then",
+            },
+        )
+        flat = [one for round_ in again.seen for one in round_]
+        text = f"{text}\n  searched  {SEARCHES} times; each time looking again showed something else"
+        away = any(one.verdict is not Verdict.CONNECTED for one in small)
+        if away or any(one.verdict is Verdict.CONNECTED or one.verdict in ANSWERED for one in above):
+            return ControlBroken(f"control failed: {text}", control=carried.above.attempt.label, seen=flat)
+        return ProbeBroken(text, flat)
+
+
+def _hole(round_: Sequence[Observation]) -> bool:
+    """Silence at a size while a small datagram passes beside it."""
+    above, small = round_
+    return above.verdict is Verdict.TIMED_OUT and small.verdict is Verdict.CONNECTED
