@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from conformance.expect.answered import impostor
 from conformance.model.attempt import Attempt
 from conformance.model.observation import Observation
 
@@ -35,15 +36,19 @@ def headline(
 def summary(seen: Sequence[Observation]) -> str:
     """The verdicts of some observations of one attempt: ``CONNECTED``, or ``TIMED_OUT 7 times, last CONNECTED``.
 
-    What a name resolved to belongs to the verdict: ``RESOLVED to 203.0.113.9``.
+    What a name resolved to belongs to the verdict, and who answered in place of a backend: ``RESOLVED to
+    203.0.113.9``, ``CONNECTED with ns/another-pod``.
     """
-    if not seen:
-        return "nothing"
-    counts = Counter(_word(observation) for observation in seen)
+    return counted([_word(observation) for observation in seen]) if seen else "nothing"
+
+
+def counted(words: Sequence[str]) -> str:
+    """At least one word, each with how often it was said, and the newest: ``A 7 times, B 1 time, last B``."""
+    counts = Counter(words)
     if len(counts) == 1:
-        return _word(seen[-1])
+        return words[-1]
     parts = [f"{word} {_count(count, 'time', 'times')}" for word, count in counts.most_common()]
-    return f"{', '.join(parts)}, last {_word(seen[-1])}"
+    return f"{', '.join(parts)}, last {words[-1]}"
 
 
 def details(seen: Sequence[Observation]) -> str:
@@ -105,7 +110,8 @@ def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
 
 def _word(observation: Observation) -> str:
     answers = f" to {', '.join(observation.answers)}" if observation.answers else ""
-    return f"{observation.verdict.value}{answers}"
+    other = impostor(observation)
+    return f"{observation.verdict.value}{answers}{f' with {other}' if other else ''}"
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -14,10 +14,11 @@ from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
 from conformance.expect import message, names, picture
+from conformance.expect.answered import as_wanted, impostor, telling, usual
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
-from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.model.observation import Observation, Verdict
 from conformance.settings import OsTimings, Timings
 from conformance.timing import SYSTEM_CLOCK, Answer, Clock, hold, until
 
@@ -89,11 +90,11 @@ class Expect:
         self, sources: Workload | Sequence[Workload], targets: Target | Sequence[Target], *, because: str
     ) -> list[Observation]:
         """As :meth:`reachable`, for what has to be so before the test says anything: raises ControlBroken."""
-        return self._decide(_each([(sources, targets)]), [], because, None, open_is_control=True)
+        return self._decide(_each([(sources, targets)]), [], because, None, open_is_control=True)[-1]
 
     def controls(self, routes: Sequence[Route], *, because: str) -> list[Observation]:
         """As :meth:`control`, for single routes."""
-        return self._decide(list(routes), [], because, None, open_is_control=True)
+        return self._decide(list(routes), [], because, None, open_is_control=True)[-1]
 
     def blocked(
         self,
@@ -109,7 +110,7 @@ class Expect:
         ``beside`` is a route, or another source to the same target; when it fails, ControlBroken is raised.
         """
         control = (beside, target) if isinstance(beside, Workload) else beside
-        return self._decide([control], _each([(sources, target)]), because, kind, open_is_control=True)
+        return self._decide([control], _each([(sources, target)]), because, kind, open_is_control=True)[-1]
 
     def matrix(
         self,
@@ -123,29 +124,30 @@ class Expect:
 
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
-        return self._decide(_each(open), _each(closed), because, kind, open_is_control=False)
+        return self._decide(_each(open), _each(closed), because, kind, open_is_control=False)[-1]
 
     def source_is(self, source: Workload, target: Target, address: str | Sequence[str], *, because: str) -> Observation:
-        """The server sees ``address`` (or one of them) as its client; ProbeBroken when it does not tell."""
+        """The server sees ``address`` (or one of them) as its client, each time; ProbeBroken when it does not tell."""
         allowed = [address] if isinstance(address, str) else list(address)
-        seen = self.reachable(source, target, because=because, kind=_telling(target))[-1]
-        if not seen.seen_client:
-            raise ProbeBroken(f"{seen.attempt.label}: the server did not say whom it saw", seen=[seen])
-        if seen.seen_client not in allowed:
+        rounds = self._decide([(source, target)], [], because, telling(target), open_is_control=False)
+        seen = [one for round_ in rounds for one in round_]
+        if not all(one.seen_client for one in seen):
+            raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
+        if any(one.seen_client not in allowed for one in seen):
             raise Nonconformance(
                 message.connectivity(
                     self.context.claims,
-                    seen.attempt,
+                    seen[-1].attempt,
                     expected=f"source {' or '.join(allowed)}",
                     because=because,
-                    seen=[seen],
-                    seconds=seen.seconds,
+                    seen=seen,
+                    seconds=sum(one.seconds for one in seen),
                     further={},
-                    observed=f"source {seen.seen_client}",
+                    observed=f"source {message.counted([one.seen_client for one in seen])}",
                 ),
-                seen=[seen],
+                seen=seen,
             )
-        return seen
+        return seen[-1]
 
     def resolves(
         self, source: Workload, name: str, to: Sequence[str], *, because: str, record: str = "A"
@@ -188,21 +190,26 @@ class Expect:
         kind: Kind | None,
         *,
         open_is_control: bool,
-    ) -> list[Observation]:
+    ) -> list[list[Observation]]:
+        """The last rounds that agreed, oldest first."""
         self._demand_controls(open, closed)
-        attempts = [self._attempt(source, target, kind) for source, target in (*open, *closed)]
         wanted = [True] * len(open) + [False] * len(closed)
+        attempts = [
+            self._attempt(source, target, kind or usual(target, want=want))
+            for (source, target), want in zip((*open, *closed), wanted, strict=True)
+        ]
 
         def right(round_: Sequence[Observation]) -> bool:
-            return all(_as_wanted(observation, want) for observation, want in zip(round_, wanted, strict=True))
+            return all(as_wanted(observation, want) for observation, want in zip(round_, wanted, strict=True))
 
         patience = self._patience([attempt.source for attempt in attempts] + self._servers(attempts))
+        agree = max(one.agree for one in patience)
         began = self.clock.monotonic()
         settled = until(
             lambda: self.prober.observe(attempts),
             right,
             within=max(one.policy_effect for one in patience),
-            agree=max(one.agree for one in patience),
+            agree=agree,
             every=min(one.poll_every for one in patience),
             what=because,
             clock=self.clock,
@@ -232,7 +239,7 @@ class Expect:
             self.context.record("seconds to first correct answer", round(settled.first_correct_after, 3))
             self.context.record("seconds to stable answer", round(settled.stable_after, 3))
         self._take_down(attempts, wanted, settled.answers, began)
-        return rounds[-1]
+        return rounds[-agree:]
 
     def _take_down(
         self,
@@ -243,19 +250,18 @@ class Expect:
     ) -> None:
         """Remember which routes are open and closed now, and what it took to see that."""
         figures, change = self.context.figures, self.context.change()
-        figures.decided(attempts, wanted, rounds, _as_wanted)
+        figures.decided(attempts, wanted, rounds, as_wanted)
         paths = list(zip(range(len(attempts)), attempts, wanted, strict=True))
         turned = [(index, one, want) for index, one, want in paths if not want or _key(one) in self._closed]
         if change is not None:
-            figures.took_effect(change, turned, rounds, began, _as_wanted)
+            figures.took_effect(change, turned, rounds, began, as_wanted)
         self._opened.update(_key(attempt) for _, attempt, want in paths if want)
         last = rounds[-1].value
         self._led.update({_key(one): names.reached(last[index]) for index, one, want in paths if want})
         self._closed.update(_key(attempt) for _, attempt, want in paths if not want)
         self._closed.difference_update(_key(attempt) for _, attempt, want in paths if want)
 
-    def _attempt(self, source: Workload, target: Target, kind: Kind | None) -> Attempt:
-        kind = kind or (Kind.UDP if target.protocol == "udp" else Kind.TCP)
+    def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
         patience = self.timings.of(source.os)
         give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
@@ -309,17 +315,21 @@ class Expect:
     ) -> Exception:
         """What the rounds deserve: a violation if any expectation itself failed, else a broken control."""
         last = rounds[-1]
-        wrong = [index for index, want in enumerate(wanted) if not _as_wanted(last[index], want)]
+        wrong = [index for index, want in enumerate(wanted) if not as_wanted(last[index], want)]
         if not wrong:  # right in the last round, but never N times in a row: show the attempt that wavered most
             wrong = [max(range(len(last)), key=lambda index: self._wrong_rounds(rounds, wanted, index))]
-        unsent = [index for index in wrong if not wanted[index] and last[index].verdict in names.UNSENT]
-        denials = [index for index in wrong if not wanted[index] and index not in unsent]
-        first = (denials or unsent or wrong)[0]
+        astray = [
+            index
+            for index in wrong
+            if not wanted[index] and (last[index].verdict in names.UNSENT or impostor(last[index]))
+        ]
+        denials = [index for index in wrong if not wanted[index] and index not in astray]
+        first = (denials or astray or wrong)[0]
         seen = [round_[first] for round_ in rounds]
         table = self._table(attempts, wanted, rounds)
         self.context.attach("matrix", table)
         self.context.draw("matrix", self._picture(attempts, wanted, rounds))
-        control_only = not denials and (open_is_control or bool(unsent))
+        control_only = not denials and (open_is_control or bool(astray))
         further: dict[str, str] = {}
         policies = self.context.policies()
         if policies:
@@ -367,7 +377,7 @@ class Expect:
                     attempt.label,
                     "CONNECTED" if want else "TIMED_OUT",
                     message.summary([round_[index] for round_ in rounds]),
-                    _as_wanted(rounds[-1][index], want),
+                    as_wanted(rounds[-1][index], want),
                 )
                 for index, (attempt, want) in enumerate(zip(attempts, wanted, strict=True))
             ]
@@ -382,7 +392,7 @@ class Expect:
                 target=attempt.target.label if attempt.target else attempt.label,
                 expected="CONNECTED" if want else "TIMED_OUT",
                 observed=seen.verdict.value,
-                right=_as_wanted(seen, want),
+                right=as_wanted(seen, want),
             )
             for attempt, want, seen in zip(attempts, wanted, rounds[-1], strict=True)
         ]
@@ -390,11 +400,7 @@ class Expect:
 
     @staticmethod
     def _wrong_rounds(rounds: Sequence[Sequence[Observation]], wanted: Sequence[bool], index: int) -> int:
-        return sum(not _as_wanted(round_[index], wanted[index]) for round_ in rounds)
-
-
-def _as_wanted(observation: Observation, want: bool) -> bool:
-    return observation.verdict is Verdict.CONNECTED if want else observation.verdict in DENIED_VERDICTS
+        return sum(not as_wanted(round_[index], wanted[index]) for round_ in rounds)
 
 
 def _each(routes: Sequence[Routes]) -> list[Route]:
@@ -405,11 +411,6 @@ def _each(routes: Sequence[Routes]) -> list[Route]:
         for source in ([sources] if isinstance(sources, Workload) else sources)
         for target in ([targets] if isinstance(targets, Target) else targets)
     ]
-
-
-def _telling(target: Target) -> Kind:
-    """The kind of attempt whose server says whom it saw."""
-    return Kind.UDP if target.protocol == "udp" else Kind.HTTP
 
 
 def _key(attempt: Attempt) -> tuple[str, str]:

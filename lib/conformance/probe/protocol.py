@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance.errors import ProbeBroken
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import OS
+from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.roles import MANIFESTS
 
@@ -145,3 +145,8 @@ def identity(headers: dict[str, Any], body: bytes) -> tuple[str, str]:
         if isinstance(line, dict) and "client" in line and "pod" in line:
             return str(line["client"]), str(line["pod"])
     return "", ""
+
+
+def same_pod(workload: Workload, served_by: str) -> bool:
+    """Whether the pod that answered, as it named itself, is this one."""
+    return served_by == f"{workload.namespace}/{workload.pod}"

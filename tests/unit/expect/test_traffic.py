@@ -188,6 +188,14 @@ def test_the_source_that_the_server_saw_is_compared(expect: Make) -> None:
         expect(friend=[telling("10.0.0.11")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
 
 
+def test_a_source_that_is_right_in_the_last_round_alone_is_not_the_source(expect: Make) -> None:
+    wavering = expect(friend=[telling("10.0.0.11"), telling("10.0.0.11"), telling("192.168.0.5")])
+    with pytest.raises(
+        Nonconformance, match=r"source 10\.0\.0\.11 2 times, 192\.168\.0\.5 1 time, last 192\.168\.0\.5"
+    ):
+        wavering.source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+
+
 def test_a_server_that_does_not_tell_breaks_the_probe(expect: Make) -> None:
     with pytest.raises(ProbeBroken, match="did not say whom it saw"):
         expect(friend=[telling("")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
