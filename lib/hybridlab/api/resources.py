@@ -238,12 +238,11 @@ def calico_resources(*, v3: bool, crd_v1: bool, operator: bool = True) -> tuple[
 
 
 class Catalogue:
-    """The resources that are served right now, looked up by path, by kind and by name."""
+    """The resources that are served right now, looked up by path and by name."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         self._by_name: dict[str, Resource] = {}
-        self._by_kind: dict[tuple[str, str], Resource] = {}
         self.generation = 0
         """Goes up with every change; what is derived from the catalogue is rebuilt then."""
         for resource in resources:
@@ -258,7 +257,6 @@ class Catalogue:
         known = self._by_name.get(resource.name)
         if known is None or known.version == resource.version:
             self._by_name[resource.name] = resource
-        self._by_kind[resource.api_version, resource.kind] = resource
         self.generation += 1
 
     def remove(self, name: str) -> None:
@@ -266,7 +264,6 @@ class Catalogue:
         for path, resource in list(self._by_path.items()):
             if resource.name == name:
                 del self._by_path[path]
-                self._by_kind.pop((resource.api_version, resource.kind), None)
         self._by_name.pop(name, None)
         self.generation += 1
 
@@ -283,11 +280,3 @@ class Catalogue:
         if found is None:
             raise no_such_resource()
         return found
-
-    def of_kind(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource with this apiVersion and kind, or None."""
-        return self._by_kind.get((api_version, kind))
-
-    def has_group_version(self, group: str, version: str) -> bool:
-        """Say whether any resource of this group and version is served."""
-        return any(path[:2] == (group, version) for path in self._by_path)

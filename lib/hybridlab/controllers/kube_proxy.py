@@ -60,10 +60,6 @@ class KubeProxies:
         """End; the nodes keep what they have."""
         await self._work.stop()
 
-    def refresh(self) -> None:
-        """Look again: what ``snat_local_pods_to`` answers may have changed."""
-        self._work.note("all")
-
     def table(self, node: str) -> ServiceTable | None:
         """What was programmed on a node last; None: nothing yet."""
         return self._programmed.get(node)

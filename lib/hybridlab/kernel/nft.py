@@ -17,7 +17,6 @@ from pathlib import Path
 
 LIBRARY = "libnftables.so.1"
 
-_OUTPUT_JSON = 1 << 4
 _OUTPUT_STATELESS = 1 << 2
 _NETLINK_NETFILTER = 12
 _SNDBUF = 8 << 20
@@ -138,14 +137,6 @@ class Nft:
         finally:
             self._lib.nft_ctx_set_dry_run(self._context, False)
         return words
-
-    def list_json(self, what: str) -> str:
-        """``list WHAT`` as libnftables' JSON with handles (for example ``table ip kube``)."""
-        self._lib.nft_ctx_output_set_flags(self._context, _OUTPUT_JSON)
-        try:
-            return self.run(f"list {what}")
-        finally:
-            self._lib.nft_ctx_output_set_flags(self._context, 0)
 
     def list_ruleset(self) -> str:
         """Every table of this namespace as nft text, without counters."""

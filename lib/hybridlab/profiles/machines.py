@@ -65,11 +65,6 @@ def control_plane(profile: Profile) -> Machine:
     return next(machine for machine in machines(profile) if machine.group.control_plane)
 
 
-def kubernetes_address(profile: Profile) -> str:
-    """ClusterIP of ``default/kubernetes``: the first address of the service range."""
-    return str(ipaddress.IPv4Network(profile.network.service_cidr)[1])
-
-
 def dns_address(profile: Profile) -> str:
     """ClusterIP of ``kube-system/kube-dns``: the tenth address of the service range, as kubeadm has it."""
     return str(ipaddress.IPv4Network(profile.network.service_cidr)[10])

@@ -6,7 +6,7 @@ import asyncio
 
 from hybridlab.controllers.nodes import node_object, taint_of
 from hybridlab.profiles.load import load
-from hybridlab.profiles.machines import dns_address, kubernetes_address, machines, resolver
+from hybridlab.profiles.machines import dns_address, machines, resolver
 from tests.unit.controllers.stand_ins import Cluster, pod
 
 PROFILE = load("default")
@@ -35,8 +35,8 @@ def test_addresses_and_pod_ranges_differ_between_nodes() -> None:
     assert len({node["status"]["nodeInfo"]["systemUUID"] for node in NODES.values()}) == len(NODES)
 
 
-def test_well_known_addresses_follow_from_the_service_range() -> None:
-    assert (kubernetes_address(PROFILE), dns_address(PROFILE)) == ("10.96.0.1", "10.96.0.10")
+def test_the_address_of_dns_follows_from_the_service_range() -> None:
+    assert dns_address(PROFILE) == "10.96.0.10"
 
 
 def test_a_pods_resolver_follows_its_policy() -> None:

@@ -21,8 +21,3 @@ async def not_emulated(process: Process, what: str) -> int:
     """Say that the lab cannot do it; returns the exit status."""
     await err(process, f"not emulated: {what}")
     return NOT_EMULATED_STATUS
-
-
-def program_name(process: Process) -> str:
-    """The name that error messages start with: argv[0] without its directory."""
-    return process.argv[0].rsplit("/", 1)[-1]

@@ -13,7 +13,6 @@ from hybridlab.windows.probe_programs.attempts import Attempt
 from hybridlab.windows.probe_programs.recorded import PROTOCOL, Program
 
 MARK = b"@@PROBE@@ "
-LINE_LIMIT = 1 << 22
 REQUIRED = ("id", "kind", "give_up_ms")
 
 
