@@ -1,0 +1,116 @@
+"""What is checked of an object that is to be written: its resource, its namespace, its fields, its kind's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.errors import Cause, bad_request, forbidden, invalid, invalid_value, not_found
+from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.requests import WriteOptions
+from hybridlab.api.resources import Resource
+from hybridlab.api.schemas.shapes import Findings, Shape, check_object, shapes
+from hybridlab.api.store import Store
+from hybridlab.api.views import Views
+
+
+class Checks:
+    """What can be wrong with an object; each check raises the ApiError that the client gets."""
+
+    def __init__(
+        self, store: Store, views: Views, custom_shape: Callable[[Resource, Obj], Findings] | None = None
+    ) -> None:
+        """``custom_shape`` checks the fields of kinds that CustomResourceDefinitions brought."""
+        self._store, self._views, self._custom_shape = store, views, custom_shape
+
+    @staticmethod
+    def shape(resource: Resource) -> Shape | None:
+        """Return the fields of a resource's stored objects; None when they are open."""
+        return shapes().of(resource.storage_version, resource.storage_kind)
+
+    def decode(self, resource: Resource, namespace: str, body: Any) -> Obj:
+        """Check that a body is an object of this resource and belongs to the request's namespace."""
+        if not isinstance(body, dict):
+            raise bad_request("the request body is not an object")
+        obj: Obj = body
+        given = obj.setdefault("apiVersion", resource.api_version)
+        if given != resource.api_version:
+            raise bad_request(
+                f"the API version in the data ({given}) does not match the expected API version "
+                f"({resource.api_version})"
+            )
+        kind = obj.setdefault("kind", resource.kind)
+        if kind != resource.kind:
+            raise bad_request(
+                f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: the kind in the data '
+                "does not match the resource of the request"
+            )
+        meta = obj.get("metadata")
+        if meta is None:
+            meta = obj["metadata"] = {}
+        if not isinstance(meta, dict):
+            raise bad_request("metadata is not an object")
+        if resource.namespaced:
+            if meta.get("namespace") and meta["namespace"] != namespace:
+                raise bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request"
+                )
+            meta["namespace"] = namespace
+        else:
+            meta.pop("namespace", None)
+        return obj
+
+    def namespace(self, resource: Resource, namespace: str, name: str) -> None:
+        """Check that a new object's namespace is there and stays."""
+        found = self._store.bucket("namespaces").get(("", namespace))
+        if found is None:
+            raise not_found("namespaces", "", namespace)
+        if "deletionTimestamp" in found["metadata"]:
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            refused = forbidden(resource.plural, resource.group, name, why)
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            raise ApiError(403, "Forbidden", refused.message, {**refused.details, "causes": [cause]})
+
+    def fields(self, resource: Resource, obj: Obj, options: WriteOptions, *, partial: bool = False) -> None:
+        """Check field names and types; unknown fields are refused, warned about or dropped silently."""
+        if resource.structural is not None and self._custom_shape is not None:
+            findings = self._custom_shape(resource, obj)
+        else:
+            findings = check_object(self.shape(resource), obj)
+        causes = findings.causes
+        if partial:
+            causes = [cause for cause in causes if cause.type != "FieldValueRequired"]
+        if findings.unknown and options.field_validation == "Strict":
+            causes = causes + [
+                Cause("FieldValueInvalid", path, f'strict decoding error: unknown field "{path}"')
+                for path in findings.unknown
+            ]
+        elif findings.unknown and options.field_validation == "Warn":
+            options.warnings.extend(f'unknown field "{path}"' for path in findings.unknown)
+        if causes:
+            raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
+
+    def rules(self, resource: Resource, strategy: Strategy, obj: Obj, old: Obj | None, options: WriteOptions) -> None:
+        """Check the metadata and whatever the kind says about its objects; what it only warns about is noted."""
+        causes: list[Cause] = []
+        meta = obj["metadata"]
+        if old is None:
+            problem = strategy.name_problem(meta["name"])
+            if problem:
+                causes.append(invalid_value("metadata.name", meta["name"], problem))
+        causes.extend(_metadata_problems(meta, old))
+        causes.extend(strategy.validate(obj, old))
+        if causes:
+            raise invalid(resource.kind, resource.group, self._views.shown_name(resource, meta["name"]), causes)
+        options.warnings.extend(strategy.warnings(obj))
+
+
+def _metadata_problems(meta: Obj, old: Obj | None) -> Iterable[Cause]:
+    from hybridlab.api.kinds.metadata import metadata_problems  # small, but only needed once something is written
+
+    return metadata_problems(meta, old["metadata"] if old else None)

@@ -1,0 +1,162 @@
+"""The verbs that change nothing: what a get, list or watch sees.
+
+A list is taken in one go, without awaiting, so that it shows one moment.
+"""
+
+from __future__ import annotations
+
+import uuid
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import orjson
+
+from hybridlab.api.contract import Event, Obj
+from hybridlab.api.errors import bad_request, expired, not_found
+from hybridlab.api.requests import Target
+from hybridlab.api.resources import Catalogue, Resource
+from hybridlab.api.selectors import ObjectTest, compile_test, exact_name
+from hybridlab.api.store import Change, Store
+from hybridlab.api.views import Views
+
+_LIST_SNAPSHOTS = 64
+"""Lists that are being read page by page; the oldest is forgotten (410) when there are more."""
+
+_EVENT_TYPES: Mapping[str, Literal["ADDED", "MODIFIED", "DELETED"]] = {
+    "ADDED": "ADDED",
+    "MODIFIED": "MODIFIED",
+    "DELETED": "DELETED",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """One answer to a list."""
+
+    items: list[Obj]
+    revision: str
+    next: str = ""
+    """Continue token; empty at the end."""
+    remaining: int = 0
+
+
+class Reading:
+    """The verbs on every resource that only read."""
+
+    def __init__(self, store: Store, catalogue: Catalogue, views: Views) -> None:
+        self.store, self.catalogue, self.views = store, catalogue, views
+        self._snapshots: OrderedDict[str, tuple[list[Obj], str]] = OrderedDict()
+
+    def get(self, target: Target) -> Obj:
+        """Return an object; ApiError 404 when there is none."""
+        return self.views.shown(target.resource, self.stored(target))
+
+    def stored(self, target: Target) -> Obj:
+        """Return an object as it is kept; ApiError 404 when there is none."""
+        resource, namespace, name, _ = target
+        key = (namespace, self.views.stored_name(resource, name))
+        found = self.store.bucket(resource.storage).get(key)
+        if found is None:
+            raise not_found(resource.plural, resource.group, name)
+        return found
+
+    def select(
+        self, resource: Resource, namespace: str | None, labels: str = "", fields: str = ""
+    ) -> tuple[list[Obj], str]:
+        """Return the objects that the selectors select, and the resourceVersion of the list."""
+        test = compile_test(labels, fields, resource.selectable)
+        bucket = self.store.bucket(resource.storage)
+        revision = str(self.store.revision)
+        name = exact_name(fields)
+        if name is not None and (namespace or not resource.namespaced) and not resource.is_view:
+            found = bucket.get((namespace or "", name))
+            return ([found] if found is not None and (test is None or test(found)) else []), revision
+        items = bucket.within(namespace)
+        if resource.is_view:
+            items = [self.views.shown(resource, item) for item in items]
+        if test is not None:
+            items = [item for item in items if test(item)]
+        return items, revision
+
+    def page(
+        self, resource: Resource, namespace: str | None, labels: str, fields: str, *, limit: int, token: str
+    ) -> Page:
+        """Return one page of a list; all pages of one list show the same moment."""
+        start = 0
+        if token:
+            try:
+                snapshot, offset = orjson.loads(urlsafe_b64decode(token))
+                items, revision = self._snapshots[snapshot]
+                start = int(offset)
+            except KeyError:
+                raise expired(
+                    "The provided continue parameter is too old to display a consistent list result. You can start a "
+                    "new list without the continue parameter."
+                ) from None
+            except (ValueError, TypeError) as error:
+                raise bad_request(f"continue key is not valid: {error}") from error
+        else:
+            items, revision = self.select(resource, namespace, labels, fields)
+            snapshot = ""
+        if limit <= 0 or len(items) - start <= limit:
+            return Page(items[start:], revision)
+        if not snapshot:
+            snapshot = uuid.uuid4().hex[:12]
+            self._snapshots[snapshot] = (items, revision)
+            if len(self._snapshots) > _LIST_SNAPSHOTS:
+                self._snapshots.popitem(last=False)
+        following = urlsafe_b64encode(orjson.dumps([snapshot, start + limit])).decode()
+        return Page(items[start : start + limit], revision, following, len(items) - start - limit)
+
+    def position(self, resource: Resource, since: str) -> int:
+        """Return where in the log a watch from resourceVersion ``since`` starts; ApiError 410 when that is gone."""
+        try:
+            return self.store.bucket(resource.storage).position(int(since))
+        except ValueError:
+            raise bad_request(
+                f'Invalid value: "{since}": strconv.ParseUint: parsing "{since}": invalid syntax'
+            ) from None
+
+    def test(self, resource: Resource, labels: str, fields: str) -> ObjectTest | None:
+        """Compile selectors for a resource."""
+        return compile_test(labels, fields, resource.selectable)
+
+    async def watch(
+        self, resource: Resource, namespace: str | None, position: int, test: ObjectTest | None
+    ) -> AsyncIterator[list[Event]]:
+        """Yield batches of events from ``position`` on; never ends; raises ApiError 410 when it fell behind."""
+        bucket = self.store.bucket(resource.storage)
+        while True:
+            changes, position = bucket.after(position)
+            if not changes:
+                await bucket.changed()
+                continue
+            events: list[Event] = []
+            for change in changes:
+                if namespace is not None and change.object["metadata"].get("namespace", "") != namespace:
+                    continue
+                event = self._event(resource, change, test)
+                if event is not None:
+                    events.append(event)
+            if events:
+                yield events
+
+    def _event(self, resource: Resource, change: Change, test: ObjectTest | None) -> Event | None:
+        shown = self.views.shown(resource, change.object)
+        if test is None:
+            return Event(_EVENT_TYPES[change.type], shown)
+        before = change.previous is not None and test(self.views.shown(resource, change.previous))
+        now = change.type != "DELETED" and test(shown)
+        if now:
+            return Event("MODIFIED" if before else "ADDED", shown)
+        if not before:
+            return None
+        if change.type != "DELETED" and change.previous is not None:
+            # the last state that was selected, under the revision at which it stopped being so
+            last = self.views.shown(resource, change.previous)
+            meta = {**last["metadata"], "resourceVersion": str(change.revision)}
+            shown = {**last, "metadata": meta}
+        return Event("DELETED", shown)
