@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-import orjson
-
 from hybridlab.api.audit import Audit, Entry
 from hybridlab.api.authorization import Attributes
 from hybridlab.api.contract import ApiError, NodeAgent, Obj
@@ -17,15 +15,14 @@ from hybridlab.api.errors import (
     forbidden,
     internal,
     method_not_allowed,
-    no_such_resource,
     not_emulated,
     unauthorized,
     unsupported_media_type,
 )
-from hybridlab.api.http import execs, logs, protobuf
+from hybridlab.api.http import execs, logs
 from hybridlab.api.http.aio import web
-from hybridlab.api.http.discovery import AGGREGATED, Discovery
-from hybridlab.api.http.openapi import OpenApi
+from hybridlab.api.http.bodies import APPLY, JSON, PATCHES, STRATEGIC, body_of, delete_options, write_options
+from hybridlab.api.http.documents import HEALTH, PUBLIC, Documents
 from hybridlab.api.http.paths import Request, parse
 from hybridlab.api.http.replies import (
     BODY_LIMIT,
@@ -34,26 +31,16 @@ from hybridlab.api.http.replies import (
     deleted_status,
     error_reply,
     json_reply,
-    text_reply,
     wants,
 )
 from hybridlab.api.http.tables import partial, table
 from hybridlab.api.http.watching import Watching
 from hybridlab.api.interference import Interference
-from hybridlab.api.operations import PatchKind, is_built_in
-from hybridlab.api.requests import AUTHENTICATED, DeleteOptions, Target, User, WriteOptions
+from hybridlab.api.operations import is_built_in
+from hybridlab.api.requests import AUTHENTICATED, Target, User, WriteOptions
 from hybridlab.api.resources import V3
 from hybridlab.api.views import TIERED
 
-HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
-_PUBLIC: Final = HEALTH | {"/version", "/version/"}
-_PATCHES: Final[Mapping[str, PatchKind]] = {
-    "application/json-patch+json": "json",
-    "application/merge-patch+json": "merge",
-    "application/strategic-merge-patch+json": "strategic",
-}
-_APPLY: Final = frozenset({"application/apply-patch+yaml", "application/apply-patch+json"})
-_JSON: Final = frozenset({"", "application/json"})
 _NOT_EMULATED: Final = {
     "attach": "attach: containers of the lab have no terminal to attach to; use exec",
     "portforward": "port-forward: pods of the lab are reached from other pods",
@@ -71,8 +58,7 @@ class Handler:
         self._operations = core.operations
         self._agent_of = agent_of
         self._interference = interference
-        self._discovery = Discovery(core.catalogue, address)
-        self._openapi = OpenApi(core.catalogue, core.settings.kubernetes_version)
+        self._documents = Documents(core.catalogue, address, core.settings.kubernetes_version)
         self._watching = Watching(core.operations)
         self.audit = Audit()
         major, minor = core.settings.kubernetes_version.lstrip("v").split(".")[:2]
@@ -118,7 +104,7 @@ class Handler:
             if refused is not None:
                 raise refused
         header = request.headers.get("Authorization", "")
-        if not header and path in _PUBLIC:
+        if not header and path in PUBLIC:
             user = None
         elif not header:
             raise unauthorized()
@@ -130,7 +116,7 @@ class Handler:
         if about is None:
             if user is not None:
                 self._core.authorizer.check_path(user, "get", path)
-            return self._not_a_resource(request, path)
+            return self._documents.answer(request, path)
         if user is None:
             raise unauthorized()
         note.about(about)
@@ -153,57 +139,6 @@ class Handler:
                 )
                 raise forbidden(resource, "", wanted, why)
         return User(name, tuple(dict.fromkeys((*groups, AUTHENTICATED))))
-
-    # ---- what is no resource
-    def _not_a_resource(self, request: web.BaseRequest, path: str) -> web.Response:
-        if request.method not in {"GET", "HEAD"}:
-            raise no_such_resource()
-        if path in HEALTH:
-            return text_reply("[+]ping ok\n[+]store ok\nhealthz check passed\n" if "verbose" in request.query else "ok")
-        stripped = path.rstrip("/")
-        accept = request.headers.get("Accept", "")
-        if stripped == "/version":
-            return json_reply(self._version())
-        if stripped == "":
-            return json_reply({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3",
-                                         "/readyz", "/version"]})  # fmt: skip
-        if stripped.startswith("/openapi/"):
-            if not accepts_json(accept):
-                raise ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json")
-            return json_reply(self._openapi_document(stripped))
-        found = self._discovery.answer(stripped, aggregated="as=APIGroupDiscoveryList" in accept and "v=v2;" in accept)
-        if found is None:
-            raise no_such_resource()
-        document, aggregated = found
-        return json_reply(document, content_type=AGGREGATED if aggregated else "")
-
-    def _openapi_document(self, path: str) -> Obj:
-        parts = path.strip("/").split("/")[1:]
-        match parts:
-            case ["v2"]:
-                return self._openapi.swagger()
-            case ["v3"]:
-                return self._openapi.index()
-            case ["v3", "api", version]:
-                return self._openapi.group_document("", version)
-            case ["v3", "apis", group, version]:
-                return self._openapi.group_document(group, version)
-        raise no_such_resource()
-
-    def _version(self) -> Obj:
-        version = self._core.settings.kubernetes_version
-        major, minor = version.lstrip("v").split(".")[:2]
-        return {
-            "major": major,
-            "minor": minor,
-            "gitVersion": version,
-            "gitCommit": "0" * 40,
-            "gitTreeState": "clean",
-            "buildDate": "1970-01-01T00:00:00Z",
-            "goVersion": "none (hybridlab)",
-            "compiler": "none",
-            "platform": "linux/amd64",
-        }
 
     # ---- resources
     async def _resource(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
@@ -257,26 +192,26 @@ class Handler:
 
     async def _write(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
         target, verb = about.target, about.verb
-        options = _write_options(request)
+        options = write_options(request)
         if verb == "create":
-            body = await _body(request, _JSON)
+            body = await body_of(request, JSON)
             self._check_tier(user, verb, target, body)
             return self._reply(request, target, self._operations.create(target, body, options), 201, options)
         if verb == "update":
-            body = await _body(request, _JSON)
+            body = await body_of(request, JSON)
             self._check_tier(user, verb, target, body)
             return self._reply(request, target, self._operations.replace(target, body, options), 200, options)
         kind = request.content_type
-        if kind in _APPLY:
-            body = await _body(request, _APPLY)
+        if kind in APPLY:
+            body = await body_of(request, APPLY)
             self._check_tier(user, verb, target, body)
             obj, created = self._operations.apply(target, body, options)
             return self._reply(request, target, obj, 201 if created else 200, options)
-        if kind not in _PATCHES:
-            raise unsupported_media_type(kind, (*_PATCHES, "application/apply-patch+yaml"))
-        patch = await _body(request, frozenset(_PATCHES))
+        if kind not in PATCHES:
+            raise unsupported_media_type(kind, (*PATCHES, "application/apply-patch+yaml"))
+        patch = await body_of(request, frozenset(PATCHES))
         self._check_tier(user, verb, target, self._operations.get(target))
-        changed = self._operations.patch(target, patch, _PATCHES[kind], options)
+        changed = self._operations.patch(target, patch, PATCHES[kind], options)
         return self._reply(request, target, changed, 200, options)
 
     @staticmethod
@@ -289,7 +224,7 @@ class Handler:
 
     async def _delete(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
         target = about.target
-        options = await _delete_options(request)
+        options = await delete_options(request)
         resource = target.resource
         if about.verb == "deletecollection":
             query = request.query
@@ -306,13 +241,13 @@ class Handler:
 
     async def _create_only(self, request: web.BaseRequest, target: Target, user: User) -> web.Response:
         """Answer what is created and never stored: reviews and bindings."""
-        body = await _body(request, _JSON)
+        body = await body_of(request, JSON)
         if not isinstance(body, dict):
             raise bad_request("the request body is not an object")
         resource = target.resource
         if resource.plural == "bindings":
             name = (body.get("metadata") or {}).get("name", "")
-            options = _write_options(request)
+            options = write_options(request)
             return json_reply(self._core.subresources.bind(target.namespace, name, body, options), 201)
         body.setdefault("apiVersion", resource.api_version)
         body.setdefault("kind", resource.kind)
@@ -336,14 +271,14 @@ class Handler:
             return await logs.serve(request, pod, self._agent_of(pod["spec"].get("nodeName", "")))
         if name == "scale":
             return await self._scale(request, about)
-        options = _write_options(request)
+        options = write_options(request)
         if name == "finalize":
             if about.verb != "update":
                 raise method_not_allowed()
-            return json_reply(self._operations.replace(target, await _body(request, _JSON), options))
+            return json_reply(self._operations.replace(target, await body_of(request, JSON), options))
         if about.verb != "create":
             raise method_not_allowed()
-        body = await _body(request, _JSON)
+        body = await body_of(request, JSON)
         if not isinstance(body, dict):
             raise bad_request("the request body is not an object")
         subresources = self._core.subresources
@@ -358,18 +293,18 @@ class Handler:
         target, subresources = about.target, self._core.subresources
         if about.verb == "get":
             return json_reply(subresources.scale(target))
-        options = _write_options(request)
+        options = write_options(request)
         if about.verb == "update":
-            body = await _body(request, _JSON)
-        elif about.verb == "patch" and request.content_type in {"application/merge-patch+json", *_STRATEGIC}:
-            given = await _body(request, frozenset(_PATCHES))
+            body = await body_of(request, JSON)
+        elif about.verb == "patch" and request.content_type in {"application/merge-patch+json", *STRATEGIC}:
+            given = await body_of(request, frozenset(PATCHES))
             body = {**subresources.scale(target), **given}
             body["metadata"] = given.get("metadata") or {}
         elif about.verb == "patch" and request.content_type == "application/json-patch+json":
             from hybridlab.api.patches import json_patch  # rare
 
             body = json_patch(
-                subresources.scale(target), await _body(request, frozenset(_PATCHES)), "Scale", target.name
+                subresources.scale(target), await body_of(request, frozenset(PATCHES)), "Scale", target.name
             )
         else:
             raise method_not_allowed()
@@ -400,9 +335,6 @@ class Handler:
             tier = (obj.get("spec") or {}).get("tier") or "default"
             name = target.name or (obj.get("metadata") or {}).get("name", "")
             self._core.authorizer.check_tier(user, verb, target._replace(name=name), tier)
-
-
-_STRATEGIC: Final = frozenset({"application/strategic-merge-patch+json"})
 
 
 class _Note:
@@ -449,71 +381,3 @@ def _limit(query: Mapping[str, str]) -> int:
         return int(text)
     except ValueError:
         raise bad_request(f'limit: Invalid value: "{text}": must be a number') from None
-
-
-def _write_options(request: web.BaseRequest) -> WriteOptions:
-    query = request.query
-    validation = query.get("fieldValidation", "") or "Warn"
-    if validation not in {"Ignore", "Warn", "Strict"}:
-        raise bad_request(
-            f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", "Warn", "Strict"'
-        )
-    dry_run = query.get("dryRun", "")
-    if dry_run not in {"", "All"}:
-        raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')
-    manager = query.get("fieldManager", "")
-    if not manager and request.content_type not in _APPLY:
-        manager = request.headers.get("User-Agent", "").partition("/")[0][:128]
-    return WriteOptions(
-        dry_run=dry_run == "All",
-        field_manager=manager,
-        field_validation=validation,  # type: ignore[arg-type]  # one of the three, checked above
-        force=query.get("force") == "true",
-    )
-
-
-async def _delete_options(request: web.BaseRequest) -> DeleteOptions:
-    query = request.query
-    raw = await request.read()
-    body: Any = {}
-    if raw.strip():
-        body = protobuf.decode(raw) if request.content_type == protobuf.CONTENT_TYPE else _parse(raw)
-    if not isinstance(body, dict):
-        raise bad_request("DeleteOptions must be an object")
-    grace = body.get("gracePeriodSeconds")
-    if grace is None and query.get("gracePeriodSeconds"):
-        try:
-            grace = int(query["gracePeriodSeconds"])
-        except ValueError:
-            raise bad_request("gracePeriodSeconds: must be a number") from None
-    policy = body.get("propagationPolicy") or query.get("propagationPolicy") or "Background"
-    if body.get("orphanDependents") is True or query.get("orphanDependents") == "true":
-        policy = "Orphan"
-    if policy not in {"Background", "Foreground", "Orphan"}:
-        raise bad_request(
-            f'propagationPolicy: Unsupported value: "{policy}": supported values: "Background", "Foreground", "Orphan"'
-        )
-    preconditions = body.get("preconditions") or {}
-    return DeleteOptions(
-        grace_period_seconds=grace,
-        propagation=policy,  # type: ignore[arg-type]  # one of the three, checked above
-        uid=preconditions.get("uid"),
-        resource_version=preconditions.get("resourceVersion"),
-        dry_run="All" in (body.get("dryRun") or ()) or query.get("dryRun") == "All",
-    )
-
-
-async def _body(request: web.BaseRequest, accepted: frozenset[str]) -> Any:
-    kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
-    if kind == protobuf.CONTENT_TYPE and "application/json" in accepted:
-        return protobuf.decode(await request.read())
-    if kind not in accepted and kind != "*/*":
-        raise unsupported_media_type(kind, sorted(item for item in accepted if item))
-    return _parse(await request.read())
-
-
-def _parse(raw: bytes) -> Any:
-    try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise bad_request(f"the request body is not JSON ({error}); YAML bodies are not emulated") from error
