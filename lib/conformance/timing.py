@@ -126,10 +126,12 @@ def until(
     agree: int = 1,
     every: float = 1.0,
     clock: Clock = SYSTEM_CLOCK,
+    hopeless: Callable[[T], bool] = lambda _: False,
 ) -> Settled[T]:
     """Ask every ``every`` seconds until ``agree`` answers in a row are accepted, or ``within`` seconds are over.
 
     A row of accepted answers that began in time is let finish: slow questions must not turn agreement into failure.
+    A ``hopeless`` answer, which is never an accepted one, ends the wait at once, unmet.
     """
     if agree < 1 or within < 0:
         raise ValueError(f"until({what}): agree must be at least 1 and within not negative")
@@ -137,7 +139,11 @@ def until(
         seen = (Answer(observe(), 0.0, 0.0, accepted=True),)
         return Settled(met=True, answers=seen, first_correct_after=0.0, stable_after=0.0, seconds=0.0, what=what)
     wait = _Wait(observe, accept, Deadline(within, clock), what)
-    wait.run(lambda: wait.row >= agree, lambda: wait.deadline.expired and wait.row == 0, every, clock)
+
+    def over() -> bool:
+        return wait.row >= agree or hopeless(wait.answers[-1].value)
+
+    wait.run(over, lambda: wait.deadline.expired and wait.row == 0, every, clock)
     met = wait.row >= agree
     return Settled(
         met=met,

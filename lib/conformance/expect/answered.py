@@ -10,6 +10,11 @@ from conformance.probe.protocol import same_pod
 LED_ON = frozenset({Path.CLUSTER_IP, Path.NODE_PORT, Path.NAME})
 """Ways by which somebody between source and target chooses the pod: only its answer tells which one it was."""
 
+ARRIVED = frozenset(
+    {Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.ABORTED, Verdict.CLOSED, Verdict.NO_ANSWER}
+)
+"""Verdicts that only a packet which got to the target, or to whoever has its address, can bring about."""
+
 
 def plain(target: Target) -> Kind:
     """The least that shows whether a target is reached: a connection, or an echo."""

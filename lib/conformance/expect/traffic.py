@@ -14,8 +14,9 @@ from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
 from conformance.expect import message, names, picture
-from conformance.expect.answered import as_wanted, impostor, telling, usual
+from conformance.expect.answered import ARRIVED, as_wanted, impostor, telling, usual
 from conformance.expect.figures import FigureLog, PolicyChange
+from conformance.expect.rounds import watch
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
@@ -199,37 +200,14 @@ class Expect:
             for (source, target), want in zip((*open, *closed), wanted, strict=True)
         ]
 
-        def right(round_: Sequence[Observation]) -> bool:
-            return all(as_wanted(observation, want) for observation, want in zip(round_, wanted, strict=True))
-
         patience = self._patience([attempt.source for attempt in attempts] + self._servers(attempts))
-        agree = max(one.agree for one in patience)
         began = self.clock.monotonic()
-        settled = until(
-            lambda: self.prober.observe(attempts),
-            right,
-            within=max(one.policy_effect for one in patience),
-            agree=agree,
-            every=min(one.poll_every for one in patience),
-            what=because,
-            clock=self.clock,
+        watched = watch(
+            lambda: self.prober.observe(attempts), wanted, patience=patience, because=because, clock=self.clock
         )
-        rounds, seconds = list(settled.seen), settled.seconds
-        met = settled.met
-        if met and closed:
-            held = hold(
-                lambda: self.prober.observe(attempts),
-                right,
-                seconds=max(one.hold for one in patience),
-                every=min(one.poll_every for one in patience),
-                what=because,
-                clock=self.clock,
-            )
-            rounds += held.seen
-            seconds += held.seconds
-            met = held.met
-        if not met:
-            raise self._verdict_on(attempts, wanted, rounds, seconds, because, open_is_control=open_is_control)
+        rounds, settled = watched.rounds, watched.settled
+        if not watched.met:
+            raise self._verdict_on(attempts, wanted, rounds, watched.seconds, because, open_is_control=open_is_control)
         if closed:  # a server that restarted meanwhile would look like a denial, and so would a name that led elsewhere
             self.prober.unchanged(self._involved(attempts))
             self._demand_same_addresses([one for one, want in zip(attempts, wanted, strict=True) if not want])
@@ -239,7 +217,7 @@ class Expect:
             self.context.record("seconds to first correct answer", round(settled.first_correct_after, 3))
             self.context.record("seconds to stable answer", round(settled.stable_after, 3))
         self._take_down(attempts, wanted, settled.answers, began)
-        return rounds[-agree:]
+        return rounds[-max(one.agree for one in patience) :]
 
     def _take_down(
         self,
@@ -324,6 +302,8 @@ class Expect:
             if not wanted[index] and (last[index].verdict in names.UNSENT or impostor(last[index]))
         ]
         denials = [index for index in wrong if not wanted[index] and index not in astray]
+        if open_is_control and wanted[wrong[0]] and not any(last[index].verdict in ARRIVED for index in denials):
+            denials = []  # with its control lost too, a path on which nothing arrived shows no more than a lost network
         first = (denials or astray or wrong)[0]
         seen = [round_[first] for round_ in rounds]
         table = self._table(attempts, wanted, rounds)

@@ -138,6 +138,49 @@ def test_a_denial_that_does_not_hold_is_a_violation(expect: Make) -> None:
         leaking.blocked(STRANGER, SERVER, because="x", beside=FRIEND)
 
 
+def test_one_lost_connection_of_an_open_route_is_no_violation_while_a_denial_is_held(expect: Make) -> None:
+    lossy = opened(expect(friend=[UP] * 4 + [DROPPED, UP], stranger=[DROPPED]))
+    lossy.matrix(open=[(FRIEND, SERVER)], closed=[(STRANGER, SERVER)], because="only friends may enter")
+    assert isinstance(lossy.prober, ScriptedProber)
+    assert lossy.prober.rounds > 5 + 3  # it agrees again, and is held again
+
+
+def test_an_open_route_that_stays_lost_while_a_denial_is_held_is_a_violation(
+    expect: Make, attached: dict[str, str]
+) -> None:
+    lost = opened(expect(friend=[UP] * 4 + [DROPPED], stranger=[DROPPED]))
+    with pytest.raises(Nonconformance, match=r"ns/friend .* expected CONNECTED, observed .*CONNECTED 4 times"):
+        lost.matrix(open=[(FRIEND, SERVER)], closed=[(STRANGER, SERVER)], because="only friends may enter")
+    assert "CONNECTED 4 times" in attached["matrix"]
+
+
+def test_an_open_route_that_never_holds_is_given_up_when_the_budget_is_spent(expect: Make) -> None:
+    flapping = opened(expect(friend=[*[UP, UP, UP, DROPPED] * 500], stranger=[DROPPED]))
+    with pytest.raises(Nonconformance, match=r"ns/friend .* expected CONNECTED"):
+        flapping.matrix(open=[(FRIEND, SERVER)], closed=[(STRANGER, SERVER)], because="only friends may enter")
+
+
+def test_a_leak_while_an_open_route_recovers_is_a_violation(expect: Make) -> None:
+    leaking = opened(expect(friend=[UP] * 4 + [DROPPED, DROPPED, UP], stranger=[DROPPED] * 5 + [UP, DROPPED]))
+    with pytest.raises(Nonconformance, match=r"ns/stranger .* expected TIMED_OUT, observed .* last CONNECTED"):
+        leaking.matrix(open=[(FRIEND, SERVER)], closed=[(STRANGER, SERVER)], because="only friends may enter")
+
+
+UNREACHABLE = Verdict.UNREACHABLE
+
+
+def test_a_path_without_any_network_is_no_violation_where_its_control_failed_too(expect: Make) -> None:
+    cut_off = opened(expect(friend=[UNREACHABLE], stranger=[UNREACHABLE]))
+    with pytest.raises(ControlBroken, match=r"control failed: .*ns/friend .* expected CONNECTED, observed UNREACHABLE"):
+        cut_off.blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+
+
+@pytest.mark.parametrize("verdict", [UP, REFUSED, Verdict.RESET, Verdict.NO_ANSWER])
+def test_a_packet_that_arrived_is_a_violation_whatever_its_control_says(expect: Make, verdict: Verdict) -> None:
+    with pytest.raises(Nonconformance, match=rf"ns/stranger .* expected TIMED_OUT, observed {verdict}"):
+        opened(expect(friend=[DROPPED], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+
+
 def test_a_denial_without_a_control_before_proves_nothing(expect: Make) -> None:
     with pytest.raises(ControlBroken, match="never saw the path open"):
         expect(friend=[UP], stranger=[DROPPED]).blocked(STRANGER, SERVER, because="x", beside=FRIEND)

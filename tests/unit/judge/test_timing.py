@@ -82,6 +82,15 @@ def test_a_row_that_began_in_time_is_let_finish_however_slow_the_answers_are() -
     assert settled.stable_after == 20.0
 
 
+def test_a_hopeless_answer_ends_the_wait_at_once() -> None:
+    clock = FakeClock()
+    ask = answers(clock, ["shut", "broken", "open"])
+    settled = until(
+        ask, is_open, within=30, every=1, what="it opens", clock=clock, hopeless=lambda one: one == "broken"
+    )
+    assert (settled.met, settled.seen) == (False, ("shut", "broken"))
+
+
 def test_a_broken_question_is_no_answer_and_tells_what_came_before() -> None:
     clock = FakeClock()
     count = iter(range(9))
