@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from conformance.errors import Nonconformance
 from conformance.expect import message
+from conformance.expect.answered import as_wanted, impostor, telling
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Target, Workload
-from conformance.model.observation import Verdict
-from conformance.timing import hold
+from conformance.timing import until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -23,20 +24,32 @@ class KnownIssue:
     not_observed: Callable[[str], None]
 
     def may_fail(self, source: Workload, target: Target, *, beside: Target, because: str) -> None:
-        """Connecting to ``target`` may fail, while ``beside`` connects all the time; whether it did is recorded."""
+        """Connecting to ``target`` may fail, while ``beside`` connects; whether it did is recorded.
+
+        It failed if it has not connected, several times in a row, by the time in which a change of a Service has to
+        take effect: rules that came late are no failure.  Raises Nonconformance when another pod answers.
+        """
         expect = self.expect
         expect.reachable(source, beside, because=f"the witness: {because}")
-        patience = expect.timings.of(source.os)
-        attempt = Attempt(source=source, target=target, kind=Kind.TCP, give_up_after=patience.tcp_give_up)
-        held = hold(
+        give_up = expect.timings.of(source.os).http_give_up
+        attempt = Attempt(source=source, target=target, kind=telling(target), give_up_after=give_up)
+        patience = [expect.timings.of(system) for system in {one.os for one in (source, *target.backends)}]
+        settled = until(
             lambda: expect.prober.observe([attempt])[0],
-            lambda seen: seen.verdict is Verdict.CONNECTED,
-            seconds=patience.agree * patience.poll_every,
-            every=patience.poll_every,
+            lambda seen: as_wanted(seen, True),
+            within=max(one.service_effect for one in patience),
+            agree=max(one.agree for one in patience),
+            every=min(one.poll_every for one in patience),
             what=because,
             clock=expect.clock,
         )
         expect.reachable(source, beside, because=f"the witness, again: {because}")
-        expect.context.attach("known issue", f"{attempt.label}: {message.summary(held.seen)}")
-        if held.met:
-            self.not_observed(f"{attempt.label} connected {len(held.seen)} times, where it may fail")
+        expect.context.attach("known issue", f"{attempt.label}: {message.summary(settled.seen)}")
+        if settled.met:
+            self.not_observed(f"{attempt.label} connected {len(settled.seen)} times, where it may fail")
+        elif impostor(settled.last):
+            text = message.connectivity(
+                expect.context.claims, attempt, expected="CONNECTED, or no answer at all", because=because,
+                seen=settled.seen, seconds=settled.seconds, further={},
+            )  # fmt: skip
+            raise Nonconformance(text, seen=settled.seen)

@@ -10,7 +10,7 @@ from conformance.expect.builds import Builds
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.pages import Pages
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
@@ -118,18 +118,23 @@ def test_a_page_is_shown_when_status_and_text_are_right() -> None:
             Pages(expecting(client=[wrong])).show(client, target(), "<H1>Hello", because="x")
 
 
-def by_port(answers: dict[int, Verdict]) -> Answer:
-    def make(attempt: Attempt, _: int) -> Observation:
+def by_port(answers: dict[int, Verdict], *, late: int = 0, who: str = "") -> Answer:
+    """The verdict that each port gives; port 80 drops everything in rounds before ``late``."""
+
+    def make(attempt: Attempt, number: int) -> Observation:
         assert attempt.target
-        return Observation(attempt=attempt, verdict=answers[attempt.target.port], at=0.0, seconds=0.01)
+        port = attempt.target.port
+        verdict = DROPPED if port == 80 and number < late else answers[port]
+        served_by = who if port == 80 and attempt.kind is Kind.HTTP else ""
+        return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.01, served_by=served_by)
 
     return make
 
 
-def issue(**ports: Verdict) -> tuple[KnownIssue, list[str]]:
+def issue(*, late: int = 0, who: str = "", **ports: Verdict) -> tuple[KnownIssue, list[str]]:
     said: list[str] = []
     answers = {int(port[1:]): verdict for port, verdict in ports.items()}
-    return KnownIssue(expecting(client=[by_port(answers)]), said.append), said
+    return KnownIssue(expecting(client=[by_port(answers, late=late, who=who)]), said.append), said
 
 
 def test_an_issue_that_happens_is_confirmed_and_one_that_does_not_is_told() -> None:
@@ -140,6 +145,21 @@ def test_an_issue_that_happens_is_confirmed_and_one_that_does_not_is_told() -> N
     absent, said = issue(p80=UP, p81=UP)
     absent.may_fail(client, pod.tcp(80), beside=pod.tcp(81), because="x")
     assert len(said) == 1
+
+
+def test_rules_that_come_late_are_not_the_issue() -> None:
+    late, said = issue(late=6, p80=UP, p81=UP)
+    late.may_fail(workload("client"), workload("server").tcp(80), beside=workload("server").tcp(81), because="x")
+    assert len(said) == 1
+
+
+def test_another_pod_that_answers_is_neither_the_issue_nor_its_absence() -> None:
+    led_astray, said = issue(who="ns/impostor", p80=UP, p81=UP)
+    with pytest.raises(Nonconformance, match="observed CONNECTED with ns/impostor"):
+        led_astray.may_fail(
+            workload("client"), workload("server").tcp(80), beside=workload("server").tcp(81), because="x"
+        )
+    assert said == []
 
 
 def test_an_issue_without_its_witness_decides_nothing_in_its_favour() -> None:
