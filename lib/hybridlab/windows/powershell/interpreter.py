@@ -1,4 +1,7 @@
-"""Runs the tree: variables, operators, control flow and pipelines.  What cmdlets and .NET types do is elsewhere."""
+"""Runs the tree: variables, operators, control flow and pipelines.  What cmdlets and .NET types do is elsewhere.
+
+One long file because statements, pipelines and expressions contain each other: whatever runs one kind calls the others.
+"""
 
 from __future__ import annotations
 
