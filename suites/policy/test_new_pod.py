@@ -11,7 +11,7 @@ def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(pods, policy, ne
     client, server, bystander = pods.of("linux-client", "linux-server", "windows-server")
     policy.apply()
     pod = newcomer.arrive(server.tcp(8080))
-    arrival.takes_nothing(client, pod.tcp(8080), beside=bystander.tcp(8080), because=CLOSED)
+    arrival.takes_nothing(client, pod.tcp(8080), stage=newcomer.stage, beside=bystander.tcp(8080), because=CLOSED)
     connected = newcomer.connected_first()
     arrival.may_have_sent(pod, server.tcp(8080), connected=connected, because="nothing holds egress until then")
     policy.remove()

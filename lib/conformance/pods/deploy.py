@@ -221,9 +221,12 @@ def changed(workload: Workload, pod: Obj | None) -> str:
     status = pod.get("status") or {}
     if status.get("phase") != "Running":
         return f"{what} is {status.get('phase')}"
+    once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
     for one in status.get("containerStatuses") or []:  # ended, and not started again yet: no restart is counted so far
         state = one.get("state") or {}
         ended = state.get("terminated") or state.get("waiting")
+        if ended is not None and once and one["name"] != workload.container:
+            continue  # it has done what it was there for; who waits for that looks at how it ended
         if ended is not None:
             return f"{what}: its container {one['name']} is not running: {ended.get('reason') or 'no reason given'}"
     if status.get("podIP", workload.address) != workload.address:  # its sandbox was made anew

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube import manifest
@@ -18,8 +19,11 @@ from conformance.pods.roles import MANIFESTS, ROLES
 
 NAME = "windows-newcomer"
 _FIRST = "first-action"
-_CONNECTED, _NO_ANSWER = 0, 3
+_CONNECTED, _NO_ANSWER, _NO_NETWORK = 0, 3, 4
 """How the container ends (manifests/peers/windows-newcomer.yaml)."""
+
+Stage = Literal["to start", "acting", "done"]
+"""Of the first action: its container does not run yet, runs, has ended."""
 
 
 class Newcomer:
@@ -46,6 +50,7 @@ class Newcomer:
             "TARGET_HOST": target.host,
             "TARGET_PORT": target.port,
             "GIVE_UP_MS": round(1000 * patience.tcp_give_up),
+            "NETWORK_MS": round(1000 * patience.warm_up),
         }
         first = next(one for one in made["spec"]["containers"] if one["name"] == _FIRST)
         first["env"] = [{"name": name, "value": str(value)} for name, value in said.items()]
@@ -54,14 +59,31 @@ class Newcomer:
         pod = self._once("has no address", lambda now: bool((now.get("status") or {}).get("podIP")))
         return pods.workload(pod, replace(ROLES["windows-peer"], name=NAME, agent="server"))
 
+    def stage(self) -> Stage:
+        """How far its first action is.  Raises EnvironmentBroken when the pod is gone or cannot start."""
+        pods = self._pods
+        pod = pods.kube.find("v1", "Pod", NAME, pods.namespace)
+        problem = hopeless(pod) if pod is not None else "it is gone"
+        if pod is None or problem:
+            raise EnvironmentBroken(f"pod {pods.namespace}/{NAME}: {problem}")
+        if _end(pod) is not None:
+            return "done"
+        return "acting" if _state(pod).get("running") is not None else "to start"
+
     def connected_first(self) -> bool:
         """Whether its first action was answered.  Raises EnvironmentBroken when it went wrong in another way."""
         pod = self._once("is still at its first action", lambda now: _end(now) is not None)
         end = _end(pod) or {}
+        what = f"pod {self._pods.namespace}/{NAME}: its first action"
+        if end.get("exitCode") == _NO_NETWORK:
+            seconds = self._pods.settings.timings.windows.warm_up
+            raise EnvironmentBroken(
+                f"{what} had no network, or was refused: each try failed at once, for {seconds:.0f} s"
+            )
         if end.get("exitCode") not in (_CONNECTED, _NO_ANSWER):
             raise EnvironmentBroken(
-                f"pod {self._pods.namespace}/{NAME}: its first action ended with {end.get('exitCode')} "
-                f"({end.get('reason') or 'no reason given'}), which says nothing about the network"
+                f"{what} ended with {end.get('exitCode')} ({end.get('reason') or 'no reason given'}), which says "
+                "nothing about the network"
             )
         return bool(end["exitCode"] == _CONNECTED)
 
@@ -90,7 +112,12 @@ class Newcomer:
 
 def _end(pod: Obj) -> Obj | None:
     """How the first action's container ended; None: it has not."""
+    found: Obj | None = _state(pod).get("terminated")
+    return found
+
+
+def _state(pod: Obj) -> Obj:
+    """Of the first action's container."""
     statuses: list[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
     first: Obj = next((one for one in statuses if one["name"] == _FIRST), {})
-    found: Obj | None = (first.get("state") or {}).get("terminated")
-    return found
+    return first.get("state") or {}

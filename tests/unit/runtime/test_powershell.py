@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from hybridlab.windows.powershell.applets import applets
 
@@ -227,3 +230,23 @@ def test_pwsh_words_errors_as_version_7_does(bench: Bench) -> None:
 
     ran = asyncio.run(call())
     assert (ran.code, ran.err) == (1, "Invoke-WebRequest: No such host is known.\r\n")
+
+
+def test_a_newcomers_first_action_is_tried_again_while_it_fails_at_once(bench: Bench, closed_port: int) -> None:
+    manifest = Path(__file__).parents[3] / "manifests" / "peers" / "windows-newcomer.yaml"
+    first = yaml.safe_load(manifest.read_text())["spec"]["containers"][0]["command"]
+    bench.env |= {"TARGET_HOST": "127.0.0.1", "TARGET_PORT": str(closed_port), "GIVE_UP_MS": "1000", "NETWORK_MS": "50"}
+    assert bench.run(POWERSHELL, *first) == Ran(4, "", "")
+
+    async def opens_later() -> Ran:
+        running = asyncio.create_task(bench.call(POWERSHELL, *first))
+        await asyncio.sleep(0.3)
+        async with await asyncio.start_server(silent, "127.0.0.1", closed_port):
+            return await running
+
+    bench.env["NETWORK_MS"] = "4000"
+    assert asyncio.run(opens_later()) == Ran(0, "", "")
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:  # further connections get no answer
+        bench.env |= {"TARGET_PORT": str(full.getsockname()[1]), "GIVE_UP_MS": "100"}
+        with socket.create_connection(full.getsockname()):
+            assert bench.run(POWERSHELL, *first) == Ran(3, "", "")
