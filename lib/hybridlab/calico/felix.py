@@ -334,11 +334,21 @@ class Felix:
                 for uid in due.update.endpoints:
                     self._release(uid)
                 if self._lists:
-                    again = self._lists.give(due.lists)
-                    for told in self.faults.on_reprogrammed.values() if again else ():
-                        await told(again)
+                    await self._tell_reprogrammed(self._lists.give(due.lists))
             finally:
                 self._queue.task_done()
+
+    async def _tell_reprogrammed(self, endpoints: tuple[str, ...]) -> None:
+        """Tell the faults that wait for it, which come and go meanwhile; one that fails is no failure of Felix'."""
+        for fault in list(self.faults.on_reprogrammed) if endpoints else ():
+            told = self.faults.on_reprogrammed.get(fault)
+            if told is None:
+                continue
+            try:
+                await told(endpoints)
+            except Exception as error:
+                logger.exception("Fault %s failed when Felix of %s had reprogrammed", fault, self._node.name)
+                self._log("ERROR", f"Fault {fault} failed: {error!r}")
 
     async def _wait_delay(self, computed: float) -> None:
         """Wait until an update is old enough, by the delay that holds then."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -103,30 +104,40 @@ class Resets:
                 flows = list(waiting)
                 for start in range(0, len(flows), _AT_ONCE):
                     for flow in flows[start : start + _AT_ONCE]:
-                        self._ask(flow, targets[flow.pod], sequence)
+                        if not self._ask(flow, targets[flow.pod], sequence):
+                            waiting.pop(flow, None)
                     self._hear(waiting, targets, flows[start : start + _AT_ONCE])
                 if not waiting:
                     return
         finally:
             self._link.listen(on=False)
 
-    def _ask(self, flow: _Flow, target: Target, sequence: int) -> None:
+    def _ask(self, flow: _Flow, target: Target, sequence: int) -> bool:
+        """Make the pod speak; False when it has gone meanwhile."""
         question = Segment(flow.peer, flow.peer_port, flow.pod, flow.pod_port, sequence, 0, ACK)
-        with contextlib.suppress(OSError):  # the pod has gone meanwhile
+        try:
             # Without data the answers to such segments are limited to two a second.
             self._link.send(target.interface, target.mac, encode(question, b"\0"))
+        except OSError:
+            return False
+        return True
 
     def _hear(self, waiting: dict[_Flow, None], targets: Mapping[str, Target], asked: Sequence[_Flow]) -> None:
+        """Tell the far ends of those that answer, until all have or none has for a while; others speak all the time."""
+        until = time.monotonic() + _ANSWER_SECONDS
         while any(flow in waiting for flow in asked):
-            answers = list(self._link.heard(_ANSWER_SECONDS))
-            if not answers:
-                return
-            for answer in answers:
+            late = time.monotonic() >= until
+            for answer in self._link.heard(max(0.0, until - time.monotonic())):
                 flow = _Flow(answer.source, answer.source_port, answer.destination, answer.destination_port)
                 if flow in waiting:
                     del waiting[flow]
                     if not answer.flags & RST:
                         self._tell(answer, targets[flow.pod])
+                    until, late = time.monotonic() + _ANSWER_SECONDS, False
+                elif time.monotonic() >= until + _ANSWER_SECONDS:
+                    return  # more is said than can be read
+            if late:
+                return
 
     def _tell(self, answer: Segment, target: Target) -> None:
         there = Segment(

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from hybridlab.calico.acls import acl_list, shown
+from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.model import EndpointProgram, Match, Rule, Tier
 from tests.unit.calico.cluster_bench import bench
 from tests.unit.calico.test_cluster import DENY, POLICIES
@@ -194,5 +195,33 @@ def test_a_felix_that_starts_gives_every_list_anew():
             await b.settled()
             assert set(ids(b, pod)).isdisjoint(before)
             assert resets(b, linux) == 0
+
+    asyncio.run(run())
+
+
+def test_faults_that_wait_for_a_reprogramming_may_come_go_and_fail_without_felix_starting_again():
+    async def run() -> None:
+        async with bench() as b:
+            pod, _ = await b.pod("w", "windows-2022")
+            await b.settled()
+            felix, told = b.calico.felixes["windows-2022"], []
+
+            async def healed_meanwhile(endpoints):
+                told.append("first")
+                felix.faults.on_reprogrammed.pop("second")
+                felix.faults.on_reprogrammed["third"] = healed_meanwhile
+
+            async def fails(endpoints):
+                raise DataplaneError("no such rule")
+
+            felix.faults.on_reprogrammed |= {"0": fails, "first": healed_meanwhile, "second": healed_meanwhile}
+            await b.client.create(POLICIES, DENY)
+            await b.until(lambda: told)
+            await b.settled()
+            assert told == ["first"]
+            assert any("Fault 0 failed: DataplaneError('no such rule')" in line for _, line in b.logged)
+            assert not any("starts again" in line for _, line in b.logged)
+            await b.client.delete(POLICIES, "deny", "demo")
+            await b.until(lambda: b.program(pod) is not None and not b.program(pod).ingress)
 
     asyncio.run(run())
