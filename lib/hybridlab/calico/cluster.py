@@ -7,8 +7,9 @@ Order: ``start()`` once the nodes exist in the data plane and in the API (and th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from hybridlab.api.contract import ApiError, Client, Obj
 from hybridlab.api.informer import Informer
@@ -87,7 +88,7 @@ class Calico:
         )
         """Implements ``dataplane.pod_network.PodNetwork``."""
         self._informers: list[Informer] = []
-        self._statuses: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Write Calico's objects, give every node its block and tunnel, and follow the API."""
@@ -106,7 +107,7 @@ class Calico:
         for informer in self._informers:
             await informer.stop()
         await self.typha.stop()
-        for task in self._statuses:
+        for task in self._beside:
             task.cancel()
 
     def felix_started(self, node: str, felix: dict[str, str] | None = None, cni: dict[str, str] | None = None) -> None:
@@ -139,8 +140,7 @@ class Calico:
 
     async def remove_hns_network(self, node: str, identity: str) -> None:
         """Remove an HNS network of a Windows node; its pods have no network from then on.  Raises KeyError."""
-        for pod in self.windows[node].hns.remove_network(identity):
-            await self._dataplane.cut_off_pod(pod)
+        await self.pod_network.cut_off(self.windows[node].hns.remove_network(identity))
 
     def _felix(self, node: Machine) -> Felix:
         name = node.name
@@ -179,9 +179,12 @@ class Calico:
         if not blocks:
             return
         try:
-            windows.hns.ensure_pod_network(str(blocks[0].cidr), windows.felix_vni)
+            gone = windows.hns.ensure_pod_network(str(blocks[0].cidr), windows.felix_vni)
         except ValueError as error:
             self._node_log(windows.machine.name)("ERROR", f"Failed to create the HNS network Calico: {error}")
+        else:
+            if gone:
+                self._soon(self.pod_network.cut_off(gone))
 
     def snat_for(self, node: str) -> str | None:
         """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep their own."""
@@ -276,9 +279,13 @@ class Calico:
         self.ipam.max_blocks_per_host = spec.get("maxBlocksPerHost") or 0
         if strict != self.ipam.strict_affinity:
             self.ipam.strict_affinity = strict
-            task = asyncio.create_task(self._report_windows(strict_affinity=strict))
-            self._statuses.add(task)
-            task.add_done_callback(self._statuses.discard)
+            self._soon(self._report_windows(strict_affinity=strict))
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it beside the rest, until the end at the latest."""
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     async def _report_windows(self, *, strict_affinity: bool) -> None:
         if self._profile.calico.install != "operator":

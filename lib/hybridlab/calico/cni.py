@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +24,7 @@ from hybridlab.dataplane.pod_network import PodAttachment, SandboxError
 from hybridlab.profiles.machines import Machine, resolver
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import pod_mac, pod_mtu
-from hybridlab.windows.hns_networks import SMALLEST_VNI
+from hybridlab.windows.hns_networks import POD_NETWORK, SMALLEST_VNI
 from hybridlab.windows.reserved import gateway
 
 LINUX_GATEWAY = "169.254.1.1"
@@ -95,8 +95,9 @@ class CNI:
         self._wired[uid] = _Wired(node, handle, attachment)
         try:
             if windows is not None:
-                windows.hns.ensure_pod_network(self._ipam.block_of(address), windows.cni_vni)
+                gone = windows.hns.ensure_pod_network(self._ipam.block_of(address), windows.cni_vni)
                 windows.hns.attach(uid, sandbox_id, address, attachment.mac or "")
+                await self.cut_off(gone)
             results = await asyncio.gather(
                 self._writer.saved(),
                 self._dataplane.add_pod(self._spec(pod, machine, attachment)),
@@ -106,6 +107,8 @@ class CNI:
             for result in results:
                 if isinstance(result, BaseException):
                     raise result
+            if windows is not None and not windows.hns.attached(uid):
+                raise _failed(f"HNS network {POD_NETWORK} was removed meanwhile")
         except BaseException as error:
             await asyncio.shield(self._undo(uid))
             if isinstance(error, ApiError | DataplaneError):
@@ -124,6 +127,10 @@ class CNI:
         self._endpoint_down(wired.node, pod_uid)
         self._ipam.release(wired.handle)
         await self._writer.saved()
+
+    async def cut_off(self, pods: Iterable[str]) -> None:
+        """Pods that have no HNS network any more lose their interfaces; they keep their addresses until they leave."""
+        await asyncio.gather(*(self._dataplane.cut_off_pod(pod) for pod in pods))
 
     async def _undo(self, uid: str) -> None:
         """Leave nothing of an attachment that failed halfway."""

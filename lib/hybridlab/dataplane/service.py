@@ -186,9 +186,10 @@ class DataplaneService:
         return None
 
     async def _cut_off_pod(self, params: Any, fds: list[int]) -> object:
-        pod = self._pod(params["pod_id"])
-        node = self._node(pod.spec.node)
-        await self._program(lambda: pods.cut_off_pod(node, pod))
+        pod = self._pods.get(params["pod_id"])
+        if pod is not None:  # it may have left, or not be there yet, when its network goes
+            node, there = self._node(pod.spec.node), pod
+            await self._program(lambda: pods.cut_off_pod(node, there))
         return None
 
     async def _set_services(self, params: Any, fds: list[int]) -> object:

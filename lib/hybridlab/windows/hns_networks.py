@@ -90,16 +90,18 @@ class Hns:
         network = self.pod_network
         return None if network is None else network.vsid
 
-    def ensure_pod_network(self, block: str, vni: int) -> HnsNetwork:
-        """The network "Calico" for the node's IPAM block, made with this VNI when it is not there.
+    def ensure_pod_network(self, block: str, vni: int) -> tuple[str, ...]:
+        """Make the network "Calico" for the node's IPAM block with this VNI, when it is not there.
 
+        Returns the pods that were on a network of another block, which is removed for it: they have none any more.
         Raises ValueError for a VNI that Windows does not support.
         """
         if vni < SMALLEST_VNI:
             raise ValueError(f"Windows does not support VXLANVNI < {SMALLEST_VNI}")
+        gone: tuple[str, ...] = ()
         network = self.pod_network
         if network is not None and (network.subnet, network.gateway) != (block, gateway(block)):
-            self.remove_network(network.id)
+            gone = self.remove_network(network.id)
             network = None
         if network is None:
             if self.faults.remembers_vsid and self._removed_vsid is not None:
@@ -108,7 +110,7 @@ class Hns:
             self._attach(network, HOST_ENDPOINT, source_vip(block), pod_mac(source_vip(block)))
         elif self.faults.follows_vni and network.vsid != vni:
             self.set_vsid(vni)
-        return network
+        return gone
 
     def set_vsid(self, vsid: int) -> None:
         """Fault: give the network "Calico" another VSID.  Raises ValueError when there is none."""
@@ -157,6 +159,10 @@ class Hns:
         if network is None:
             raise ValueError(f"{self.node} has no HNS network {POD_NETWORK}")
         self._attach(network, f"{sandbox}_{POD_NETWORK}", address, mac, pod)
+
+    def attached(self, pod: str) -> bool:
+        """Whether a pod has an endpoint."""
+        return any(endpoint.pod == pod for endpoint in self._endpoints.values())
 
     def detach(self, pod: str) -> None:
         """Remove a pod's endpoint; nothing when it has none."""

@@ -105,6 +105,7 @@ def test_pods_of_a_removed_network_are_cut_off_and_their_node_is_not(own: Calico
     hns = own.calico.windows["windows-2022"].hns
     assert hns.pod_network is not None
     own.run(own.calico.remove_hns_network("windows-2022", hns.pod_network.id))
+    own.run(own.plane.cut_off_pod("one that has left"))  # as when a pod leaves meanwhile: no reason to stop
     own.run(own.until(lambda: own.calico.felixes["windows-2022"].vni is None))
     own.run(own.settled())
     assert not own.reaches("l1", "w1")

@@ -10,6 +10,7 @@ import pytest
 
 from hybridlab.calico.felix_configuration import effective, needs_restart
 from hybridlab.calico.windows_node import WindowsNode
+from hybridlab.dataplane.model import PodSpec
 from hybridlab.dataplane.pod_network import SandboxError
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
@@ -102,6 +103,48 @@ def test_the_plugin_makes_the_network_that_is_missing() -> None:
         await made.pod("w", WINDOWS)
         assert node.hns.vsid == 5000
         await made.until(lambda: vni(made, WINDOWS) == 5000)
+
+    scene(body)
+
+
+def test_a_pod_whose_network_is_removed_while_it_starts_fails_and_leaves_nothing() -> None:
+    async def body(made: Bench) -> None:
+        node = made.calico.windows[WINDOWS]
+        there, _ = await made.pod("there", WINDOWS)
+        add = made.dataplane.add_pod
+
+        async def removed_meanwhile(spec: PodSpec) -> None:
+            assert node.hns.pod_network is not None
+            await made.calico.remove_hns_network(WINDOWS, node.hns.pod_network.id)
+            await add(spec)
+
+        made.dataplane.add_pod = removed_meanwhile  # type: ignore[method-assign]
+        with pytest.raises(SandboxError, match="HNS network Calico was removed meanwhile"):
+            await made.pod("late", WINDOWS)
+        made.dataplane.add_pod = add  # type: ignore[method-assign]
+        assert made.calico.pod_network.pods_on(WINDOWS) == [*made.dataplane.pods] == [there["metadata"]["uid"]]
+        assert there["metadata"]["uid"] in made.dataplane.cut_off
+        late = await made.client.get("pods", "late", "demo")
+        await made.calico.pod_network.attach(late, WINDOWS)
+        assert node.hns.attached(late["metadata"]["uid"])
+
+    scene(body)
+
+
+def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_for_this_one() -> None:
+    async def body(made: Bench) -> None:
+        node = made.calico.windows[WINDOWS]
+        pods = [(await made.pod(name, WINDOWS))[0]["metadata"]["uid"] for name in ("one", "two")]
+        node.hns.ensure_pod_network("192.168.255.0/26", 4096)
+        for number, pod in enumerate(pods):
+            node.hns.attach(pod, "sandbox", f"192.168.255.{number + 3}", "0e:2a:c0:a8:ff:03")
+        await made.calico.restart_felix(WINDOWS)
+        await made.until(lambda: made.dataplane.cut_off == pods)
+        node.hns.ensure_pod_network("192.168.255.0/26", 4096)
+        node.hns.attach(pods[0], "sandbox", "192.168.255.3", "0e:2a:c0:a8:ff:03")
+        made.dataplane.cut_off.clear()
+        await made.pod("three", WINDOWS)
+        assert made.dataplane.cut_off == pods[:1]
 
     scene(body)
 

@@ -11,27 +11,38 @@ def networks(hns: Hns) -> dict[str, int]:
     return {one.name: one.vsid for one in hns.networks}
 
 
+def remove(hns: Hns) -> tuple[str, ...]:
+    assert hns.pod_network is not None
+    return hns.remove_network(hns.pod_network.id)
+
+
 def test_the_first_vni_is_taken_and_a_later_one_is_not() -> None:
     hns = Hns("win")
     assert (hns.vsid, networks(hns)) == (None, {"External": EXTERNAL_VSID})
-    made = hns.ensure_pod_network(BLOCK, 4096)
-    assert hns.ensure_pod_network(BLOCK, 4097) is made
+    hns.ensure_pod_network(BLOCK, 4096)
+    made = hns.pod_network
+    hns.ensure_pod_network(BLOCK, 4097)
+    assert hns.pod_network is made
     assert networks(hns) == {"External": EXTERNAL_VSID, "Calico": 4096}
 
 
 def test_a_network_made_anew_takes_the_vni_delivered_meanwhile() -> None:
     hns = Hns("win")
-    old = hns.ensure_pod_network(BLOCK, 4096)
+    assert hns.ensure_pod_network(BLOCK, 4096) == ()
     hns.attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
-    assert hns.remove_network(old.id) == ("uid",)
-    assert (hns.endpoints, hns.vsid) == ((), None)
-    assert hns.ensure_pod_network(BLOCK, 4097).vsid == 4097
+    assert hns.attached("uid")
+    assert remove(hns) == ("uid",)
+    assert (hns.endpoints, hns.vsid, hns.attached("uid")) == ((), None, False)
+    assert hns.ensure_pod_network(BLOCK, 4097) == ()
+    assert hns.vsid == 4097
 
 
-def test_another_block_makes_the_network_anew() -> None:
+def test_another_block_makes_the_network_anew_and_hands_over_the_pods_that_lost_theirs() -> None:
     hns = Hns("win")
     hns.ensure_pod_network(BLOCK, 4096)
-    assert hns.ensure_pod_network("192.168.2.0/26", 4097).vsid == 4097
+    hns.attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
+    assert hns.ensure_pod_network("192.168.2.0/26", 4097) == ("uid",)
+    assert (hns.vsid, hns.attached("uid")) == (4097, False)
     assert [one.name for one in hns.networks] == ["External", "Calico"]
 
 
@@ -61,20 +72,22 @@ def test_an_endpoint_needs_a_network() -> None:
 
 def test_faults_break_the_rule() -> None:
     hns = Hns("win")
-    old = hns.ensure_pod_network(BLOCK, 4096)
+    hns.ensure_pod_network(BLOCK, 4096)
     hns.faults.follows_vni.add("one")
-    assert hns.ensure_pod_network(BLOCK, 4097).vsid == 4097
+    hns.ensure_pod_network(BLOCK, 4097)
+    assert hns.vsid == 4097
     hns.faults.follows_vni.clear()
     hns.faults.remembers_vsid.add("two")
-    hns.remove_network(old.id)
-    assert hns.ensure_pod_network(BLOCK, 4098).vsid == 4097
+    remove(hns)
+    hns.ensure_pod_network(BLOCK, 4098)
+    assert hns.vsid == 4097
 
 
 def test_whoever_listens_hears_every_change() -> None:
     hns, heard = Hns("win"), []
     hns.on_change(lambda: heard.append(hns.vsid))
-    made = hns.ensure_pod_network(BLOCK, 4096)
+    hns.ensure_pod_network(BLOCK, 4096)
     hns.ensure_pod_network(BLOCK, 4097)
     hns.set_vsid(5000)
-    hns.remove_network(made.id)
+    remove(hns)
     assert heard == [4096, 5000, None]
