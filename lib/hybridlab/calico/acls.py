@@ -1,8 +1,8 @@
 """An endpoint's ACL list as HNS holds it on Windows: one flat list for both directions, members written out.
 
 From Calico's Windows data plane (felix/dataplane/windows): per direction the policies' rules in order, the end of the
-tier, tiers flattened into one list; besides them what Calico always puts there.  A rule that HNS has no words for
-(anything negated, ICMP types) is not in the list.
+tier, tiers flattened into one list; besides them what Calico always puts there.  A rule that HNS has no words for does
+not come here: ``render.WindowsRenderer`` leaves it out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hybridlab.dataplane.model import EndpointProgram, Match, Rule, Tier
+from hybridlab.dataplane.model import EndpointProgram, Rule, Tier
 
 Entry = dict[str, object]
 """As ``Get-HnsEndpoint`` shows it among an endpoint's Policies."""
@@ -122,8 +122,6 @@ def _flattened(tiers: Sequence[Tier], members: Members) -> list[_Flat]:
 
 def _rule(rule: Rule, members: Members) -> Iterator[_Flat]:
     match = rule.match
-    if rule.action == "log" or _beyond(match):
-        return
     source = _networks(match.src_nets, match.src_sets, members)
     destination = _networks(match.dst_nets, match.dst_sets, members)
     if source is None or destination is None:
@@ -140,20 +138,6 @@ def _backend(action: str, member: str) -> _Flat:
     """The destination that an ``address,protocol,port`` is."""
     address, protocol, port = member.split(",")
     return _Flat(action, _number(protocol), (), (f"{address}/32",), (), ((int(port), int(port)),))
-
-
-def _beyond(match: Match) -> bool:
-    """HNS cannot say it."""
-    return bool(
-        match.not_protocol
-        or match.not_src_nets
-        or match.not_dst_nets
-        or match.not_src_sets
-        or match.not_dst_sets
-        or match.not_src_ports
-        or match.not_dst_ports
-        or match.icmp_type is not None
-    )
 
 
 def _number(protocol: str) -> int:

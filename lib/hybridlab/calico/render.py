@@ -2,7 +2,7 @@
 
 A rule becomes one or more matches: numbers and names of ports are alternatives, which one match cannot say.  What the
 lab's data plane has no match for is reported and made to deny rather than to allow.  What Windows skips is decided in
-:class:`WindowsRenderer`, where Calico's own Windows data plane decides it.
+:class:`WindowsRenderer` and nowhere else: ACL lists and packet rules both come from the program that is left.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from hybridlab.calico.selectors import All, Selector
 from hybridlab.dataplane.model import EndpointProgram, Match, Rule, Tier
 
 Log = Callable[[str], None]
+SKIPPED = "Skipped rule because it's not supported on Windows."
+"""In Felix' words (felix/dataplane/windows/policysets)."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ class Renderer:
         for policy in policies:
             for number, rule in enumerate(policy.rules(direction)):
                 comment = f"{policy.key} {direction} rule {number}"
-                if not self.skips(rule):
+                if self.skips(rule):
+                    self._log(f"{SKIPPED} rule={comment}")
+                else:
                     yield from self._rule(rule, comment)
 
     def skips(self, rule: PolicyRule) -> bool:
@@ -71,7 +75,15 @@ class Renderer:
 
 
 class WindowsRenderer(Renderer):
-    """How Windows gets its policy; rules that HNS cannot express are left out here."""
+    """How Windows gets its policy; rules that Felix does not express in ACLs are left out."""
+
+    def skips(self, rule: PolicyRule) -> bool:
+        """Negated matches (``except`` of an ipBlock is one), ICMP types, named ports, and Log."""
+        peers = (rule.source, rule.destination)
+        negated = rule.not_protocol is not None or rule.not_icmp is not None
+        negated = negated or any(peer.not_nets or peer.not_selector is not None or peer.not_ports for peer in peers)
+        named_port = any(peer.ports.names for peer in peers)
+        return negated or named_port or rule.icmp is not None or rule.action == "log"
 
 
 def renderer(os: Literal["linux", "windows"], log: Log) -> Renderer:

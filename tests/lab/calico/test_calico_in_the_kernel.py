@@ -45,6 +45,24 @@ def test_egress_and_order_of_calico_policies(pods: CalicoLab, source: str):
         assert not pods.reaches(source, "w2", 9000)
 
 
+@pytest.mark.parametrize(("target", "skipped"), [("l1", False), ("w1", True)])
+def test_a_negated_rule_holds_on_linux_and_is_not_there_on_windows(pods: CalicoLab, target: str, skipped: bool):
+    deny = {"action": "Deny", "source": {"notSelector": "app == 'l2'"}}
+    spec = {"selector": f"app == '{target}'", "types": ["Ingress"], "ingress": [deny, {"action": "Allow"}]}
+    with pods.policy(spec, CALICO):
+        assert pods.reaches("l2", target)
+        assert pods.reaches("w2", target) is skipped
+    block = {"ipBlock": {"cidr": "0.0.0.0/0", "except": [f"{pods.addresses['w2']}/32"]}}
+    with pods.policy({"podSelector": {"matchLabels": {"app": target}}, "ingress": [{"from": [block]}]}):
+        assert pods.reaches("l2", target) is not skipped
+        assert not pods.reaches("w2", target)
+        if skipped:
+            uid = pods.pods[target]["metadata"]["uid"]
+            listed = pods.calico.felixes["windows-2022"].acls[uid]
+            actions = [entry["Action"] for entry in listed if entry["Direction"] == "In"]
+            assert actions == ["Allow", "Block"], "the host, and the end of the tier"
+
+
 @pytest.mark.parametrize(("target", "node"), [("l1", "linux-1"), ("w1", "windows-2022")])
 def test_without_its_felix_a_node_gets_no_new_policy_until_it_is_back(pods: CalicoLab, target: str, node: str):
     pods.stop_felix(node)

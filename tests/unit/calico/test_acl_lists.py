@@ -78,14 +78,6 @@ def test_sets_and_networks_together_are_their_intersection():
     assert lines(ingress=(ingress,))[1] == "1001 In Block 256 - - - -"
 
 
-@pytest.mark.parametrize(
-    "match",
-    [{"not_src_nets": ("10.0.0.0/8",)}, {"not_protocol": "tcp"}, {"icmp_type": 8}, {"not_dst_ports": ((80, 80),)}],
-)
-def test_what_hns_cannot_say_is_not_in_the_list(match):
-    assert lines(ingress=(tier(rule(**match)),))[0] == "1000 In Block 256 - - - -"
-
-
 def test_a_services_backends_are_an_entry_each():
     assert lines(egress=(tier(rule(dst_ip_port_sets=("ports",), protocol="tcp")),))[1] == (
         "1000 Out Allow 6 - - 192.168.0.9/32 80"

@@ -11,10 +11,11 @@ from hybridlab.calico.policy import from_calico
 from tests.unit.calico.verdicts import World
 
 OUTSIDE = "10.9.9.9"
+SKIPPED = "Skipped rule because it's not supported on Windows. rule=NetworkPolicy one/p ingress rule 0"
 
 
-def world() -> World:
-    made = World()
+def world(os: str = "linux") -> World:
+    made = World(os)
     made.namespace("one", team="a")
     made.namespace("two", team="b")
     http = {"name": "http", "containerPort": 80}
@@ -292,3 +293,39 @@ def test_what_the_data_plane_cannot_match_never_opens_anything_and_says_so(rule,
     assert f"not emulated: {said}" in made.logged[0]
     made.apply(policy(f"{{order: 1, ingress: [{rule.replace('Allow', 'Deny')}, {{action: Allow}}]}}"))
     assert not made.allowed("two/client", "one/web", 0, "icmp" if "ICMP" in rule else "tcp", icmp=13)
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        "source: {notNets: [10.0.0.0/8]}",
+        "destination: {notNets: [10.0.0.0/8]}",
+        "source: {notSelector: app == 'nobody'}",
+        "notProtocol: UDP",
+        "protocol: TCP, destination: {notPorts: [81]}",
+        "protocol: TCP, source: {notPorts: [81]}",
+        "protocol: TCP, destination: {notPorts: [https]}",
+        "protocol: TCP, destination: {ports: [http, 81]}",
+        "protocol: ICMP, icmp: {type: 8}",
+        "protocol: ICMP, notICMP: {type: 13}",
+    ],
+)
+def test_windows_skips_a_rule_that_linux_applies_and_says_so(match):
+    icmp = (0, "icmp") if "ICMP" in match else (80, "tcp")
+    for os in ("linux", "windows"):
+        made = world(os)
+        made.apply(policy(f"{{ingress: [{{action: Allow, {match}}}]}}"))
+        emulated = not any(words in match for words in ("notICMP", "https"))
+        assert made.allowed("one/client", "one/web", *icmp) is (os == "linux" and emulated)
+        assert (SKIPPED in made.logged) is (os == "windows")
+    made = world("windows")
+    made.apply(policy(f"{{ingress: [{{action: Deny, {match}}}, {{action: Allow}}]}}"))
+    assert made.allowed("one/client", "one/web", *icmp), "what is skipped denies nothing either"
+
+
+def test_windows_skips_log_rules_and_keeps_what_is_said_without_a_negation():
+    made = world("windows")
+    made.apply(policy("{ingress: [{action: Log}, {action: Allow, source: {selector: app != 'web'}}]}"))
+    assert made.allowed("one/client", "one/web")
+    assert not made.allowed("two/client", "one/web")
+    assert set(made.logged) == {SKIPPED}

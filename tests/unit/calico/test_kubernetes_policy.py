@@ -9,11 +9,12 @@ import pytest
 from tests.unit.calico.verdicts import World
 
 OTHER = "10.9.9.9"
+SYSTEMS = ("linux", "windows")
 
 
-def world(spec: str) -> World:
+def world(spec: str, os: str = "linux") -> World:
     """Two namespaces with two pods each, and one policy in ``one``."""
-    made = World()
+    made = World(os)
     made.namespace("one", team="a")
     made.namespace("two", team="b")
     http = {"name": "http", "containerPort": 80, "protocol": "TCP"}
@@ -144,3 +145,10 @@ def test_a_named_port_is_each_pods_own_number():
     assert not made.allowed("two/client", "one/other", 80)
     assert made.allowed("two/client", "one/web", 80)
     assert not made.allowed("two/client", "one/web", 8080)
+
+
+def test_windows_skips_an_ip_block_with_exceptions_and_no_other():
+    blocks = "[{ipBlock: {cidr: 192.168.0.4/32}}, {ipBlock: {cidr: 0.0.0.0/0, except: [192.168.0.2/32]}}]"
+    spec = f"{{podSelector: {{}}, ingress: [{{from: {blocks}}}]}}"
+    reached = {os: [world(spec, os).allowed(who, "one/web") for who in ("two/client", OTHER)] for os in SYSTEMS}
+    assert reached == {"linux": [True, True], "windows": [True, False]}
