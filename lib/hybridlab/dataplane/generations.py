@@ -5,7 +5,8 @@ generation.  A connection that policy lets through is marked with the generation
 the 16 upper bits that of the pod that opened it, in the lower that of the other; 0 is no pod of this node, or one that
 its node connected to: such connections do not end.  A packet of an established connection whose mark is out of date is
 stale: what comes for the pod is answered with a TCP reset to its sender, what the pod sends vanishes (calico#10199
-reports both).  The number changes in the transaction that changes the rules: nothing passes by an old one.
+reports both).  Where there is no TCP the new list decides about a stale packet as about a first one, and what it lets
+through is marked anew.  The number changes in the transaction that changes the rules: nothing passes by an old one.
 
 Ends that hear nothing from the pod notice nothing of this: ``dataplane.resets`` tells them.
 """
@@ -24,10 +25,10 @@ MARK_UNPROGRAMMED = f"ct mark set ct mark and {_OPENED_TO:#010x} or {UNPROGRAMME
 """A statement for what a pod may send before its first program."""
 
 FORWARD = """
-    ct state established meta l4proto tcp iifname vmap @fromest
-    ct state established meta l4proto tcp oifname vmap @toest"""
+    ct state established iifname vmap @fromest
+    ct state established oifname vmap @toest"""
 INPUT = """
-    ct state established meta l4proto tcp iifname vmap @fromest"""
+    ct state established iifname vmap @fromest"""
 UNKNOWN_FLOW = """
     meta l4proto tcp ct state new tcp flags & (fin | syn | rst | ack) != syn drop"""
 """Rules of the base chains: before established connections are accepted, and after."""
@@ -65,18 +66,27 @@ def chains(interface: str, generation: int) -> dict[str, Rules | None]:
     as_opener, as_target = f"{{ 0x0, {upper:#x} }}", f"{{ 0x0, {generation:#x} }}"
     # A SYN that is sent again is asked anew: its connection has not begun.
     again = f"{_HANDSHAKE} == syn goto"
+    mark_opener = f"ct mark set ct mark and {_OPENED_TO:#010x} or {upper:#x}"
+    mark_target = f"ct mark set ct mark and {_OPENED_BY:#010x} or {generation:#x}"
+    other = "meta l4proto != tcp"
     return {
-        f"fn-{interface}": (f"jump fw-{interface}", f"ct mark set ct mark and {_OPENED_TO:#010x} or {upper:#x}"),
-        f"tn-{interface}": (f"jump tw-{interface}", f"ct mark set ct mark and {_OPENED_BY:#010x} or {generation:#x}"),
+        f"fn-{interface}": (f"jump fw-{interface}", mark_opener),
+        f"tn-{interface}": (f"jump tw-{interface}", mark_target),
         f"fe-{interface}": (
             f"ct direction original ct mark and {_OPENED_BY:#010x} {as_opener} return",
             f"ct direction reply ct mark and {_OPENED_TO:#010x} {as_target} return",
+            f"{other} jump fw-{interface}",
+            f"{other} ct direction original {mark_opener} return",
+            f"{other} {mark_target} return",
             f"{again} fn-{interface}",
             "drop",
         ),
         f"te-{interface}": (
             f"ct direction original ct mark and {_OPENED_TO:#010x} {as_target} return",
             f"ct direction reply ct mark and {_OPENED_BY:#010x} {as_opener} return",
+            f"{other} jump tw-{interface}",
+            f"{other} ct direction original {mark_target} return",
+            f"{other} {mark_opener} return",
             f"{again} tn-{interface}",
             "goto to-stale",
         ),

@@ -49,7 +49,7 @@ def base_table(unprogrammed: Unprogrammed, node_os: OS) -> str:
     if node_os == "windows":
         tables = generations.TABLES
         forward, inwards, unknown_flow = generations.FORWARD, generations.INPUT, generations.UNKNOWN_FLOW
-        early = f"meta l4proto tcp counter name {EARLY} {generations.MARK_UNPROGRAMMED}"
+        early = f"meta l4proto tcp counter name {EARLY}\n    {generations.MARK_UNPROGRAMMED}"
     return f"""
 table ip cali {{
   map fromwl {{ type ifname : verdict; }}
@@ -107,18 +107,23 @@ class Policy:
         self._sets_of: dict[str, frozenset[tuple[SetKind, str]]] = {}
         self._generations: dict[str, int] = {}
         self._early = 0
+        self._early_before: dict[str, int] = {}
+        """Of endpoints without a program: the count when it was last read before they came."""
 
     def add_interface(self, endpoint: str, interface: str) -> None:
         """The pod's host-side interface exists; a program that came before it takes effect now."""
         self._interfaces[endpoint] = interface
         if endpoint in self._programs:
             self._apply([endpoint])
+        else:
+            self._early_before[endpoint] = self._early
 
     def remove_interface(self, endpoint: str) -> None:
         """The pod is gone: so are its chains and its program."""
         interface = self._interfaces.pop(endpoint, None)
         self._programs.pop(endpoint, None)
         self._generations.pop(endpoint, None)
+        self._early_before.pop(endpoint, None)
         if interface is not None:
             self._table.apply(self._without(endpoint, interface))
             self._chains_of.pop(endpoint, None)
@@ -135,7 +140,7 @@ class Policy:
         """
         self._refuse_unknown_sets(update)
         known = [endpoint for endpoint in update.reset if endpoint in self._interfaces]
-        new = {endpoint for endpoint in known if endpoint not in self._chains_of}
+        new = [endpoint for endpoint in known if endpoint not in self._chains_of]
         sets_before, programs_before, generations_before = self._sets, self._programs, dict(self._generations)
         if self._inline:
             self._generations |= {e: generations.after(self.generation(e) or 0) for e in update.reset}
@@ -148,15 +153,14 @@ class Policy:
         except Exception:
             self._sets, self._programs, self._generations = sets_before, programs_before, generations_before
             raise
-        if new and not self._opened_early():
-            return tuple(endpoint for endpoint in known if endpoint not in new)
-        return tuple(known)
+        quiet = self._opened_nothing(new) if new else set()
+        return tuple(endpoint for endpoint in known if endpoint not in quiet)
 
-    def _opened_early(self) -> bool:
-        """Whether a Windows pod without a program has opened a connection since this was asked last."""
-        before, listed = self._early, self._table.run(f"list counter ip cali {EARLY}")
+    def _opened_nothing(self, new: Sequence[str]) -> set[str]:
+        """Of Windows pods that get their first program, those in whose time without one no pod opened a connection."""
+        listed = self._table.run(f"list counter ip cali {EARLY}")
         self._early = int(listed.partition("packets ")[2].partition(" ")[0])
-        return self._early != before
+        return {endpoint for endpoint in new if self._early_before.pop(endpoint, None) == self._early}
 
     def _refuse_unknown_sets(self, update: PolicyUpdate) -> None:
         known = (self._sets.keys() - set(update.removed_sets)) | update.sets.keys()

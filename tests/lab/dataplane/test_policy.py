@@ -174,11 +174,14 @@ def test_an_established_connection_survives_a_new_denial_and_a_new_one_does_not_
 
 
 @pytest.mark.parametrize(("node", "may_send"), [("l1", "timed out"), ("w1", "open")])
-def test_a_pod_without_a_program_gets_nothing_and_sends_as_its_system_lets_it(lab, node, may_send):
+def test_a_pod_without_a_program_is_reached_by_its_node_alone_and_sends_as_its_system_lets_it(lab, node, may_send):
     spec = lab.run(lab.add_pod(node, "d"))
     try:
         assert lab.tcp("l2a", spec.id).outcome == "timed out"
+        assert lab.tcp(f"node:{node}", spec.id).outcome == "open"
         assert lab.tcp(spec.id, "l2a").outcome == may_send
+        with lab.listening(f"node:{node}"):
+            assert lab.attempt(spec.id, lab.nodes[node].spec.address, 8080).outcome == may_send
         lab.run(lab.open_all(node))
         assert lab.tcp("l2a", spec.id).outcome == "open"
     finally:

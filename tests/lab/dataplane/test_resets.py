@@ -277,6 +277,40 @@ def test_a_stalled_pod_hears_nothing_even_when_its_connection_is_forgotten(lab):
         assert fate(connected.server, 3 * STALLED) == "silence"
 
 
+def test_each_of_several_new_pods_loses_what_it_opened_before_its_own_program(lab):
+    one, other = (lab.run(lab.add_pod("w1", letter)) for letter in ("d", "e"))
+    try:
+        with connection(lab, other.id, "l2a") as connected:
+            reprogram(lab, one.id)
+            reprogram(lab, other.id)
+            assert fate(connected.server, SOON) == "reset"
+    finally:
+        for spec in (one, other):
+            lab.run(lab.plane.remove_pod(spec.id))
+            del lab.pods[spec.id]
+
+
+@pytest.mark.parametrize(("source", "target"), [("l2a", "w1a"), ("w1a", "l2a"), ("w1b", "w1a"), ("w1a", "w1b")])
+def test_an_established_flow_of_datagrams_lasts_only_while_the_list_allows_it(lab, source, target):
+    with lab.socket(target, socket.SOCK_DGRAM) as server, lab.socket(source, socket.SOCK_DGRAM) as client:
+        server.bind(("0.0.0.0", 8080))
+        client.connect((lab.address(target), 8080))
+        for end in (client, server):
+            end.settimeout(STALLED)
+        client.send(b"hello")
+        server.connect(server.recvfrom(100)[1])
+        talk(server, client)
+        reprogram(lab, "w1a")
+        talk(client, server)
+        reprogram(lab, "w1a", program=DENY_ALL)
+        for sender, receiver in ((client, server), (server, client)):
+            sender.send(b"hello")
+            with pytest.raises(TimeoutError):
+                receiver.recv(100)
+        reprogram(lab, "w1a")
+        talk(client, server)
+
+
 @pytest.mark.parametrize(("source", "target"), [("l2a", "l1a"), ("l1a", "l2a"), ("l1b", "l1a")])
 def test_a_linux_pods_connections_end_only_when_a_fault_says_so(lab, source, target):
     with connection(lab, source, target) as connected:
