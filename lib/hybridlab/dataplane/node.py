@@ -14,7 +14,7 @@ from typing import Any
 from hybridlab.dataplane.fabric import Fabric
 from hybridlab.dataplane.injection import NODE_CHAINS, NODE_TABLE, Injections
 from hybridlab.dataplane.model import NodeRoutes, NodeSpec, PolicyUpdate, RemoteBlock, ServiceTable, VxlanSpec
-from hybridlab.dataplane.policy import Policy, Unprogrammed, base_table
+from hybridlab.dataplane.policy import Policy, base_table
 from hybridlab.dataplane.resets import Resets, Target
 from hybridlab.dataplane.services import BASE_TABLE, Services
 from hybridlab.kernel import namespaces, rtdump, sysctl
@@ -45,7 +45,7 @@ table ip outgoing {
 class Node:
     """A node and everything programmed on it."""
 
-    def __init__(self, spec: NodeSpec, fabric: Fabric, unprogrammed: Unprogrammed) -> None:
+    def __init__(self, spec: NodeSpec, fabric: Fabric) -> None:
         self.spec = spec
         self.netns = namespaces.new_netns()
         """Descriptor, owned here."""
@@ -67,7 +67,7 @@ class Node:
             self._nft = Nft(spec.name)
             self._conntrack = ConntrackSocket()
         self._bring_up()
-        self._nft.run(NODE_TABLE + base_table(unprogrammed, spec.os) + BASE_TABLE + _OUTGOING_TABLE)
+        self._nft.run(NODE_TABLE + base_table(spec.os) + BASE_TABLE + _OUTGOING_TABLE)
         self.policy = Policy(self._nft, spec.os)
         self.services = Services(self._nft, self._conntrack)
         self.injections = Injections(self._nft, NODE_CHAINS)

@@ -18,7 +18,6 @@ end with that where the update says so (``dataplane.generations``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from hybridlab.dataplane import generations
 from hybridlab.dataplane.model import OS, EndpointProgram, PolicyUpdate, Tier
@@ -27,29 +26,23 @@ from hybridlab.dataplane.table import Change, Rules, SetContent, Table
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.wire import Refused
 
-Unprogrammed = Literal["none", "egress", "all"]
-"""What a pod may do before its first program: nothing, send, or both."""
-
 EARLY = "early"
 """Counts the TCP packets that opened connections of Windows pods without a program."""
 
-DEFAULT_UNPROGRAMMED: dict[OS, Unprogrammed] = {"linux": "none", "windows": "egress"}
-"""Calico on Linux drops until Felix has programmed the endpoint; on Windows its CNI plugin blocks ingress only."""
 
-
-def base_table(unprogrammed: Unprogrammed, node_os: OS) -> str:
+def base_table(node_os: OS) -> str:
     """The fixed part of the table.
 
+    Calico on Linux drops until Felix has programmed the endpoint; on Windows its CNI plugin blocks ingress only.
     ``f_policy`` is for faults that let traffic past policy, ``f_new`` for those that let it to pods without a program,
     ``f_deny`` for those that answer what policy denies.
     """
-    unknown_source = "drop" if unprogrammed == "none" else "return"
-    unknown_destination = "return" if unprogrammed == "all" else "drop"
-    tables = forward = inwards = unknown_flow = early = ""
+    tables = forward = inwards = unknown_flow = ""
+    unknown_source = "drop"
     if node_os == "windows":
         tables = generations.TABLES
         forward, inwards, unknown_flow = generations.FORWARD, generations.INPUT, generations.UNKNOWN_FLOW
-        early = f"meta l4proto tcp counter name {EARLY}\n    {generations.MARK_UNPROGRAMMED}"
+        unknown_source = f"meta l4proto tcp counter name {EARLY}\n    {generations.MARK_UNPROGRAMMED}"
     return f"""
 table ip cali {{
   map fromwl {{ type ifname : verdict; }}
@@ -67,13 +60,12 @@ table ip cali {{
   }}
   chain from-wl {{
     iifname vmap @fromwl
-    {early}
     {unknown_source}
   }}
   chain to-wl {{
     oifname vmap @towl
     jump f_new
-    {unknown_destination}
+    drop
   }}
   chain c_forward {{
     type filter hook forward priority filter; policy accept;

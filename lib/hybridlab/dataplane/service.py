@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from hybridlab.dataplane import outside
 from hybridlab.dataplane import pod as pods
@@ -19,7 +19,6 @@ from hybridlab.dataplane.dns import Resolver
 from hybridlab.dataplane.fabric import SCOPE, Fabric
 from hybridlab.dataplane.injection import Injections
 from hybridlab.dataplane.model import (
-    OS,
     NodeRoutes,
     NodeSpec,
     PodSpec,
@@ -30,7 +29,6 @@ from hybridlab.dataplane.model import (
 )
 from hybridlab.dataplane.node import Node
 from hybridlab.dataplane.outside import Outside
-from hybridlab.dataplane.policy import DEFAULT_UNPROGRAMMED, Unprogrammed
 from hybridlab.kernel import namespaces
 from hybridlab.kernel.nft import NftError
 from hybridlab.kernel.sandbox import Sandbox, Sandboxes, node_id
@@ -48,15 +46,11 @@ class DataplaneService:
     Create it in the event loop's thread.
     """
 
-    def __init__(self, sandboxes: Sandboxes, *, unprogrammed: Mapping[str, Unprogrammed]) -> None:
+    def __init__(self, sandboxes: Sandboxes) -> None:
         namespaces.home_netns()  # the programming thread starts where this one is, and must come back there
         self.resolver = Resolver()
         """Give :meth:`Resolver.serve` to whoever runs the DNS server's pod."""
         self._sandboxes = sandboxes
-        self._unprogrammed: dict[OS, Unprogrammed] = {
-            **DEFAULT_UNPROGRAMMED,
-            **cast("Mapping[OS, Unprogrammed]", unprogrammed),
-        }
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="programming")
         self._fabric: Fabric | None = None
         self._outside: Outside | None = None
@@ -112,7 +106,7 @@ class DataplaneService:
         if spec.name in self._nodes or spec.name == SCOPE:
             raise Refused(f"node {spec.name} exists already")
         fabric = self._underlay()
-        node = await self._program(lambda: Node(spec, fabric, self._unprogrammed[spec.os]))
+        node = await self._program(lambda: Node(spec, fabric))
         self._nodes[spec.name] = node
         self._register(node_id(spec.name), node.netns, node=spec.name, name=spec.name, address=spec.address)
         return None

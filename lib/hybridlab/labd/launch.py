@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from hybridlab.kernel.lack import Lack
 
@@ -44,8 +44,6 @@ class LabdSettings:
     """Handed to every applet: ``powershell_start_ms`` and the like."""
     services: tuple[str, ...] = ("dataplane", "runtime")
     """What labd offers; tests of one leave the other out."""
-    unprogrammed: dict[str, Literal["none", "egress", "all"]] = field(default_factory=dict)
-    """Per OS, what a pod without a policy program may do; as Calico does: ``linux`` none, ``windows`` egress."""
 
 
 class LabdFailed(Exception):

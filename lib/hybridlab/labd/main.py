@@ -66,7 +66,7 @@ async def _serve(control: int, settings: LabdSettings, times: dict[str, float], 
     loop.add_signal_handler(signal.SIGTERM, channel.close, "labd got SIGTERM")
     reaper = Reaper()
     sandboxes = Sandboxes()
-    dataplane = DataplaneService(sandboxes, unprogrammed=settings.unprogrammed)
+    dataplane = DataplaneService(sandboxes)
     if "dataplane" in settings.services:
         await dataplane.start()
         for method, handler in dataplane.handlers().items():

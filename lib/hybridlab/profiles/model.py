@@ -36,7 +36,6 @@ class Calico:
 class Network:
     """Pod and service networking."""
 
-    mode: Literal["vxlan"] = "vxlan"
     pod_cidr: str = "192.168.0.0/16"
     block_size: int = 26
     service_cidr: str = "10.96.0.0/12"
