@@ -22,8 +22,8 @@ report: env
 
 # What the tox environments of the same names run too.
 check-lint:
-	$(BIN)/ruff check lib tests benchmarks suites conftest.py
-	$(BIN)/ruff format --check lib tests benchmarks suites conftest.py
+	$(BIN)/ruff check lib tests benchmarks suites tools conftest.py
+	$(BIN)/ruff format --check lib tests benchmarks suites tools conftest.py
 
 check-types:
 	$(BIN)/mypy
@@ -96,4 +96,4 @@ install-nftables:
 
 clean:
 	rm -rf $(VENV) .tox .mypy_cache .ruff_cache .pytest_cache
-	find lib tests suites benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find lib tests suites benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
