@@ -30,6 +30,8 @@ class Break:
     """Regular expression that the first line of an INCONCLUSIVE must match; empty: there must be none."""
     deviation: str = ""
     """Regular expression of a first line that is right as VIOLATED: here the cluster itself is wrong, not the probe."""
+    deviates: Mapping[str, str] = field(default_factory=dict)
+    """What a case must be for that (``span``, ``expected``, ``path``); in all others the cluster does as it should."""
     by_name: bool = False
     """The target is called by its Service's name."""
 
@@ -103,6 +105,7 @@ BREAKS = (
         scope="target node",
         once=False,
         deviation=r"observed .*REFUSED",
+        deviates={"span": "lasting", "expected": "deny", "path": "denied"},
     ),
     Break(
         name="DNS silent",
@@ -113,6 +116,7 @@ BREAKS = (
         by_name=True,
         named=r"DNS_FAILED",
         deviation=r"expected CONNECTED, observed .*DNS_FAILED",
+        deviates={"span": "lasting", "expected": "allow"},
     ),
     Break(
         name="DNS wrong",
@@ -123,6 +127,7 @@ BREAKS = (
         by_name=True,
         named=r"203\.0\.113\.9",
         deviation=r"expected CONNECTED, observed .*203\.0\.113\.9",
+        deviates={"span": "lasting", "expected": "allow"},
     ),
     Break(
         name="policy 5 s late",
@@ -131,6 +136,7 @@ BREAKS = (
         parameters={"seconds": "5"},
         scope="own",
         deviation=r"expected (TIMED_OUT, observed CONNECTED|CONNECTED, observed TIMED_OUT)",
+        deviates={"span": "lasting"},
     ),
     Break(
         name="pod restarted",

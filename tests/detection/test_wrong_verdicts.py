@@ -17,13 +17,18 @@ from tests.detection import wrong_verdicts
 from tests.detection.breaks import BREAKS, FAULTS
 from tests.detection.cases import Answer, Case, Result, cases
 
+REFUSED, LATE = "refused instead of dropped", "policy 5 s late"
+STILL_OPEN = "expected TIMED_OUT, observed CONNECTED"
+UNRESOLVED = "expected CONNECTED, observed DNS_FAILED"
+
 
 def result(
-    answer: Answer, line: str = "", *, broken: str = "websocket cut", expected: str = "deny", path: str
-) -> Result:
+    answer: Answer, line: str = "", *, broken: str = "websocket cut", expected: str = "deny", path: str,
+    span: str = "lasting",
+) -> Result:  # fmt: skip
     case = Case(
         broken=next(one for one in BREAKS if one.name == broken), expected=expected, path=path,  # type: ignore[arg-type]
-        source="linux", target="windows", agent="warm", span="lasting",
+        source="linux", target="windows", agent="warm", span=span,  # type: ignore[arg-type]
     )  # fmt: skip
     return Result(case=case, answer=answer, line=line, seconds=1.0)
 
@@ -43,13 +48,41 @@ def test_every_break_is_asked_in_32_cases_for_each_expectation() -> None:
         (result("VIOLATED", "expected TIMED_OUT, observed TIMED_OUT", path="open"), True),
         (result("VIOLATED", "expected TIMED_OUT, observed CONNECTED", path="denied"), True),
         (result("VIOLATED", "expected CONNECTED, observed TIMED_OUT", expected="allow", path="open"), True),
-        (result("VIOLATED", "observed REFUSED", broken="refused instead of dropped", path="denied"), False),
+        (result("VIOLATED", "observed REFUSED", broken=REFUSED, path="denied"), False),
+        (result("VIOLATED", "observed REFUSED", broken=REFUSED, path="denied", span="passing"), True),
+        (result("VIOLATED", "observed REFUSED", broken=REFUSED, expected="allow", path="denied"), False),
+        (result("VIOLATED", "observed REFUSED", broken=REFUSED, expected="allow", path="open"), True),
+        (result("VIOLATED", "observed REFUSED", broken=REFUSED, path="open"), True),
+        (result("CONFIRMED", broken=REFUSED, path="denied"), True),
+        (result("CONFIRMED", broken=REFUSED, path="denied", span="passing"), False),
+        (result("VIOLATED", STILL_OPEN, broken=LATE, path="denied"), False),
+        (result("VIOLATED", STILL_OPEN, broken=LATE, path="denied", span="passing"), True),
+        (result("VIOLATED", STILL_OPEN, broken=LATE, path="open", span="passing"), False),
+        (result("CONFIRMED", broken=LATE, path="denied"), False),
+        (result("VIOLATED", UNRESOLVED, broken="DNS silent", expected="allow", path="open"), False),
+        (result("VIOLATED", UNRESOLVED, broken="DNS silent", expected="allow", path="open", span="passing"), True),
+        (result("CONFIRMED", broken="DNS silent", expected="allow", path="open"), True),
         (result("ERROR", "KeyError", path="denied"), True),
         (result("INCONCLUSIVE", "the connection was cut", path="open"), False),
     ],
 )
 def test_what_counts_as_a_wrong_verdict(found: Result, wrong: bool) -> None:
     assert found.wrong is wrong
+
+
+def test_of_every_case_confirmed_or_violated_is_wrong_whatever_was_seen() -> None:
+    seen = [
+        f"expected {wanted}, observed {what}, and the name leads to 203.0.113.9"
+        for wanted in ("CONNECTED", "TIMED_OUT") for what in ("CONNECTED", "TIMED_OUT", "REFUSED", "DNS_FAILED")
+    ]  # fmt: skip
+    either = [
+        case.label
+        for case in cases()
+        if not Result(case=case, answer="CONFIRMED", line="", seconds=1.0).wrong
+        and not all(Result(case=case, answer="VIOLATED", line=line, seconds=1.0).wrong for line in seen)
+    ]
+    above_budget = [case.label for case in cases() if case.broken.name == LATE and case.true and case.deviates]
+    assert either == above_budget, "only late policy may be confirmed or violated: by when it was asked"
 
 
 def test_an_inconclusive_that_does_not_say_what_broke_is_misnamed() -> None:

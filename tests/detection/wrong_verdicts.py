@@ -121,8 +121,8 @@ class Question:
 
         def ask() -> None:
             if not one.confirms(lane.subject(case.source), target, allowed=allowed):
-                seen = "CONNECTED" if case.expected == "deny" else "TIMED_OUT"
-                raise Nonconformance(f"observed {seen}")
+                wanted, seen = ("CONNECTED", "TIMED_OUT") if allowed else ("TIMED_OUT", "CONNECTED")
+                raise Nonconformance(f"expected {wanted}, observed {seen}")
 
         return self._answered(ask)
 
@@ -324,7 +324,8 @@ Linux and Windows at either end, the agent running already (warm) or not (cold),
 What is done for each break:
 [`tests/detection/breaks.py`](../tests/detection/breaks.py).
 
-- **wrong**: a verdict that is not so: CONFIRMED against the truth, VIOLATED where the cluster does what is expected.
+- **wrong**: a verdict that is not so: CONFIRMED against the truth, or while policy refuses or DNS is broken all the
+  while; VIOLATED where the cluster does what is expected, also when the break is over before the budget is.
 - **misnamed**: INCONCLUSIVE, and the first line does not say what broke.
 - **violated**: right because the path is not as expected, or because the break is one of the cluster itself
   (policy that refuses, policy above
