@@ -1,9 +1,9 @@
 """How fast probing is: the suite's agents against one exec per probe.  ``python -m benchmarks.probing``.
 
-Both methods run on the same lab.  Every figure is kept in results/probing.json as soon as it is there, and
+Both methods run on the same lab.  Every figure is kept in results/probing.json with its run as soon as it is there, and
 docs/performance.md is written anew from it: ``--only 9x9 --cost 2000 --policy denied`` measures a part, ``--missing``
-what is not there yet.  The naive method is run on a sample of the pairs where all of them would take long, and
-extrapolated.
+what is not there yet.  Methods are compared only within one run.  The naive method is run on a sample of the pairs
+where all of them would take long, and extrapolated.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ GIVE_UPS = (1, 5)
 SAMPLE_SECONDS = 6.0
 """The naive method is given about so much for one figure."""
 LIMITS = Limits(agents=200, sources=200)
-"""200 pods have an agent each; the suite's default of 60 is for a cluster that others use too."""
+"""200 pods have an agent each and are asked at once; the suite's 60 and 64 are for a cluster that others use too."""
+UNTOLD = "until "
+"""A run of this name is what was kept until then, by one run or several."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,16 @@ class Figure:
     give_up: int
     method: str
     """``warm``, ``cold``, ``decision``, ``naive-1``, ``naive-3``."""
+    run: str
+    """When it began; see ``UNTOLD``."""
     seconds: float
-    execs: int
+    execs: int | None
+    """None: not counted by this method."""
     pairs: int
     """Pairs that were really probed; fewer than all: ``seconds`` and ``execs`` are extrapolated."""
     rounds: int
-    wrong: int
-    """Pairs that were not what policy makes of them."""
+    wrong: int | None
+    """Pairs that were not what policy makes of them; None: not counted by this method."""
     load: float
     """Of the machine, before."""
     date: str
@@ -75,20 +80,28 @@ class Book:
     """All figures, on disk."""
 
     def __init__(self) -> None:
-        plain = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"figures": []}
+        plain = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"runs": {}, "figures": []}
         self.figures = {one.key: one for one in (Figure(**entry) for entry in plain["figures"])}
+        self.machines: dict[str, str] = plain["runs"]
+        """Run to the machine that it was on."""
 
     def put(self, figure: Figure) -> None:
         self.figures[figure.key] = figure
+        self.machines[figure.run] = machine.describe()
+        kept = {run: self.machines[run] for run in sorted({one.run for one in self.figures.values()})}
         RESULTS.parent.mkdir(exist_ok=True)
         entries = [asdict(one) for one in sorted(self.figures.values(), key=lambda one: one.key)]
-        RESULTS.write_text(json.dumps({"machine": machine.describe(), "figures": entries}, indent=0) + "\n")
+        RESULTS.write_text(json.dumps({"runs": kept, "figures": entries}, indent=0) + "\n")
         print(
             f"{figure.size}x{figure.size} {figure.policy:6} {figure.give_up} s, exec {figure.cost} ms: "
-            f"{figure.method:8} {figure.seconds:8.2f} s {figure.execs:6} execs, {figure.pairs} pairs, "
-            f"{figure.wrong} wrong, load {figure.load}",
+            f"{figure.method:8} {figure.seconds:8.2f} s {_counted(figure.execs):>6} execs, {figure.pairs} pairs, "
+            f"{_counted(figure.wrong)} wrong, load {figure.load}",
             flush=True,
         )
+
+
+def _counted(number: int | None) -> str:
+    return "-" if number is None else str(number)
 
 
 def load() -> float:
@@ -106,6 +119,7 @@ class Bench:
     where: Town
     book: Book
     cost: int
+    run: str
 
     def cell(self, size: int, policy: str, give_up: int, methods: Sequence[str]) -> None:
         """All methods on one cell."""
@@ -170,7 +184,7 @@ class Bench:
         busy, begun = load(), time.perf_counter()
         expect.matrix(open=open_, closed=shut, because="half of the pods let nobody in")
         seconds = time.perf_counter() - begun
-        self.note(shape, "decision", seconds, execs=0, pairs=len(routes), rounds=1, wrong=0, load=busy)
+        self.note(shape, "decision", seconds, execs=None, pairs=len(routes), rounds=1, wrong=None, load=busy)
 
     def naive(
         self, shape: Shape, workers: int, pairs: Sequence[tuple[Workload, Target]],
@@ -207,9 +221,10 @@ class Bench:
         seconds = round(seconds, 3)
         self.book.put(
             Figure(
-                size=size, cost=cost, policy=policy, give_up=give_up, method=method, seconds=seconds, date=date, **more
+                size=size, cost=cost, policy=policy, give_up=give_up, method=method, run=self.run, seconds=seconds,
+                date=date, **more,
             )
-        )
+        )  # fmt: skip
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -218,26 +233,33 @@ class Bench:
 def section(book: Book) -> str:
     """The part of docs/performance.md."""
     found = book.figures
+    runs = {run: chr(ord("A") + number) for number, run in enumerate(sorted({one.run for one in found.values()}))}
     lines = [
         BEGIN,
         "## Probing: the suite's agents against one exec per probe",
-        "Measured with `python -m benchmarks.probing`, both methods in one run on one lab (profile ten-nodes).",
-        f"Machine: {machine.describe()}.",
-        "One attempt round: every pod connects once to every pod. **warm**: agents run already; **cold**: their",
-        "starts included; **decision**: what a test says, that is controls beside, three agreeing rounds, then held.",
+        "Measured with `python -m benchmarks.probing` on labs of profile ten-nodes; within a run both methods have the",
+        f"same lab. Here {LIMITS.agents} agents may live and {LIMITS.sources} sources be asked at once; in a run of",
+        f"the suite it is {Limits().agents} and {Limits().sources}: more pods than that are asked in turns.",
+        "One attempt round: every pod connects once to every pod. **warm**: agents run already, or as many as follows",
+        "had to be started; **cold**: their starts included; **decision**: what a test says, that is controls beside,",
+        "three agreeing rounds, then held.",
         "**naive**: `nc -vz` or `Invoke-WebRequest`, an exec for each pair, with 1 and with 3 workers (as Kubernetes'",
         "netpol suite); ~ marks what is extrapolated from a sample, whose size follows. execs: ours cold / naive.",
-        "load: of the machine, before the first figure of the row.",
+        "load: of the machine, before the first figure of the row. run: of which the figures are, in their order;",
+        "naive-3 / warm is given only where both are of the same.",
+        "",
+        *(f"- {letter}: {_told(run)}. Machine: {book.machines[run]}." for run, letter in runs.items()),
         "",
         "| pods | policy | deny time-out | exec costs | warm | cold | decision | naive-1 | naive-3 | naive-3 / warm "
-        "| execs | load |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| execs | load | run |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for size, cost, policy, give_up in sorted({key[:4] for key in found}, key=_order):
         row = {method: found.get((size, cost, policy, give_up, method)) for method in METHODS}
         warm, three, cold = row["warm"], row["naive-3"], row["cold"]
-        ratio = f"{three.seconds / warm.seconds:.0f}" if warm and three else ""
+        ratio = f"{three.seconds / warm.seconds:.0f}" if warm and three and warm.run == three.run else "-"
         execs = f"{cold.execs if cold else '-'} / {three.execs if three else '-'}"
+        of = dict.fromkeys(runs[one.run] for one in row.values() if one)
         first = next(one for one in row.values() if one)
         cells = [
             f"{size}x{size}",
@@ -246,10 +268,21 @@ def section(book: Book) -> str:
             f"{cost} ms",
             *(_shown(one) for one in row.values()),
         ]
-        lines.append(f"| {' | '.join(cells)} | {ratio} | {execs} | {first.load:g} |")
-    wrong = sum(one.wrong for one in found.values())
-    lines += ["", f"Pairs that were not found as policy makes them, over all these figures: {wrong}.", END]
+        lines.append(f"| {' | '.join(cells)} | {ratio} | {execs} | {first.load:g} | {', '.join(of)} |")
+    counted = [(one.wrong, one.pairs * one.rounds) for one in found.values() if one.wrong is not None]
+    lines += [
+        "",
+        f"Pairs that were not found as policy makes them: {sum(wrong for wrong, _ in counted)} of "
+        f"{sum(probed for _, probed in counted):,} probed (decisions do not count them).",
+        END,
+    ]
     return "\n".join(lines)
+
+
+def _told(run: str) -> str:
+    if run.startswith(UNTOLD):
+        return f"kept {run} by one run or several, which were not told apart: a ratio need not be of one"
+    return f"one run, begun {run}"
 
 
 METHODS = ("warm", "cold", "decision", "naive-1", "naive-3")
@@ -266,6 +299,8 @@ def _shown(figure: Figure | None) -> str:
         return "-"
     sampled = figure.method.startswith("naive") and figure.pairs < figure.size**2
     text = f"{figure.seconds:.2f} s" if figure.seconds < 100 else f"{figure.seconds:,.0f} s"
+    if figure.method == "warm" and figure.execs:
+        return f"{text} ({figure.execs} started)"
     return f"~{text} ({figure.pairs})" if sampled else text
 
 
@@ -288,13 +323,14 @@ def main() -> None:
     arguments.add_argument("--method", action="append", choices=METHODS)
     arguments.add_argument("--missing", action="store_true", help="only what has not been measured")
     given = arguments.parse_args()
+    began = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     sizes = [size for size in SIZES if not given.only or f"{size}x{size}" in given.only]
     book = Book()
     for cost in given.cost or COSTS:
         with tempfile.TemporaryDirectory(prefix="probing-") as folder:
             with lab("ten-nodes", [f"timing.exec_cost_ms={cost}"]) as cluster:
                 where = town(cluster.kubeconfig, Path(folder), max(sizes))
-                bench = Bench(where, book, cost)
+                bench = Bench(where, book, cost, began)
                 for policy in given.policy or POLICIES:
                     where.enforce(policy)
                     for size in sizes:
