@@ -39,7 +39,7 @@ class Run:
     source: str
     """What was run: hash of lib, suites and manifests."""
     loaded: bool
-    """Both cores were kept busy by others."""
+    """All cores were kept busy by others."""
     exit_code: int
     seconds: float
     tests: int
@@ -164,7 +164,7 @@ def summary(runs: Sequence[Run]) -> list[str]:
     for busy in (False, True):
         some = sorted((run for run in runs if run.loaded is busy), key=lambda run: run.seconds)
         if some:
-            machine = "both cores kept busy by others" if busy else "as it is"
+            machine = "all cores kept busy by others" if busy else "as it is"
             alarms, tests = sum(run.false_alarm for run in some), min(run.tests for run in some)
             median, slowest = some[len(some) // 2].seconds, some[-1].seconds
             lines.append(f"| {machine} | {len(some)} | {tests} | {alarms} | {median:.1f} | {slowest:.1f} |")

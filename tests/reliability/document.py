@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import os
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import machine
 from tests.reliability.source import source
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -28,7 +27,4 @@ def write(section: str, lines: Sequence[str], path: Path = PAGE) -> None:
 def measured() -> str:
     """When, on what and with what."""
     day = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
-    return (
-        f"Measured {day}, source {source()}, {os.cpu_count()} cores, Linux {platform.release().partition('-')[0]}, "
-        f"Python {platform.python_version()}."
-    )
+    return f"Measured until {day}, source {source()}. Machine: {machine.describe()}."

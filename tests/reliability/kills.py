@@ -2,59 +2,51 @@
 
 ``python -m tests.reliability.kills --points 50``; what was interrupted goes on where it stopped.  At each point SIGKILL
 hits the controller, one worker or all of them, or the API server cannot be reached for a while.  Afterwards the cluster
-is compared with what it was before any run.
+is compared with what it was before any run.  A point at which there was nothing to hit is tried again at another moment
+and does not count; a run or a ``--restore`` that hangs does, as something left behind.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
 
-import psutil
-
-from conformance.cluster.detect import detect
-from conformance.cluster.journal.book import entries_of, journals
-from conformance.kube.access import from_kubeconfig
-from conformance.kube.client import Kube
-from conformance.plugin.whole import not_whole
-from conformance.settings import Settings, load_timings
-from tests.lab.lab_process import RunningLab, running_lab
 from tests.reliability import snapshot
 from tests.reliability.document import write
+from tests.reliability.hit_run import (
+    NO_WORKER,
+    RUN_WITHIN,
+    SUITES,
+    UNREACHABLE,
+    Bench,
+    Point,
+    Victim,
+    bench,
+    end_all,
+)
 from tests.reliability.snapshot import Snapshot
 from tests.reliability.source import ROOT, source
 
 KEPT = ROOT / "reports" / "reliability"
 RUNS = KEPT / "kills.jsonl"
-SUITES = ("suites/vxlan/test_vni.py", "suites/resets/test_felix_restart.py")
-"""Those that change the cluster: Felix is restarted; nodes get another VNI, are drained, lose their HNS network."""
-TIMINGS = Path(__file__).with_name("timings.yaml")
 PER_LAB = 10
 """Points after which a new lab is started; a point that leaves anything behind ends its lab at once."""
-SETTLED_WITHIN = 60.0
-"""Seconds; for controllers to make deleted pods anew."""
-RUN_WITHIN = 300.0
-"""Seconds; only a run that hangs is caught."""
-UNREACHABLE = 20.0
-"""Seconds without the API server."""
+TRIES = 3
+"""Times that a point is tried at most when it hits nothing."""
+LATER = 1.0
+"""Seconds; how much later a run is hit that had no worker yet."""
 STARTING = 1 / 5
 """Share of points before the first change is journalled."""
 
 WHOLE = "pods of both operating systems reach each other in all directions"
 """What --restore says when it has put something back and then looked."""
 
-Victim = Literal["controller", "worker", "all", "api"]
 VICTIMS: tuple[Victim, ...] = (
     "controller",
     "worker",
@@ -70,18 +62,6 @@ VICTIMS: tuple[Victim, ...] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
-    """When a run is hit, and what."""
-
-    number: int
-    victim: Victim
-    changed: bool
-    """Counted from the first journalled change; else from the run's start."""
-    after: float
-    """Seconds."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Kill:
     """What came of one point."""
 
@@ -90,138 +70,71 @@ class Kill:
     victim: Victim
     changed: bool
     after: float
-    open_at_hit: int
+    missed: str = ""
+    """Why nothing was hit; empty: the victim was."""
+    open_at_hit: int = 0
     """Changes that were journalled and not closed when it hit."""
-    open_entries: int
+    open_entries: int = 0
     """Those that were still when the run had ended: a run of which something lives puts its own back."""
-    restored: int
+    restored: int = 0
     """Lines of --restore that say that something was put back."""
-    exit_code: int
-    """Of --restore."""
-    seconds: float
+    exit_code: int = -1
+    """Of --restore; -1: it did not end."""
+    seconds: float = 0.0
     """--restore took."""
-    left: tuple[str, ...]
-    """Differences to the state before, and what is wrong with the network."""
+    left: tuple[str, ...] = ()
+    """Differences to the state before, what is wrong with the network, and what hung."""
 
-
-@dataclass(frozen=True)
-class Bench:
-    """One lab, and how suites are run on it."""
-
-    lab: RunningLab
-    kube: Kube
-    folder: Path
-    project: Path
-    suites: tuple[str, ...]
-    unreachable: float
-
-    def command(self, *arguments: str) -> list[str]:
-        """``pytest ...`` on the lab."""
-        return [
-            sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--kubeconfig={self.lab.kubeconfig}",
-            f"--timings={TIMINGS}", f"--report-dir={self.folder / 'reports'}", *arguments,
-        ]  # fmt: skip
-
-    def start(self) -> subprocess.Popen[bytes]:
-        """A run with two workers."""
-        with (self.folder / "run.log").open("wb") as log:
-            return subprocess.Popen(
-                self.command(*self.suites, "-n", "2", "--allow-disruptive"),
-                cwd=self.project, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )  # fmt: skip
-
-    def hit(self, point: Point, run: subprocess.Popen[bytes]) -> int:
-        """Wait for the point, hit the victim, and wait until no process of the run is left.
-
-        A point after the first change waits on until a change is open, so that there is something to lose; returns how
-        many were open when it hit.
-        """
-        deadline = time.monotonic() + RUN_WITHIN
-        while point.changed and not self.open_entries():
-            if time.monotonic() > deadline or run.poll() is not None:
-                raise RuntimeError(f"nothing was journalled: {(self.folder / 'run.log').read_text(errors='replace')}")
-            time.sleep(0.05)
-        time.sleep(point.after)
-        while point.changed and not self.open_entries() and run.poll() is None:
-            time.sleep(0.02)
-        at_hit = self.open_entries()
-        members = _members(run.pid)
-        match point.victim:
-            case "controller":
-                run.kill()
-            case "worker":
-                workers = [one for one in members if one.pid != run.pid and _is_worker(one)]
-                if workers:
-                    workers[point.number % len(workers)].kill()
-            case "all":
-                for one in members:
-                    _kill(one)
-            case "api":
-                self.lab.hybridlab(
-                    "faults", "--kubeconfig", str(self.lab.kubeconfig), "inject", "api-unreachable",
-                    f"seconds={self.unreachable}",
-                )  # fmt: skip
-                time.sleep(self.unreachable)
-        run.wait(RUN_WITHIN)
-        _, alive = psutil.wait_procs(members, RUN_WITHIN)
-        if alive:
-            raise RuntimeError(f"processes of the run outlived it: {alive}")
-        return at_hit
-
-    def open_entries(self) -> int:
-        """How many changes are journalled and not closed."""
-        return sum(entry.open for book in journals(self.kube) for entry in entries_of(book))
-
-    def restore(self) -> tuple[int, str, float]:
-        """``pytest --restore``: exit code, output, seconds."""
-        begun = time.monotonic()
-        done = subprocess.run(
-            self.command("--restore"), cwd=self.project, env=environment(), stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=RUN_WITHIN, check=False,
-        )  # fmt: skip
-        return done.returncode, done.stdout + done.stderr, time.monotonic() - begun
-
-    def left(self, before: Snapshot, *, seen_whole: bool = False) -> list[str]:
-        """What differs from before, once controllers have done their work; and whether pods reach each other."""
-        deadline = time.monotonic() + SETTLED_WITHIN
-        while (found := snapshot.differences(before, snapshot.take(self.kube))) and time.monotonic() < deadline:
-            time.sleep(0.5)
-        if seen_whole:
-            return found
-        timings = load_timings(TIMINGS)
-        trouble = not_whole(self.kube, detect(self.kube, evidence="lab"), Settings(timings=timings, run_id="kills"))
-        return found + ([trouble] if trouble else [])
+    @property
+    def failed(self) -> bool:
+        """Whether anything was left behind."""
+        return bool(self.left) or self.exit_code != 0
 
 
 def one_point(bench: Bench, point: Point, before: Snapshot) -> Kill:
     """Hit one run, restore, compare."""
     run = bench.start()
     try:
-        at_hit = bench.hit(point, run)
+        strike = bench.hit(point, run)
     finally:
-        for one in _members(run.pid):
-            _kill(one)
-        run.wait()
+        end_all(run)
     entries = bench.open_entries()
     code, output, seconds = bench.restore()
-    left = bench.left(before, seen_whole=WHOLE in output)
+    left = [*strike.trouble, *bench.left(before, seen_whole=WHOLE in output)]
     if left or code:
-        (bench.folder / "restore.log").write_text(output, encoding="utf-8")
         left += [f"--restore said: {line}" for line in output.splitlines()[-6:]]
-    return Kill(
-        number=point.number,
-        source=source(),
-        victim=point.victim,
-        changed=point.changed,
-        after=round(point.after, 2),
-        open_at_hit=at_hit,
+    return replace(
+        _nothing_known(point),
+        missed=strike.missed,
+        open_at_hit=strike.open,
         open_entries=entries,
         restored=sum(": restored: " in line for line in output.splitlines()),
         exit_code=code,
         seconds=round(seconds, 2),
         left=tuple(left),
     )
+
+
+def _nothing_known(point: Point) -> Kill:
+    return Kill(
+        number=point.number, source=source(), victim=point.victim, changed=point.changed, after=round(point.after, 2)
+    )
+
+
+def pending(plan: Sequence[Point], kills: Sequence[Kill]) -> list[Point]:
+    """What is to be tried yet: points that were not tried, and those that hit nothing, at another moment."""
+    tries = [(point, [one for one in kills if one.number == point.number]) for point in plan]
+    return [
+        _elsewhere(point, of_it) for point, of_it in tries if all(one.missed for one in of_it) and len(of_it) < TRIES
+    ]
+
+
+def _elsewhere(point: Point, missed: Sequence[Kill]) -> Point:
+    """Earlier when the run had ended, later when it had no worker yet."""
+    after = point.after
+    for one in missed:
+        after = after + LATER if one.missed == NO_WORKER and not point.changed else after / 2
+    return replace(point, after=after)
 
 
 def points(count: int, lasting: float) -> list[Point]:
@@ -238,58 +151,6 @@ def points(count: int, lasting: float) -> list[Point]:
             )
         )  # fmt: skip
     return found
-
-
-@contextmanager
-def bench(profile: str, suites: tuple[str, ...] = SUITES, *, unreachable: float = UNREACHABLE) -> Iterator[Bench]:
-    """A lab of its own; without ``suites`` the suite beside this file is run, in a project of its own."""
-    with tempfile.TemporaryDirectory(prefix="kills-") as name:
-        folder = Path(name)
-        project = ROOT if suites else _project(folder / "project")
-        with running_lab(folder, "--profile", profile) as lab:
-            kube = Kube(from_kubeconfig(lab.kubeconfig))
-            yield Bench(lab, kube, folder, project, suites, unreachable)
-            kube.close()
-
-
-def _project(path: Path) -> Path:
-    (path / "suites").mkdir(parents=True)
-    (path / "pyproject.toml").write_text(
-        '[tool.pytest.ini_options]\ntestpaths = ["suites"]\naddopts = ["--import-mode=importlib"]\n'
-    )
-    (path / "conftest.py").write_text('pytest_plugins = ["conformance.plugin"]\n')
-    suite = Path(__file__).with_name("disruptive_suite.py").read_text(encoding="utf-8")
-    (path / "suites" / "test_disruptive.py").write_text(suite)
-    return path
-
-
-def environment() -> dict[str, str]:
-    """Ours, without what belongs to a pytest that runs this."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
-    return {**kept, "PYTHONPATH": str(ROOT / "lib")}
-
-
-def _members(pid: int) -> list[psutil.Process]:
-    """A run's processes."""
-    try:
-        leader = psutil.Process(pid)
-        return [leader, *leader.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
-
-
-def _is_worker(process: psutil.Process) -> bool:
-    try:
-        return any("execnet" in word for word in process.cmdline())
-    except psutil.Error:
-        return False
-
-
-def _kill(process: psutil.Process) -> None:
-    try:
-        process.send_signal(signal.SIGKILL)
-    except psutil.NoSuchProcess:
-        return
 
 
 def lasting(profile: str) -> float:
@@ -310,12 +171,16 @@ def lasting(profile: str) -> float:
 
 
 def known(path: Path = RUNS) -> list[Kill]:
-    """Points of the present source."""
+    """Tries of the present source; those that do not say whether anything was hit are left out."""
     if not path.exists():
         return []
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    found = [Kill(**{**entry, "left": tuple(entry["left"])}) for entry in entries]
-    return [one for one in found if one.source == source()]
+    wanted = {one.name for one in fields(Kill)}
+    return [
+        Kill(**{**entry, "left": tuple(entry["left"])})
+        for entry in entries
+        if entry["source"] == source() and entry.keys() == wanted
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -325,38 +190,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--profile", default="default", help="of the labs (default: %(default)s)")
     options = parser.parse_args(arguments)
     KEPT.mkdir(parents=True, exist_ok=True)
-    done = {one.number for one in known()}
-    if any(number not in done for number in range(options.points)):
-        todo = [one for one in points(options.points, lasting(options.profile)) if one.number not in done]
-        while todo:
-            todo = _on_one_lab(todo, options.profile)
+    if pending(points(options.points, 0.0), known()):
+        plan = points(options.points, lasting(options.profile))
+        while todo := pending(plan, known()):
+            with bench(options.profile) as one:
+                take(todo[:PER_LAB], one, snapshot.take(one.kube))
     kills = [one for one in known() if one.number < options.points]
     write("killed runs", summary(kills))
-    left = sum(bool(one.left or one.exit_code) for one in kills)
-    print(f"{len(kills)} points, {left} with something left behind")
+    left = sum(one.failed for one in kills)
+    print(f"{len({one.number for one in kills if not one.missed})} points hit, {left} with something left behind")
     return 1 if left else 0
 
 
-def _on_one_lab(todo: list[Point], profile: str) -> list[Point]:
-    """Take points on one lab; returns the rest."""
-    with bench(profile) as one:
-        before = snapshot.take(one.kube)
-        for taken, point in enumerate(todo[:PER_LAB], 1):
-            kill = one_point(one, point, before)
-            with RUNS.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(kill)) + "\n")
-            state = f"LEFT {'; '.join(kill.left)}" if kill.left else f"{kill.restored} put back, nothing left"
-            print(f"point {kill.number + 1}: {kill.victim}, {kill.seconds:.1f} s: {state}", flush=True)
-            if kill.left or kill.exit_code:
-                return todo[taken:]
-    return todo[PER_LAB:]
+def take(todo: Sequence[Point], bench: Bench, before: Snapshot) -> None:
+    """Points on one lab, until one leaves something behind; what comes of each is written down at once."""
+    for point in todo:
+        try:
+            kill = one_point(bench, point, before)
+        except Exception as trouble:  # not tried again until it passes: nobody knows what broke here
+            kill = replace(_nothing_known(point), left=(f"broke: {type(trouble).__name__}: {trouble}",))
+        with RUNS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(kill)) + "\n")
+        state = f"LEFT {'; '.join(kill.left)}" if kill.failed else f"{kill.restored} put back, nothing left"
+        state = f"hit nothing ({kill.missed}); {state}" if kill.missed else state
+        print(f"point {kill.number + 1}: {kill.victim}, {kill.seconds:.1f} s: {state}", flush=True)
+        if kill.failed:
+            return
 
 
 def summary(kills: Sequence[Kill]) -> list[str]:
-    """As lines of the document."""
+    """As lines of the document: tries that hit something; of the others only how many, and what they left."""
     lines = [
         "| what was hit | points | with open changes | left to `--restore` | put back by it | something left | "
-        "`--restore`, seconds: median | slowest |",
+        "`--restore` of what was left to it, seconds: median | slowest |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     names = {
@@ -364,16 +230,29 @@ def summary(kills: Sequence[Kill]) -> list[str]:
         "api": f"API server, unreachable for {UNREACHABLE:g} s",
     }  # fmt: skip
     for victim, name in names.items():
-        some = sorted((one for one in kills if one.victim == victim), key=lambda one: one.seconds)
+        some = [one for one in kills if one.victim == victim and not one.missed]
+        took = sorted(one.seconds for one in some if one.open_entries)
+        times = f"{took[len(took) // 2]:.1f} | {took[-1]:.1f}" if took else "- | -"
         if some:
             lines.append(
-                f"| {name} | {len(some)} | {sum(one.open_at_hit > 0 for one in some)} | "
-                f"{sum(one.open_entries > 0 for one in some)} | "
-                f"{sum(one.restored for one in some)} | {sum(bool(one.left or one.exit_code) for one in some)} | "
-                f"{some[len(some) // 2].seconds:.1f} | {some[-1].seconds:.1f} |"
+                f"| {name} | {len(some)} | {sum(one.open_at_hit > 0 for one in some)} | {len(took)} | "
+                f"{sum(one.restored for one in some)} | {sum(one.failed for one in some)} | {times} |"
             )
-    lines += [f"- point {one.number} ({one.victim}): {line}" for one in kills for line in one.left]
-    return [*lines, "", f"Suites: {', '.join(SUITES)}, 2 workers, a new lab for every {PER_LAB} points."]
+    lines += [
+        f"- point {one.number} ({one.victim}{f', not hit: {one.missed}' if one.missed else ''}): {line}"
+        for one in kills
+        for line in one.left
+    ]
+    missed = [one for one in kills if one.missed]
+    reasons = ", ".join(f"{reason}: {count}" for reason, count in Counter(one.missed for one in missed).items())
+    never = {one.number for one in missed} - {one.number for one in kills if not one.missed}
+    return [
+        *lines,
+        "",
+        f"Not counted: {len(missed)} tries that hit nothing{f' ({reasons})' if reasons else ''}. They were repeated at "
+        f"another moment, at most {TRIES} tries a point; {len(never)} points were never hit. "
+        f"Suites: {', '.join(SUITES)}, 2 workers, a new lab for every {PER_LAB} points.",
+    ]
 
 
 if __name__ == "__main__":

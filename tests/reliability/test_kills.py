@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reliability import kills, snapshot
+from tests.reliability import hit_run, kills, snapshot
 
 LASTING = 4.0
 """Seconds that the sample's suite has the cluster changed."""
@@ -24,7 +24,7 @@ POINTS = kills.points(10, LASTING)
     ],
 )
 def test_everything_is_put_back_at_each_point(half: int) -> None:
-    with kills.bench("small", (), unreachable=UNREACHABLE) as bench:
+    with hit_run.bench("small", (), unreachable=UNREACHABLE) as bench:
         before = snapshot.take(bench.kube)
         done = []
         for point in POINTS[half::2]:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import machine
 from tests.detection.table import Table
 from tests.reliability.clean_runs import Run, _alarms, summary
-from tests.reliability.document import write
+from tests.reliability.document import PAGE, write
+from tests.reliability.source import source
 
 TABLE = Table(clean={"CONN-1": "CONFIRMED", "XSVC-2": "NOT_OBSERVED"}, rows=())
 
@@ -49,7 +51,7 @@ def run(number: int, seconds: float, *alarms: str, code: int = 0) -> Run:
 def test_quiet_and_busy_runs_are_told_apart() -> None:
     lines = summary([run(0, 8.0), run(1, 16.0), run(2, 10.0), run(3, 20.0, "CONN-1: VIOLATED: x", code=1)])
     assert "| as it is | 2 | 55 | 0 | 10.0 | 10.0 |" in lines
-    assert "| both cores kept busy by others | 2 | 55 | 1 | 20.0 | 20.0 |" in lines
+    assert "| all cores kept busy by others | 2 | 55 | 1 | 20.0 | 20.0 |" in lines
     assert "- run 3: CONN-1: VIOLATED: x" in lines
 
 
@@ -64,6 +66,18 @@ def test_a_section_is_written_anew_and_the_rest_stays(tmp_path: Path) -> None:
     text = page.read_text()
     assert "old" not in text
     assert "new\n<!-- end of a -->\nbetween\n<!-- b -->\nkept\n" in text
+
+
+def test_a_section_says_of_which_source_and_machine_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- a -->\n<!-- end of a -->\n")
+    write("a", ["new"], page)
+    assert f", source {source()}. Machine: {machine.describe()}.\n\nnew\n" in page.read_text()
+
+
+def test_the_page_has_the_sections_that_are_measured() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [text.count(f"<!-- {name} -->\n") for name in ("clean runs", "killed runs")] == [1, 1]
 
 
 def test_a_section_that_is_not_there_is_refused(tmp_path: Path) -> None:

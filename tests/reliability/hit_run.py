@@ -1,0 +1,240 @@
+"""One lab, and runs with disruptive tests on it that are hit at a given moment, restored and compared with before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from conformance.cluster.detect import detect
+from conformance.cluster.journal.book import entries_of, journals
+from conformance.kube.access import from_kubeconfig
+from conformance.kube.client import Kube
+from conformance.plugin.whole import not_whole
+from conformance.settings import Settings, load_timings
+from tests.lab.lab_process import RunningLab, running_lab
+from tests.reliability import snapshot
+from tests.reliability.snapshot import Snapshot
+from tests.reliability.source import ROOT
+
+SUITES = ("suites/vxlan/test_vni.py", "suites/resets/test_felix_restart.py")
+"""Those that change the cluster: Felix is restarted; nodes get another VNI, are drained, lose their HNS network."""
+TIMINGS = Path(__file__).with_name("timings.yaml")
+SETTLED_WITHIN = 60.0
+"""Seconds; for controllers to make deleted pods anew."""
+RUN_WITHIN = 300.0
+"""Seconds; only a run that hangs is caught, and counts as something left behind."""
+UNREACHABLE = 20.0
+"""Seconds without the API server."""
+ENDED = "the run had ended"
+NO_WORKER = "there was no worker"
+
+Victim = Literal["controller", "worker", "all", "api"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """When a run is hit, and what."""
+
+    number: int
+    victim: Victim
+    changed: bool
+    """Counted from the first journalled change; else from the run's start."""
+    after: float
+    """Seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strike:
+    """What came of hitting a run."""
+
+    missed: str = ""
+    open: int = 0
+    """Changes that were open at that moment."""
+    trouble: tuple[str, ...] = ()
+    """What the run did that no run may: hang, leave processes, change nothing."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One lab, and how suites are run on it."""
+
+    lab: RunningLab
+    kube: Kube
+    folder: Path
+    project: Path
+    suites: tuple[str, ...]
+    unreachable: float
+
+    def command(self, *arguments: str) -> list[str]:
+        """``pytest ...`` on the lab."""
+        return [
+            sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--kubeconfig={self.lab.kubeconfig}",
+            f"--timings={TIMINGS}", f"--report-dir={self.folder / 'reports'}", *arguments,
+        ]  # fmt: skip
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """A run with two workers."""
+        with (self.folder / "run.log").open("wb") as log:
+            return subprocess.Popen(
+                self.command(*self.suites, "-n", "2", "--allow-disruptive"),
+                cwd=self.project, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )  # fmt: skip
+
+    def hit(self, point: Point, run: subprocess.Popen[bytes]) -> Strike:
+        """Wait for the point, hit the victim, and wait until no process of the run is left.
+
+        A point after the first change waits on until a change is open, so that there is something to lose.
+        """
+        deadline = time.monotonic() + RUN_WITHIN
+        while point.changed and not self.open_entries():
+            if time.monotonic() > deadline or run.poll() is not None:
+                said = (self.folder / "run.log").read_text(errors="replace").splitlines()[-3:]
+                return Strike(trouble=(f"the run changed nothing: {' / '.join(said)}",))
+            time.sleep(0.05)
+        time.sleep(point.after)
+        while point.changed and not self.open_entries() and run.poll() is None:
+            if time.monotonic() > deadline:
+                return Strike(trouble=(f"the run hung: it had not ended after {RUN_WITHIN:g} s",))
+            time.sleep(0.02)
+        at_hit, members = self.open_entries(), _members(run.pid)
+        missed = self._strike(point, run, members)
+        trouble = _ended(run, members)
+        if not missed and point.victim in ("controller", "all") and run.returncode != -signal.SIGKILL:
+            missed = ENDED  # by itself, just before
+        return Strike(missed=missed, open=at_hit, trouble=trouble)
+
+    def _strike(self, point: Point, run: subprocess.Popen[bytes], members: Sequence[psutil.Process]) -> str:
+        """Hit the victim; why it could not be hit, or nothing."""
+        if run.poll() is not None:
+            return ENDED
+        match point.victim:
+            case "controller":
+                run.kill()
+            case "worker":
+                workers = [one for one in members if one.pid != run.pid and _is_worker(one)]
+                if not workers or not _kill(workers[point.number % len(workers)]):
+                    return NO_WORKER
+            case "all":
+                for one in members:
+                    _kill(one)
+            case "api":
+                done = self.lab.hybridlab(
+                    "faults", "--kubeconfig", str(self.lab.kubeconfig), "inject", "api-unreachable",
+                    f"seconds={self.unreachable}",
+                )  # fmt: skip
+                if done.returncode:
+                    return f"the API server stayed reachable: {done.stdout}{done.stderr}".strip()
+                time.sleep(self.unreachable)
+        return ""
+
+    def open_entries(self) -> int:
+        """How many changes are journalled and not closed."""
+        return sum(entry.open for book in journals(self.kube) for entry in entries_of(book))
+
+    def restore(self) -> tuple[int, str, float]:
+        """``pytest --restore``: exit code (-1: it hung), output, seconds."""
+        begun = time.monotonic()
+        try:
+            done = subprocess.run(
+                self.command("--restore"), cwd=self.project, env=environment(), stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=RUN_WITHIN, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return -1, f"hung: it had not ended after {RUN_WITHIN:g} s", time.monotonic() - begun
+        return done.returncode, done.stdout + done.stderr, time.monotonic() - begun
+
+    def left(self, before: Snapshot, *, seen_whole: bool = False) -> list[str]:
+        """What differs from before, once controllers have done their work; and whether pods reach each other."""
+        deadline = time.monotonic() + SETTLED_WITHIN
+        while (found := snapshot.differences(before, snapshot.take(self.kube))) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        if seen_whole:
+            return found
+        timings = load_timings(TIMINGS)
+        trouble = not_whole(self.kube, detect(self.kube, evidence="lab"), Settings(timings=timings, run_id="kills"))
+        return found + ([trouble] if trouble else [])
+
+
+@contextmanager
+def bench(profile: str, suites: tuple[str, ...] = SUITES, *, unreachable: float = UNREACHABLE) -> Iterator[Bench]:
+    """A lab of its own; without ``suites`` the suite beside this file is run, in a project of its own."""
+    with tempfile.TemporaryDirectory(prefix="kills-") as name:
+        folder = Path(name)
+        project = ROOT if suites else _project(folder / "project")
+        with running_lab(folder, "--profile", profile) as lab:
+            kube = Kube(from_kubeconfig(lab.kubeconfig))
+            yield Bench(lab, kube, folder, project, suites, unreachable)
+            kube.close()
+
+
+def _project(path: Path) -> Path:
+    (path / "suites").mkdir(parents=True)
+    (path / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\ntestpaths = ["suites"]\naddopts = ["--import-mode=importlib"]\n'
+    )
+    (path / "conftest.py").write_text('pytest_plugins = ["conformance.plugin"]\n')
+    suite = Path(__file__).with_name("disruptive_suite.py").read_text(encoding="utf-8")
+    (path / "suites" / "test_disruptive.py").write_text(suite)
+    return path
+
+
+def environment() -> dict[str, str]:
+    """Ours, without what belongs to a pytest that runs this."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    return {**kept, "PYTHONPATH": str(ROOT / "lib")}
+
+
+def end_all(run: subprocess.Popen[bytes]) -> None:
+    """Kill what lives of a run."""
+    for one in _members(run.pid):
+        _kill(one)
+    run.wait()
+
+
+def _members(pid: int) -> list[psutil.Process]:
+    """A run's processes."""
+    try:
+        leader = psutil.Process(pid)
+        return [leader, *leader.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return any("execnet" in word for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def _kill(process: psutil.Process) -> bool:
+    """Whether there was such a process."""
+    try:
+        process.send_signal(signal.SIGKILL)
+    except psutil.NoSuchProcess:
+        return False
+    return True
+
+
+def _ended(run: subprocess.Popen[bytes], members: Sequence[psutil.Process]) -> tuple[str, ...]:
+    """Wait until all of a run's processes have; what hung, if they do not, is killed."""
+    try:
+        run.wait(RUN_WITHIN)
+    except subprocess.TimeoutExpired:
+        return (f"the run hung: it had not ended {RUN_WITHIN:g} s after it was hit",)
+    _, alive = psutil.wait_procs(members, RUN_WITHIN)
+    for one in alive:
+        _kill(one)
+    return tuple(f"the run hung: {one} outlived it by {RUN_WITHIN:g} s" for one in alive)

@@ -1,0 +1,153 @@
+"""A killed run counts only if it was hit, what hangs is something left behind, seconds are those of real restoring."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.reliability import hit_run, kills
+from tests.reliability.hit_run import ENDED, NO_WORKER, Bench, Point, Strike, Victim
+from tests.reliability.kills import TRIES, Kill, known, one_point, pending, summary
+from tests.reliability.snapshot import Snapshot
+
+NOTHING = Snapshot(objects={}, pods=Counter(), troubles=(), ours=())
+SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
+HAS_A_CHILD = [sys.executable, "-c", f"import subprocess; subprocess.run({SLEEPS!r})"]
+
+
+@dataclass
+class Played:
+    """A bench without a lab: its run is a process that sleeps."""
+
+    strike: Strike
+    restored: tuple[int, str, float] = (0, "", 1.0)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(SLEEPS)
+
+    def hit(self, point: Point, run: subprocess.Popen[bytes]) -> Strike:
+        return self.strike
+
+    def open_entries(self) -> int:
+        return 1
+
+    def restore(self) -> tuple[int, str, float]:
+        return self.restored
+
+    def left(self, before: Snapshot, *, seen_whole: bool = False) -> list[str]:
+        return []
+
+
+class Idle(Bench):
+    """A bench of which every command sleeps."""
+
+    def command(self, *arguments: str) -> list[str]:
+        return SLEEPS
+
+
+def idle() -> Bench:
+    return Idle(None, None, Path(), Path.cwd(), (), 0.0)  # type: ignore[arg-type]
+
+
+def point(victim: Victim = "controller", *, changed: bool = True) -> Point:
+    return Point(number=0, victim=victim, changed=changed, after=4.0)
+
+
+def kill(number: int = 0, victim: Victim = "all", **more: Any) -> Kill:
+    plain = {"source": "abc", "changed": True, "after": 4.0, "exit_code": 0}
+    return Kill(number=number, victim=victim, **{**plain, **more})
+
+
+# --- what hangs -------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_hangs_is_something_left_behind() -> None:
+    found = one_point(Played(Strike(trouble=("the run hung",))), point(), NOTHING)  # type: ignore[arg-type]
+    assert found.left == ("the run hung",)
+    assert found.failed
+
+
+def test_a_restore_that_hangs_is_something_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hit_run, "RUN_WITHIN", 0.1)
+    restored = idle().restore()
+    assert restored[:2] == (-1, "hung: it had not ended after 0.1 s")
+    found = one_point(Played(Strike(), restored), point(), NOTHING)  # type: ignore[arg-type]
+    assert found.left == ("--restore said: hung: it had not ended after 0.1 s",)
+
+
+def test_processes_that_outlive_their_run_are_said_and_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hit_run, "RUN_WITHIN", 0.1)
+    run = subprocess.Popen(HAS_A_CHILD)
+    while len(members := hit_run._members(run.pid)) < 2:
+        pass
+    run.kill()
+    assert ["outlived it" in line for line in hit_run._ended(run, members)] == [True]
+    psutil.wait_procs(members)
+    assert not any(one.is_running() for one in members)
+
+
+def test_whatever_breaks_a_point_is_written_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def broken(*_: object) -> Kill:
+        raise OSError("no route")
+
+    monkeypatch.setattr(kills, "RUNS", tmp_path / "kills.jsonl")
+    monkeypatch.setattr(kills, "one_point", broken)
+    kills.take([point()], Played(Strike()), NOTHING)  # type: ignore[arg-type]
+    assert [one.left for one in known(tmp_path / "kills.jsonl")] == [("broke: OSError: no route",)]
+
+
+# --- what hits nothing ------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_has_ended_is_not_hit() -> None:
+    run = subprocess.Popen(["true"])
+    run.wait()
+    assert [idle()._strike(point(victim), run, []) for victim in ("controller", "worker", "all", "api")] == [ENDED] * 4
+
+
+def test_a_run_without_workers_is_not_hit_in_one() -> None:
+    run = subprocess.Popen(SLEEPS)
+    try:
+        assert idle()._strike(point("worker"), run, hit_run._members(run.pid)) == NO_WORKER
+    finally:
+        hit_run.end_all(run)
+
+
+def test_a_point_that_hit_nothing_is_tried_at_another_moment_and_not_for_ever() -> None:
+    started, changed = point("worker", changed=False), point()
+    assert [one.after for one in pending([started], [kill(missed=NO_WORKER)])] == [5.0]
+    assert [one.after for one in pending([changed], [kill(missed=ENDED)] * 2)] == [1.0]
+    assert pending([changed], [kill(missed=ENDED)] * TRIES) == []
+    assert pending([changed], [kill(missed=ENDED), kill()]) == []
+
+
+def test_a_try_of_which_nobody_knows_whether_it_hit_is_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "kills.jsonl"
+    entry = asdict(kill(source=kills.source()))
+    path.write_text(json.dumps(entry) + "\n" + json.dumps({k: v for k, v in entry.items() if k != "missed"}) + "\n")
+    assert len(known(path)) == 1
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def test_seconds_are_those_of_points_with_something_to_restore() -> None:
+    some = [kill(0, seconds=1.0), kill(1, open_at_hit=2, open_entries=2, restored=2, seconds=5.0)]
+    assert "| all processes, SIGKILL | 2 | 1 | 1 | 2 | 0 | 5.0 | 5.0 |" in summary(some)
+    assert "| all processes, SIGKILL | 1 | 0 | 0 | 0 | 0 | - | - |" in summary(some[:1])
+
+
+def test_what_was_not_hit_is_said_and_not_counted_but_what_it_left_is_listed() -> None:
+    lines = summary([kill(0), kill(1, missed=ENDED, left=("left over: a",)), kill(1), kill(2, missed=NO_WORKER)])
+    assert "| all processes, SIGKILL | 2 | 0 | 0 | 0 | 0 | - | - |" in lines
+    assert "- point 1 (all, not hit: the run had ended): left over: a" in lines
+    assert lines[-1].startswith("Not counted: 2 tries that hit nothing (the run had ended: 1, there was no worker: 1).")
+    assert "1 points were never hit" in lines[-1]
