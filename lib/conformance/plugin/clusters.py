@@ -18,7 +18,7 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.facts import Fact, Facts
 from conformance.plugin.choice import Choice
 from conformance.plugin.lab import LabProcess
-from conformance.plugin.provider import Connection, Inspection
+from conformance.plugin.provider import Connection, Inspection, PutBack
 from conformance.plugin.rundir import RunDirectory
 from conformance.settings import Settings
 
@@ -157,7 +157,7 @@ class Clusters:
             told.append(f"the run's journal was left: {str(trouble).splitlines()[0]}")
         return told
 
-    def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> list[str]:
+    def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:
         """Put back what processes of the run have changed and did not live to put back."""
         from conformance.plugin.recover import of_a_worker
 

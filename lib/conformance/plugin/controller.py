@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
-from conformance.errors import ClusterUnusable, SuiteTrouble
+from conformance.errors import ClusterUnusable
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.probing import Probing
@@ -108,13 +108,7 @@ class Controller:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """A worker that died may have left the cluster changed, under the other workers' tests."""
         if error:
-            self.left += self._put_back(node.gateway.id)
-
-    def _put_back(self, worker: str) -> list[str]:
-        try:
-            return self.state.put_back(worker)
-        except SuiteTrouble as trouble:
-            return [f"not known whether everything was put back: {str(trouble).splitlines()[0]}; pytest --restore"]
+            self.left += self.state.put_back(node.gateway.id)
 
     # --- hear ---------------------------------------------------------------------------------------------------------
 
@@ -165,7 +159,7 @@ class Controller:
         if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
-        self.left += [*self._put_back(""), *self.state.sweep()]
+        self.left += [*self.state.put_back(), *self.state.sweep()]
         self.state.unlock()
         self.problems += self.state.run.read_problems()
         if self.problems:

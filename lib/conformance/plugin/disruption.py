@@ -25,6 +25,7 @@ from conformance.kube.client import Kube
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Facts
+from conformance.plugin import state
 from conformance.plugin.recorder import Recorder
 from conformance.plugin.transcript import ExecTranscript
 from conformance.pods.cast import Cast
@@ -89,6 +90,7 @@ def vni(
     prober: Prober,
     expect: Expect,
     record: Recorder,
+    pytestconfig: pytest.Config,
 ) -> Iterator[VniChange]:
     """The story of a VNI that is changed under pods; put back, and verified, whatever happened."""
     patience = patience_of(settings)("windows")
@@ -112,7 +114,8 @@ def vni(
     record.touched(["linux", "windows"])
     yield story
     try:
-        story.put_back()
+        with state.of(pytestconfig).putting_back():
+            story.put_back()
     finally:
         newcomers.leave()
 

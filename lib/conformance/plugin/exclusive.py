@@ -24,6 +24,7 @@ from conformance.plugin.plan import PlannedTest
 from conformance.plugin.progress import Progress
 from conformance.plugin.state import State
 from conformance.plugin.turns import SHARED, Gate, Hold, Kind, Turn
+from conformance.plugin.unrestored import Mark
 from conformance.pods.placement import Placement
 from conformance.settings import Settings
 
@@ -90,9 +91,14 @@ class Exclusive:
             return (yield)
         turn = item.stash[PLANNED].turn
         hold = self._gate.enter(turn, f"{item.nodeid} on {self.state.settings.worker}", self._tell)
-        item.stash[WAITED] = hold.waited
         try:
-            return (yield)
+            mark = self._begin(item.nodeid, turn)
+            hold.began = time.monotonic()
+            item.stash[WAITED] = hold.waited
+            result = yield
+            if mark and self.state.unrestored:  # else it was interrupted: what puts back runs at the session's end
+                self.state.unrestored.settle(mark, self.state.not_put_back)
+            return result
         finally:
             ended = time.monotonic()
             if turn.exclusive:
@@ -106,6 +112,17 @@ class Exclusive:
         if waited >= NOTICEABLE:
             whose = f"{turn} to itself" if turn.exclusive else "a turn beside others"
             self.state.attachments.text("waited", f"{waited:.1f} s for {whose}\n")
+
+    def _begin(self, test: str, turn: Turn) -> Mark | None:
+        """Wait for what others have changed to be put back; the mark of an exclusive turn that may be used."""
+        unrestored, worker = self.state.unrestored, self.state.settings.worker
+        assert unrestored is not None  # the gate would not be there
+        self.state.not_put_back = unrestored.before(turn, f"{test} on {worker}", self._tell)
+        if self.state.not_put_back or not turn.exclusive:
+            return None
+        mark = Mark(test=test, worker=worker, turn=turn)
+        unrestored.mark(mark)
+        return mark
 
     def _under_way(self) -> list[Future[Any]]:
         return [one for ask in self.state.background for one in ask()]

@@ -112,6 +112,8 @@ class Judge:
             remedy = f"; {decision.remedy}" if decision.remedy else ""
             raise _skipped(f"{decision.verdict}: {decision.reason}{remedy}")
         try:
+            if self.state.not_put_back:
+                raise EnvironmentBroken(self.state.not_put_back)
             self.state.epoch.catch_up()
             return (yield)
         except EnvironmentLacks as lack:

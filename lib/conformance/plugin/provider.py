@@ -40,6 +40,16 @@ class Inspection:
     """Addresses left for pods on Windows nodes; None: not known."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PutBack:
+    """What came of putting back what processes of the run had changed."""
+
+    lines: tuple[str, ...] = ()
+    """One per change."""
+    trouble: str = ""
+    """Why the cluster is not known to be as before, in one line; empty: it is."""
+
+
 class Lock(Protocol):
     """What keeps other runs from disrupting the cluster."""
 
@@ -87,8 +97,8 @@ class Provider(Protocol):
     def sweep(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster; one line per thing that was left."""
 
-    def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> list[str]:
-        """Put back what a process of the run (empty: any) has changed and did not; one line each.
+    def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:
+        """Put back, and verify, what a process of the run (empty: any) has changed and did not live to put back.
 
         Raises SuiteTrouble.
         """

@@ -30,6 +30,7 @@ from conformance.model.facts import Facts
 from conformance.plugin import options
 from conformance.plugin.choice import Choice
 from conformance.plugin.healers import healers_of
+from conformance.plugin.provider import PutBack
 from conformance.plugin.whole import not_whole
 from conformance.settings import Settings
 
@@ -128,15 +129,23 @@ def recovery_of(kube: Kube, facts: Facts, settings: Settings) -> Recovery:
     )
 
 
-def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str) -> list[str]:
-    """Put back what one process of this run has changed, or every one (empty), now that it has ended; what was done."""
+def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str) -> PutBack:
+    """Put back what one process of this run has changed, or every one (empty), now that it has ended.
+
+    Others of the run go on after one's end: that the cluster is as before is shown by traffic then.
+    """
     run = Ownership(settings.run_id)
     journal = Journal(kube, run, within=settings.timings.run.journal)
     if not any(entry.open and worker in ("", entry.worker) for entry in journal.entries()):
-        return []
+        return PutBack()
     healers = recovery_of(kube, facts, settings).healers
     done = restore(journal, Changes(kube, run), healers, only=lambda entry: worker in ("", entry.worker))
-    return [str(one) for one in done]
+    lines = [str(one) for one in done]
+    trouble = next((str(one) for one in done if one.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
+    if worker and not trouble and any(one.outcome is Outcome.RESTORED for one in done):
+        trouble = not_whole(kube, _anew(kube), settings)
+        lines += [trouble] if trouble else []
+    return PutBack(lines=tuple(lines), trouble=trouble)
 
 
 def _anew(kube: Kube) -> Facts:

@@ -32,6 +32,8 @@ class RunDirectory:
         """What each process has used of execs and slots."""
         self.turns = self.shared / "turns"
         """When each test had its turn, one line each."""
+        self.unrestored = self.shared / "unrestored"
+        """What exclusive tests may have left changed (``conformance.plugin.unrestored``)."""
         self.alive = self.shared / "alive"
         """Locked by every process of the run for as long as it lives: what is left of a dead run may be removed."""
         self.attachments = path / "attachments"
@@ -43,7 +45,7 @@ class RunDirectory:
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
-        for folder in (run.locks, run.slots, run.plans, run.turns, run.probing):
+        for folder in (run.locks, run.slots, run.plans, run.turns, run.probing, run.unrestored):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from conformance.plugin import activity, options
 from conformance.plugin.choice import Choice
 from conformance.plugin.epoch import Epoch
 from conformance.plugin.progress import Progress
-from conformance.plugin.provider import Connection, Inspection, Lock, Provider
+from conformance.plugin.provider import Connection, Inspection, Lock, Provider, PutBack
 from conformance.plugin.rundir import RunDirectory
+from conformance.plugin.unrestored import Unrestored
+from conformance.plugin.verdicts import first_line
 from conformance.report.attach import Attachments
 from conformance.report.diagnostics import Diagnostics
 from conformance.settings import Settings
@@ -45,11 +48,18 @@ class State:
     background: list[Callable[[], Iterable[Future[Any]]]] = field(default_factory=list)
     """Whoever starts work that outlives the test it was started for: asked for what has not ended."""
     epoch: Epoch = field(init=False)
+    unrestored: Unrestored | None = field(init=False)
+    """None in a run that touches nothing."""
+    not_put_back: str = ""
+    """Why what a test would see says nothing, in one line: what one before it has changed, or itself when it was tried
+    before, is not known to be put back."""
     _lock: Lock | None = None
     _trouble: SuiteTrouble | None = None
 
     def __post_init__(self) -> None:
         self.epoch = Epoch(self.run)
+        within = self.settings.timings.run.put_back
+        self.unrestored = Unrestored(self.run.unrestored, within=within) if self.run else None
 
     @property
     def facts(self) -> Facts | None:
@@ -113,11 +123,31 @@ class State:
             return []
         return self.provider.sweep(self.connection, self.settings)
 
-    def put_back(self, worker: str = "") -> list[str]:
-        """Put back what a process of the run (empty: any of them) has changed and did not live to put back."""
+    @contextmanager
+    def putting_back(self) -> Iterator[None]:
+        """Around whatever puts back what a test has changed: trouble there concerns the tests after it as well."""
+        try:
+            yield
+        except BaseException as trouble:  # also of pytest-timeout
+            self.not_put_back = self.not_put_back or first_line(trouble)
+            raise
+
+    def put_back(self, worker: str = "") -> tuple[str, ...]:
+        """Put back what processes of the run (empty: any of them) have changed and did not live to put back.
+
+        One line each, and tests that wait for it go on.  Controller only.
+        """
         if not self.provider or not self.connection or not self.inspection:
-            return []
-        return self.provider.put_back(self.connection, self.settings, self.inspection.facts, worker)
+            return ()
+        try:
+            done = self.provider.put_back(self.connection, self.settings, self.inspection.facts, worker)
+        except SuiteTrouble as trouble:
+            why = f"not known whether everything was put back: {first_line(trouble)}; pytest --restore"
+            done = PutBack(lines=(why,), trouble=why)
+        self.epoch.advance()  # as the worker would have done
+        if self.unrestored:
+            self.unrestored.settle_all(worker, done.trouble)
+        return done.lines
 
     def for_worker(self) -> dict[str, Any]:
         """What a worker needs, as plain values."""

@@ -231,17 +231,24 @@ def policy(
 
 @pytest.fixture
 def journalled(
-    changes: Changes, journal: Journal, healers: Healers, still_allowed: Callable[[], object], attach: Attachments
+    *,
+    changes: Changes,
+    journal: Journal,
+    healers: Healers,
+    still_allowed: Callable[[], object],
+    attach: Attachments,
+    pytestconfig: pytest.Config,
 ) -> Iterator[Journalled]:
     """Changes beyond the run's namespaces, put back after the test, and that is verified."""
     one = Journalled(changes, journal, healers, still_allowed)
     yield one
-    done = one.restore()
-    if done:
-        attach.text("restored", "\n".join(map(str, done)))
-    trouble = [str(each) for each in done if each.outcome in (Outcome.CONFLICT, Outcome.FAILED)]
-    if trouble:
-        raise EnvironmentBroken("\n".join(trouble))
+    with state.of(pytestconfig).putting_back():
+        done = one.restore()
+        if done:
+            attach.text("restored", "\n".join(map(str, done)))
+        trouble = [str(each) for each in done if each.outcome in (Outcome.CONFLICT, Outcome.FAILED)]
+        if trouble:
+            raise EnvironmentBroken("\n".join(trouble))
 
 
 @pytest.fixture

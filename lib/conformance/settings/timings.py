@@ -111,6 +111,10 @@ class RunTimings:
     journal: float
     """s.  For so long the journal and what it restores are tried again while the API server does not answer; it must
     outlast a rolling upgrade of a control plane's only node (1 to 2 min)."""
+    put_back: float
+    """s.  For so long tests wait until what a worker changed that died is put back.  At worst that is a VNI's delivery,
+    and on a Windows node a drain, a restart of Felix and a new pod: ``vni_delivery``, ``drain``, ``felix_restart`` and
+    ``pod_ready`` together, and some more for a second node."""
     vni_delivery: float
     """s.  From writing vxlanVNI until every node has been given it: Felix restarts on Linux, the operator renders
     Windows' DaemonSet anew and its pods are replaced one node after the other."""

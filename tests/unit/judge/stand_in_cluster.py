@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from conformance.errors import ClusterUnusable, UsageProblem
+from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
 from conformance.model.facts import Fact, Facts, NodeFacts
-from conformance.plugin.provider import Connection, Inspection
+from conformance.plugin.provider import Connection, Inspection, PutBack
 
 
 def node(name: str, os_name: str, build: tuple[int, int] | None = None) -> NodeFacts:
@@ -112,9 +113,13 @@ class StandIn:
         self.note("sweep")
         return [str(line) for line in self.told.get("left", ())]  # type: ignore[attr-defined]
 
-    def put_back(self, connection: object, settings: object, facts: object, worker: str) -> list[str]:
+    def put_back(self, connection: object, settings: object, facts: object, worker: str) -> PutBack:
         self.note(f"put back {worker}".strip())
-        return []
+        time.sleep(float(str(self.told.get("putting back takes", 0))))
+        if "put back fails" in self.told:
+            raise EnvironmentBroken(str(self.told["put back fails"]))
+        self.note("put back is done")
+        return PutBack(trouble=str(self.told.get("not put back", "")))
 
     def close(self) -> None:
         self.note("close")

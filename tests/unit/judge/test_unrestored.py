@@ -1,0 +1,107 @@
+"""Nobody judges a cluster that a test has changed before it is put back, whoever puts it back, and if nobody can."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from .conftest import Project, Run
+
+DIES = """
+import os, signal
+from pathlib import Path
+
+@verifies("VXLAN-10")
+@pytest.mark.parametrize("number", range(4))
+def test_cluster(number, run_directory, record):
+    try:
+        Path("died").touch(exist_ok=False)
+    except FileExistsError:
+        record(epoch=run_directory.epoch())
+        assert "put back is done" in Path("cluster.log").read_text()
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""The first of them dies; the others judge."""
+DEAD = r"suites/test_it\.py::test_cluster\[\d\]"
+
+
+def others(run: Run) -> list[dict[str, Any]]:
+    """The results of those that did not die."""
+    results = run.claim("VXLAN-10")["results"]
+    found = [one for one in results if "crashed while running" not in one["reason"]]
+    assert (len(results), len(found)) == (4, 3)
+    return found
+
+
+def test_tests_wait_until_a_dead_workers_changes_are_put_back(project: Project) -> None:
+    project.suite(DIES)
+    run = project.run("-n", "2", STAND_IN=json.dumps({"putting back takes": 0.7}))
+    found = others(run)
+    assert {one["verdict"] for one in found} == {"CONFIRMED"}
+    assert all(one["measured"]["epoch"] for one in found), "what is kept was looked at again"
+    assert re.search(f"waits until what {DEAD} has changed is put back, since its worker gw. died", run.out)
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"not put back": "not restored: the VNI"}, "not restored: the VNI"),
+        ({"put back fails": "no API"}, "not known whether everything was put back: no API; pytest --restore"),
+    ],
+    ids=["not-restored", "not-known"],
+)
+def test_what_is_not_put_back_makes_the_tests_after_it_inconclusive(
+    project: Project, told: dict[str, str], why: str
+) -> None:
+    project.suite(DIES)
+    run = project.run("-n", "2", STAND_IN=json.dumps(told))
+    assert run.code == 6
+    for one in others(run):
+        assert one["verdict"] == "INCONCLUSIVE"
+        assert re.search(f"cluster may not be as before {DEAD}, whose changes are not put back: {why}", one["reason"])
+
+
+def test_tests_do_not_wait_for_ever(project: Project) -> None:
+    project.suite(DIES)
+    (project.path / "timings.yaml").write_text("run:\n  put_back: 300 ms\n")
+    run = project.run("-n", "2", "--timings=timings.yaml", STAND_IN=json.dumps({"putting back takes": 2}))
+    assert run.code == 6
+    waited = [one for one in others(run) if "died, and that was not done in 0.3 s" in one["reason"]]
+    assert waited
+    assert {one["verdict"] for one in waited} == {"INCONCLUSIVE"}
+
+
+def test_a_test_that_cannot_put_back_spoils_its_node_and_no_other(project: Project) -> None:
+    project.suite(
+        """
+from conformance.plugin import state
+
+@pytest.fixture
+def changed(pytestconfig, number):
+    yield
+    with state.of(pytestconfig).putting_back():
+        if number == 0:
+            raise EnvironmentBroken("not restored: Felix")
+
+@verifies("RST-3")
+@pytest.mark.parametrize("number", range(4))
+def test_node(number, changed):
+    pass
+
+@verifies("VXLAN-10")
+def test_cluster():
+    raise AssertionError("never reached")
+"""
+    )
+    run = project.run("-n", "0")
+    found = {test["test"].rpartition("::")[2]: test["verdict"] for test in run.report["tests"]}
+    assert found["test_node[0]"] == found["test_node[2]"] == found["test_cluster"] == "INCONCLUSIVE"
+    assert found["test_node[1]"] == found["test_node[3]"] == "CONFIRMED"
+    assert run.claim("VXLAN-10")["reason"].endswith(
+        "node win-0 may not be as before suites/test_it.py::test_node[0], whose changes are not put back: "
+        "not restored: Felix"
+    )
