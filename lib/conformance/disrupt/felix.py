@@ -19,6 +19,8 @@ from conformance.model.endpoint import OS
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 NAMESPACES = ("calico-system", "kube-system")
+FELIX_RESTART = "felix-restart"
+"""Name of the healer that waits for a Felix whose restart nobody saw the end of."""
 LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}
 
 
@@ -58,6 +60,7 @@ class Felix:
         meta = before["metadata"]
         target = ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
         patience = self._patience(self._os_of(node))
+        entry = self._journal.procedure(FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted")
         self._journal.delete_owned_pod(target, f"restarts Felix on node {node}")
         settled = until(
             lambda: self._pods(node),
@@ -74,8 +77,24 @@ class Felix:
                 f"{states}"
             )
         after = next(one for one in settled.last if _moved(before, one) and is_ready(one))
+        self._journal.close(entry)
         known_good()
         return Restart(node=node, before=_told(before), after=_told(after), seconds=settled.seconds)
+
+    def back(self, node: str) -> None:
+        """Wait until Felix runs on a node again, whatever was done to it.  Raises EnvironmentBroken."""
+        patience = self._patience(self._os_of(node))
+        settled = until(
+            lambda: self._pods(node),
+            lambda pods: bool(pods) and all(is_ready(one) and not _ends(one) for one in pods),
+            within=patience.felix_restart,
+            every=patience.poll_every,
+            what=f"Felix is ready on node {node}",
+            clock=self._clock,
+        )
+        if not settled.met:
+            states = "; ".join(f"{_told(one)} {pod_state(one)}" for one in settled.last) or "no pod"
+            raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}")
 
     def pod(self, node: str) -> Obj:
         """The pod that Felix runs in on a node.  Raises EnvironmentLacks when there is none."""
@@ -94,7 +113,12 @@ class Felix:
             for pod in self._kube.objects("v1", "Pod", namespace, labels=LABEL[self._os_of(node)])
             if pod["spec"].get("nodeName") == node
         ]
-        return sorted(found, key=lambda one: bool(one["metadata"].get("deletionTimestamp")))
+        return sorted(found, key=_ends)
+
+
+def _ends(pod: Obj) -> bool:
+    """Whether a pod is on its way out."""
+    return bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def _moved(before: Obj, now: Obj) -> bool:

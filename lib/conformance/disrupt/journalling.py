@@ -19,6 +19,12 @@ class Journalling(Protocol):
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
         """Delete a pod that its controller makes anew."""
 
+    def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
+        """Note, before the act, that healer ``name`` must be run unless the entry, which is returned, is closed."""
+
+    def close(self, entry: Any) -> None:
+        """Nothing of an entry is to be healed any more."""
+
 
 class Plainly:
     """The same changes without a note, for healers: the entry that they heal stays open until they are through."""
@@ -35,3 +41,9 @@ class Plainly:
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
         """Delete a pod that its controller makes anew."""
         self._changes.delete(target, why, foreign=True)
+
+    def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
+        """Nothing to note."""
+
+    def close(self, entry: Any) -> None:
+        """Nothing was noted."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.cluster.journal import Healers
 from conformance.disrupt.drain import Drain
-from conformance.disrupt.felix import Felix
+from conformance.disrupt.felix import FELIX_RESTART, Felix
 from conformance.disrupt.healing import HNS_NETWORK, HnsNetworkHealer
 from conformance.disrupt.journalling import Plainly
 from conformance.disrupt.procedure import Procedure
@@ -29,7 +29,16 @@ from conformance.settings import Settings
 
 def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
     """Healers by name.  Also made by a process that only restores: they may ask for nothing that a test made."""
-    return {HNS_NETWORK: functools.partial(_hns_network, changes, facts, settings)}
+    return {
+        HNS_NETWORK: functools.partial(_hns_network, changes, facts, settings),
+        FELIX_RESTART: functools.partial(_felix_restart, changes, facts, settings),
+    }
+
+
+def _felix_restart(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
+    """See that Felix is back on one node: until then policies do not change there."""
+    felix = Felix(changes.kube, Plainly(changes), os_of(facts), patience_of(settings))
+    felix.back(str(arguments["node"]))
 
 
 def _hns_network(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:

@@ -41,6 +41,8 @@ class Cluster:
     others: dict[tuple[str, str], Obj] = field(default_factory=dict)
     """(kind, name) to object."""
     log: list[str] = field(default_factory=list)
+    noted: list[str] = field(default_factory=list)
+    """Procedures whose end was not seen yet."""
     refuse: dict[str, list[ApiRefused]] = field(default_factory=dict)
     """Pod to what its evictions are refused with, one after the other."""
     stubborn: set[str] = field(default_factory=set)
@@ -94,6 +96,13 @@ class Cluster:
         self._end(target.name)
 
     delete_owned_pod = delete
+
+    def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> str:
+        self.noted.append(f"{name} {dict(arguments)}")
+        return self.noted[-1]
+
+    def close(self, entry: str) -> None:
+        self.noted.remove(entry)
 
     def _end(self, name: str) -> None:
         if name in self.stubborn:

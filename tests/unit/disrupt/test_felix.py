@@ -27,6 +27,7 @@ def test_the_nodes_own_pod_is_deleted_and_its_successor_awaited(
     assert done.before.startswith(f"{name},")
     assert done.after.startswith(f"{name}-2,")
     assert probed == [node]
+    assert cluster.noted == []
 
 
 def test_a_pod_restarted_in_place_counts(cluster: Any, patience: Any, clock: Any) -> None:
@@ -72,3 +73,24 @@ def test_a_felix_without_a_pod_cannot_be_restarted(cluster: Any, patience: Any, 
     with pytest.raises(EnvironmentLacks, match=r"Felix on node w9 runs in no pod .* by its operator"):
         felix(cluster, patience, clock).restart("w9")
     assert cluster.log == []
+
+
+def test_a_restart_whose_end_nobody_saw_is_waited_for_later(cluster: Any, patience: Any, clock: Any) -> None:
+    old = cluster.pods[0]
+    ends = {**old, "metadata": {**old["metadata"], "deletionTimestamp": "now"}}
+    asked: list[int] = []
+    cluster.brought_back = lambda old, number: None
+    one = felix(cluster, patience, clock)
+    with pytest.raises(EnvironmentBroken, match="no pod"):
+        one.restart("w1")
+    assert cluster.noted == ["felix-restart {'node': 'w1'}"]
+    with pytest.raises(EnvironmentBroken, match="Felix on node w1 is not back in 20 s: no pod"):
+        one.back("w1")
+
+    def objects(*_: Any, **__: Any) -> list[Any]:
+        asked.append(1)
+        return [[ends], [], [old]][(len(asked) - 1) // 2]  # asked of two namespaces each time
+
+    cluster.objects = objects
+    one.back("w1")
+    assert len(asked) == 6
