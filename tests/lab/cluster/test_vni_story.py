@@ -109,8 +109,10 @@ class Story:
 
     def environment_vni(self, node: str) -> str:
         pod = self.calico_pod(node)
-        said = self.kubectl("get", "-n", "calico-system", pod, "-o", "json").stdout
-        env = {one["name"]: one.get("value") for one in json.loads(said)["spec"]["containers"][0]["env"]}
+        said = self.kubectl("get", "-n", "calico-system", pod, "-o", "json", check=False)
+        if said.returncode:
+            return ""  # replaced meanwhile
+        env = {one["name"]: one.get("value") for one in json.loads(said.stdout)["spec"]["containers"][0]["env"]}
         return str(env["VXLAN_VNI"])
 
     def calico_pod(self, node: str) -> str:
