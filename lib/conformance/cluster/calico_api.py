@@ -1,6 +1,7 @@
 """Writing Calico objects: through projectcalico.org/v3 where served, else with calicoctl, else not at all.
 
-crd.projectcalico.org/v1 is never written: those are Calico's storage, with names and defaults of their own.
+crd.projectcalico.org/v1 is never written: those are Calico's storage, with names and defaults of their own.  What dead
+runs left there is deleted where nothing else is served (:mod:`conformance.cluster.sweep`).
 """
 
 from __future__ import annotations

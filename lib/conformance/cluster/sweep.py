@@ -7,24 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from conformance.cluster.calico_api import V3
 from conformance.errors import SuiteTrouble
 from conformance.kube.changes import Changes
-from conformance.kube.client import Kube
-from conformance.kube.ownership import RUN_LABEL, Ownership
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, Ownership, labels_of
 from conformance.model.change import ObjectRef
 
-CLUSTER_SCOPED = (("projectcalico.org/v3", "GlobalNetworkPolicy"), ("v1", "Namespace"))
+POLICY = "GlobalNetworkPolicy"
+CLUSTER_SCOPED = ((V3, POLICY), ("v1", "Namespace"))
 """Kinds without a namespace that runs make, policies first: those concern others than the run."""
+STORED = "crd.projectcalico.org/v1"
+"""Where Calico stores its objects.  It is looked at where V3 is not served, so that calicoctl has written them."""
+
+
+def cluster_scoped(kube: Kube, *, run: str = "") -> Iterator[Obj]:
+    """What a run (empty: any) has made without a namespace and is still there.  Raises ApiRefused, ApiUnreachable."""
+    wanted = f"{RUN_LABEL}={run}" if run else f"{MANAGED_BY[0]}={MANAGED_BY[1]},{RUN_LABEL}"
+    for api_version, kind in CLUSTER_SCOPED:
+        if kube.discovery.serves(api_version, kind):
+            yield from kube.objects(api_version, kind, labels=wanted)
+    if not kube.discovery.serves(V3, POLICY) and kube.discovery.serves(STORED, POLICY):
+        for one in kube.objects(STORED, POLICY):  # no selector: the labels are in an annotation
+            labels = labels_of(one)
+            ours = labels.get(MANAGED_BY[0]) == MANAGED_BY[1] and RUN_LABEL in labels
+            if ours and run in ("", labels[RUN_LABEL]):
+                yield one
 
 
 def leftovers(kube: Kube, run: str) -> Iterator[ObjectRef]:
     """What of a run is still there and not on its way out.  Raises ApiRefused, ApiUnreachable."""
-    for api_version, kind in CLUSTER_SCOPED:
-        if not kube.discovery.serves(api_version, kind):
-            continue
-        for one in kube.objects(api_version, kind, labels=f"{RUN_LABEL}={run}"):
-            if not one["metadata"].get("deletionTimestamp"):
-                yield ObjectRef(api_version=api_version, kind=kind, name=one["metadata"]["name"])
+    for one in cluster_scoped(kube, run=run):
+        if not one["metadata"].get("deletionTimestamp"):
+            yield ObjectRef(api_version=one["apiVersion"], kind=one["kind"], name=one["metadata"]["name"])
 
 
 def sweep(kube: Kube, run: str, *, within: float) -> list[str]:
@@ -38,7 +53,8 @@ def sweep(kube: Kube, run: str, *, within: float) -> list[str]:
         try:
             changes.delete(target, "its run is over")
         except SuiteTrouble as trouble:
-            told.append(f"{target.label} was left, and could not be removed: {trouble}")
+            by_hand = f"; calicoctl delete globalnetworkpolicy {_name(target)}" if target.api_version == STORED else ""
+            told.append(f"{target.label} was left, and could not be removed: {trouble}{by_hand}")
     for target in found:
         if any(line.startswith(f"{target.label} was left, and") for line in told):
             continue
@@ -48,3 +64,8 @@ def sweep(kube: Kube, run: str, *, within: float) -> list[str]:
         except SuiteTrouble as trouble:
             told.append(f"{target.label} was left by a process that ended early: {trouble}")
     return told
+
+
+def _name(stored: ObjectRef) -> str:
+    """As calicoctl knows a stored policy, whose name begins with its tier's."""
+    return stored.name.removeprefix("default.")

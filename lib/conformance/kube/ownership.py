@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,28 @@ CORDON_ANNOTATION = "calico-conformance/cordoned"
 """On a node that a run has made unschedulable: which run."""
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")
 NAMESPACE_PREFIX = "calico-demo-"
+STORED_METADATA = "projectcalico.org/metadata"
+"""Annotation of Calico's stored objects (crd.projectcalico.org/v1), written by calicoctl and Calico's API server: as
+JSON, the metadata that the user gave.  The stored object itself has none of the user's labels and annotations, or all
+of them, by Calico's version (libcalico-go, lib/backend/k8s/resources, ConvertCalicoResourceToK8sResource)."""
+
+
+def labels_of(obj: dict[str, Any]) -> dict[str, str]:
+    """An object's labels, as its maker gave them."""
+    return _given(obj, "labels")
+
+
+def annotations_of(obj: dict[str, Any]) -> dict[str, str]:
+    """An object's annotations, as its maker gave them, and those that others added."""
+    return _given(obj, "annotations")
+
+
+def _given(obj: dict[str, Any], part: str) -> dict[str, str]:
+    meta = obj.get("metadata") or {}
+    found = dict(meta.get(part) or {})
+    with contextlib.suppress(KeyError, ValueError, AttributeError, TypeError):  # somebody else's, of that name
+        found |= json.loads((meta.get("annotations") or {})[STORED_METADATA]).get(part) or {}
+    return found
 
 
 @dataclass(frozen=True)
@@ -42,7 +66,7 @@ class Ownership:
 
     def owns(self, obj: dict[str, Any]) -> bool:
         """Whether an object carries this run's labels."""
-        labels = (obj.get("metadata") or {}).get("labels") or {}
+        labels = labels_of(obj)
         return bool(labels.get(RUN_LABEL) == self.run and labels.get(MANAGED_BY[0]) == MANAGED_BY[1])
 
     def sign(self, obj: dict[str, Any]) -> dict[str, Any]:
