@@ -7,6 +7,7 @@ that is an existing path for a test path, and looks for its configuration there 
 from __future__ import annotations
 
 import ipaddress
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,10 +53,11 @@ def add_options(parser: pytest.Parser) -> None:
     cluster.addoption("--timings", metavar="FILE", help="YAML with timings to use in place of the packaged ones")
 
     cluster.addoption(
-        "--restore", action="store_true", help="put the cluster back as it was before runs that died, and end"
-    )
+        "--restore", action="store_true",
+        help="put the cluster back as it was before runs that died, remove what they left, and end",
+    )  # fmt: skip
     cluster.addoption(
-        "--janitor", action="store_true", help="the same, and also remove what other leftovers of dead runs there are"
+        "--janitor", action="store_true", help="the same as --restore; with --dry-run only say what there is"
     )
     cluster.addoption("--dry-run", action="store_true",
         help="print every change that the selected tests (or --janitor) would make, and make none",
@@ -124,6 +126,8 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
             raise UsageProblem(f"--calico-version {option.calico_version}: {trouble}") from None
     if option.calicoctl and not Path(option.calicoctl).is_file():
         raise UsageProblem(f"--calicoctl {option.calicoctl}: no such file")
+    if option.calicoctl and not os.access(option.calicoctl, os.X_OK):
+        raise UsageProblem(f"--calicoctl {option.calicoctl}: no program that can be run; chmod +x makes it one")
     check_claims(option.claim)
     return Settings(
         timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),

@@ -164,6 +164,14 @@ def test_unusable_clusters_are_7_with_all_reasons(project: Project) -> None:
     assert run.folder is not None
 
 
+def test_a_cluster_that_breaks_while_it_is_looked_at_is_7_in_one_line(project: Project) -> None:
+    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
+    run = project.run(STAND_IN='{"broken": "namespace x is still there\\n  finalizers none"}')
+    assert run.code == 7
+    assert "ERROR: cannot run on this cluster: namespace x is still there\n" in run.out
+    assert "Traceback" not in run.out
+
+
 def test_a_refused_kubeconfig_is_4_in_one_line(project: Project) -> None:
     project.suite('@verifies("CONN-1")\ndef test_it(): pass')
     run = project.run("--kubeconfig", "missing.yaml", STAND_IN='{"usage": "kubeconfig missing.yaml: no such file"}')

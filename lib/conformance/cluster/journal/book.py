@@ -148,11 +148,6 @@ def journals(kube: Kube) -> list[Obj]:
     return kube.objects("v1", "ConfigMap", SYSTEM_NAMESPACE, labels=labels)
 
 
-def run_of(journal: Obj) -> str:
-    """Whose journal a ConfigMap is."""
-    return str(journal["metadata"]["labels"][RUN_LABEL])
-
-
 def entries_of(journal: Obj) -> list[Entry]:
     """What stands in a ConfigMap.  Raises EnvironmentBroken, naming the key, for what is no entry."""
     found = []
