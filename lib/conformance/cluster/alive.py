@@ -1,18 +1,17 @@
-"""Is a run still alive?  Proved where it can be, by a lock file that all its processes hold; else judged by its lease.
+"""Is a run still alive?  Proved where it can be, by a lock file that all its processes hold.
 
 Everything that could outlive a run carries an annotation that says where the lock file is, and on which machine.
 """
 
 from __future__ import annotations
 
-import datetime
 import enum
 import fcntl
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from conformance.kube.client import Obj
-from conformance.kube.ownership import PROCESS_ANNOTATION
+from conformance.kube.ownership import PROCESS_ANNOTATION, annotations_of
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SEPARATOR = ":"
@@ -46,21 +45,19 @@ def process(value: str) -> Life:
     return Life.DEAD
 
 
-def proved_dead(obj: Obj) -> bool:
-    """Whether the run that made an object has certainly ended."""
-    return process(_annotation(obj)) is Life.DEAD
+def of_maker(obj: Obj) -> Life:
+    """What the annotation of an object says of the run that made it."""
+    return process(_annotation(obj))
 
 
-def of(run: str, objects: Iterable[Obj], leases: Sequence[Obj], now: datetime.datetime) -> Life:
-    """What is known of a run from what it made, and from the leases in the cluster.
+def of(objects: Iterable[Obj]) -> Life:
+    """What is known of a run from what it made.
 
-    A lease that it renews is a sign of life from any machine.  One that it has let expire, or that another run holds,
-    is none of death: only runs that disrupt take it.
+    No clock is asked: that of a run's machine and this one need not agree.  Whether a run of another machine still
+    renews its lease, one has to watch.
     """
-    signs = {process(value) for one in objects if (value := _annotation(one))}
-    if Life.ALIVE in signs or any(holds(one, run) and fresh(one, now) for one in leases):
-        return Life.ALIVE if Life.DEAD not in signs else Life.DEAD
-    return Life.DEAD if Life.DEAD in signs else Life.UNKNOWN
+    signs = {of_maker(one) for one in objects}
+    return next((life for life in (Life.ALIVE, Life.DEAD) if life in signs), Life.UNKNOWN)
 
 
 def holds(lease: Obj, run: str) -> bool:
@@ -69,18 +66,8 @@ def holds(lease: Obj, run: str) -> bool:
     return run in holder.replace("/", " ").replace(",", " ").split()
 
 
-def fresh(lease: Obj, now: datetime.datetime) -> bool:
-    """Whether a lease was renewed in time."""
-    spec: Mapping[str, object] = lease.get("spec") or {}
-    renewed = spec.get("renewTime")
-    if not renewed:
-        return False
-    at = datetime.datetime.fromisoformat(str(renewed).replace("Z", "+00:00"))
-    return (now - at).total_seconds() <= float(str(spec.get("leaseDurationSeconds") or 0))
-
-
 def _annotation(obj: Obj) -> str:
-    return str((obj["metadata"].get("annotations") or {}).get(PROCESS_ANNOTATION) or "")
+    return annotations_of(obj).get(PROCESS_ANNOTATION, "")
 
 
 def _boot() -> str:

@@ -1,8 +1,9 @@
 """The run lock: a coordination Lease that keeps two runs from disrupting one cluster at the same time.
 
-Whoever plans an exclusive test holds it from its first test to its last.  A run that finds it taken waits, and stops
-when that takes too long.  A holder that does not renew it is as good as dead after the lease's own duration, measured
-on the clock of who looks (as client-go's leader election does), so that clocks need not agree.
+Whoever plans an exclusive test holds it from its first test to its last, and whoever puts back what dead runs changed
+while it does so.  A run that finds it taken waits, and stops when that takes too long.  A holder that does not renew it
+is as good as dead after the lease's own duration, measured on the clock of who looks (as client-go's leader election
+does), so that clocks need not agree; but never while one of its processes is known to live.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.cluster.alive import Life
 from conformance.cluster.journal.book import SYSTEM_NAMESPACE, ensure_namespace
 from conformance.errors import ClusterUnusable, LockLost, SuiteTrouble
 from conformance.kube.changes import Changes
@@ -24,6 +26,7 @@ from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.kube.rights import Right
 from conformance.model.change import Change, ObjectRef
+from conformance.settings import RunTimings
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 LEASE = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE)
@@ -49,6 +52,11 @@ class LockTimings:
     poll_every: float
     """Between two looks at a lock that another run holds."""
 
+    @classmethod
+    def of(cls, run: RunTimings) -> LockTimings:
+        """As the run's timings have it."""
+        return cls(stale=run.lock_stale, wait=run.lock_wait, poll_every=run.lock_poll)
+
 
 class RunLock:
     """One run's hold of the lock.  One process takes and renews it; every process of the run may :meth:`check` it."""
@@ -61,36 +69,45 @@ class RunLock:
         *,
         tell: Callable[[str], None],
         progress: Callable[[str], None] = lambda line: None,
-        dead: Callable[[Obj], bool] = lambda lease: False,
+        life: Callable[[Obj], Life] = lambda lease: Life.UNKNOWN,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """``tell`` gets what everybody should read, ``progress`` what it waits for (``what: state``).
 
-        ``dead`` says whether a lease's holder is proved dead, which spares the wait for it to go stale.
+        ``life`` says what is known of a lease's holder: death spares the wait for it to go stale, life forbids to take
+        it even then (workers may go on where only the process that renewed it was killed).
         """
         self.kube, self.run, self.timings = kube, run, timings
         self.lost = ""
         """How the lock was lost; empty while it was not."""
         self._changes = Changes(kube, run)
-        self._tell, self._progress, self._dead, self._clock = tell, progress, dead, clock
+        self._tell, self._progress, self._life, self._clock = tell, progress, life, clock
         self._mine: Obj | None = None
         self._seen: tuple[str, float] = ("", 0.0)
+        self._living = False
+        """Whether the holder was known to live at the last look."""
         self._stop = threading.Event()
         self._keeper: threading.Thread | None = None
 
     # --- the process that holds it --------------------------------------------------------------------------------
 
-    def acquire(self) -> None:
-        """Take it, and renew it from now on.  Raises ClusterUnusable: who has it, since when; or no right to it."""
+    def acquire(self, *, patient: bool = True) -> None:
+        """Take it, and renew it from now on.  Raises ClusterUnusable: who has it, since when; or no right to it.
+
+        ``patient``: also wait for a holder that is known to live.
+        """
         try:
             settled = until(
-                self._attempt, lambda other: other is None, within=self.timings.wait, every=self.timings.poll_every,
+                self._attempt, lambda other: other is None or (self._living and not patient),
+                within=self.timings.wait, every=self.timings.poll_every,
                 what="the run lock is free", clock=self._clock,
             )  # fmt: skip
         except ApiRefused as refusal:
             raise ClusterUnusable([f"the run lock ({LEASE.label}) cannot be taken: {refusal.message}"]) from refusal
         except ApiUnreachable as trouble:
             raise ClusterUnusable([f"the run lock ({LEASE.label}) cannot be taken: {trouble}"]) from trouble
+        if settled.last is not None and settled.met:
+            raise ClusterUnusable([f"{settled.last} has the run lock ({LEASE.label}) and is alive; wait for it to end"])
         if settled.last is not None:
             raise ClusterUnusable(
                 [
@@ -139,7 +156,7 @@ class RunLock:
         found = self.kube.find(LEASE.api_version, LEASE.kind, LEASE.name, LEASE.namespace)
         if found is None:
             raise LockLost(f"the run lock ({LEASE.label}) is gone: it was never taken, or somebody has deleted it")
-        if _holder(found).partition(" ")[0] != self.run.run:
+        if _holding(found) != self.run.run:
             raise LockLost(f"{_who(found)} has taken the run lock ({LEASE.label}) from this run, {self.run.run}")
         return found
 
@@ -147,6 +164,7 @@ class RunLock:
 
     def _attempt(self) -> str | None:
         """Take it if it may be taken: None; else who has it."""
+        self._living = False
         found = self.kube.find(LEASE.api_version, LEASE.kind, LEASE.name, LEASE.namespace)
         try:
             if found is None:
@@ -154,12 +172,12 @@ class RunLock:
                 return None
             who = _who(found)
             if self._gone(found):
-                if _holder(found):
+                if _holding(found) not in ("", self.run.run):
                     self._tell(f"the run lock is taken over from {who}")
                 self._mine = self._put(found, self._spec(found))
                 return None
         except ApiRefused as refusal:
-            if refusal.code not in (404, 409):
+            if refusal.code not in (404, 409) and not _on_its_way_out(refusal):
                 raise
             return "another run"  # was faster; the next look shows which
         self._progress(f"waiting for the run lock: {who} has it")
@@ -167,10 +185,15 @@ class RunLock:
 
     def _gone(self, found: Obj) -> bool:
         """Whether the holder is none, dead, or has not renewed it for the lease's duration, as seen from here."""
-        if not _holder(found) or self._dead(found):
+        if _holding(found) in ("", self.run.run):  # of an earlier hold that could not be given back
             return True
+        life = self._life(found)
+        if life is not Life.UNKNOWN:
+            self._living = life is Life.ALIVE
+            return life is Life.DEAD
         version, now = str(found["metadata"]["resourceVersion"]), self._clock.monotonic()
         if version != self._seen[0]:
+            self._living = bool(self._seen[0])
             self._seen = (version, now)
         return now - self._seen[1] >= float(found["spec"].get("leaseDurationSeconds") or self.timings.stale)
 
@@ -222,6 +245,17 @@ def _change(verb: Any, why: str, body: Obj) -> Change:
 
 def _holder(lease: Obj) -> str:
     return str((lease.get("spec") or {}).get("holderIdentity") or "")
+
+
+def _holding(lease: Obj) -> str:
+    """The run that holds it; empty: none."""
+    return _holder(lease).partition(" ")[0]
+
+
+def _on_its_way_out(refusal: ApiRefused) -> bool:
+    """Whether the namespace is being deleted, as whoever tidies up last does: it will be gone in a moment."""
+    causes = (refusal.status.get("details") or {}).get("causes") or []
+    return refusal.code == 403 and any(one.get("reason") == "NamespaceTerminating" for one in causes)
 
 
 def _who(lease: Obj) -> str:

@@ -9,10 +9,11 @@ from conformance.cluster import alive
 from conformance.cluster.alive import Life
 from conformance.cluster.journal.book import SYSTEM_NAMESPACE, entries_of, journals
 from conformance.cluster.journal.entry import Entry
-from conformance.cluster.sweep import CLUSTER_SCOPED
+from conformance.cluster.sweep import cluster_scoped
+from conformance.errors import EnvironmentBroken
 from conformance.kube.changes import reference
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import CORDON_ANNOTATION, MANAGED_BY, RUN_LABEL
+from conformance.kube.ownership import CORDON_ANNOTATION, MANAGED_BY, RUN_LABEL, labels_of
 from conformance.model.change import ObjectRef
 
 LEASE = ("coordination.k8s.io/v1", "Lease")
@@ -28,12 +29,24 @@ class Remains:
     """When the oldest of it was made."""
     entries: tuple[Entry, ...] = ()
     """Open journal entries, oldest first."""
+    trouble: str = ""
+    """Why its journal cannot be read, so that ``entries`` are not known; empty: it can."""
     journal: bool = False
     objects: tuple[ObjectRef, ...] = ()
     """Namespaces and cluster-scoped objects with its label."""
     nodes: tuple[str, ...] = ()
     """Nodes that it has cordoned."""
     leases: tuple[ObjectRef, ...] = ()
+
+    @property
+    def shared(self) -> bool:
+        """Whether any of it is where other runs work too, so that it takes the run lock to clear it up."""
+        return bool(self.changed or self.journal or self.nodes or self.leases)
+
+    @property
+    def changed(self) -> bool:
+        """Whether something beyond its own namespaces is to be put back, or may be."""
+        return bool(self.entries or self.trouble)
 
     def lines(self) -> list[str]:
         """One line each, for people."""
@@ -42,7 +55,8 @@ class Remains:
             *(f"run {self.run}: {one.label}" for one in self.objects),
             *(f"run {self.run}: node {name} is cordoned" for name in self.nodes),
             *(f"run {self.run}: {one.label}" for one in self.leases),
-            *([f"run {self.run}: its journal, with nothing open"] if self.journal and not self.entries else []),
+            *([f"run {self.run}: {self.trouble}"] if self.trouble else []),
+            *([f"run {self.run}: its journal, with nothing open"] if self.journal and not self.changed else []),
         ]
 
 
@@ -50,10 +64,8 @@ def remains(kube: Kube, now: datetime.datetime | None = None) -> list[Remains]:
     """What all runs have left, oldest first; the living ones' too.  Raises ApiRefused, ApiUnreachable."""
     now = now or datetime.datetime.now(datetime.UTC)
     by_run: dict[str, list[Obj]] = {}
-    for api_version, kind in CLUSTER_SCOPED:
-        if kube.discovery.serves(api_version, kind):
-            for one in kube.objects(api_version, kind, labels=f"{MANAGED_BY[0]}={MANAGED_BY[1]},{RUN_LABEL}"):
-                by_run.setdefault(one["metadata"]["labels"][RUN_LABEL], []).append(one)
+    for one in cluster_scoped(kube):
+        by_run.setdefault(labels_of(one)[RUN_LABEL], []).append(one)
     books = {one["metadata"]["labels"][RUN_LABEL]: one for one in journals(kube)}
     cordoned = [one for one in kube.objects("v1", "Node") if CORDON_ANNOTATION in _annotations(one)]
     leases = kube.objects(*LEASE, SYSTEM_NAMESPACE) if kube.discovery.serves(*LEASE) else []
@@ -67,12 +79,14 @@ def remains(kube: Kube, now: datetime.datetime | None = None) -> list[Remains]:
         held = [one for one in ours if alive.holds(one, run) or one["metadata"]["labels"].get(RUN_LABEL) == run]
         nodes = [one for one in cordoned if _annotations(one)[CORDON_ANNOTATION] == run]
         made = [*own, *([book] if book else []), *held]
+        entries, trouble = _open(book) if book else ((), "")
         found.append(
             Remains(
                 run=run,
-                life=alive.of(run, made, leases, now),
+                life=alive.of(made),
                 since=min((_made_at(one) for one in made), default=now),
-                entries=tuple(entry for entry in entries_of(book) if entry.open) if book else (),
+                entries=entries,
+                trouble=trouble,
                 journal=book is not None,
                 objects=tuple(reference(one) for one in own if not one["metadata"].get("deletionTimestamp")),
                 nodes=tuple(str(one["metadata"]["name"]) for one in nodes),
@@ -80,6 +94,14 @@ def remains(kube: Kube, now: datetime.datetime | None = None) -> list[Remains]:
             )
         )
     return sorted(found, key=lambda one: (one.since, one.run))
+
+
+def _open(book: Obj) -> tuple[tuple[Entry, ...], str]:
+    """A journal's open entries, or why it cannot be read: the other runs' are restored all the same."""
+    try:
+        return tuple(entry for entry in entries_of(book) if entry.open), ""
+    except EnvironmentBroken as trouble:
+        return (), f"its journal: {str(trouble).splitlines()[0]}"
 
 
 def _annotations(obj: Obj) -> dict[str, str]:

@@ -84,7 +84,7 @@ class Clusters:
         door = self.connect(connection, settings)
         try:
             facts = _judged(detect(door, evidence="field"), connection, settings)
-            reasons = self._unrestored(door, facts, connection, settings)
+            reasons = self._recover(door, facts, connection, settings)
             facts = _judged(detect(door, evidence="field"), connection, settings) if self._recovered else facts
             try:
                 preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
@@ -105,20 +105,26 @@ class Clusters:
         except ApiUnreachable as trouble:
             raise ClusterUnusable([first_contact(door.access, trouble)]) from None
 
-    def _unrestored(self, door: Kube, facts: Facts, connection: Connection, settings: Settings) -> list[str]:
+    def _recover(self, door: Kube, facts: Facts, connection: Connection, settings: Settings) -> list[str]:
         """Put back what runs that died have changed; why that cannot be, or may not be."""
         if connection.how == "lab" or settings.dry_run:
             return []
         from conformance.plugin.recover import before_a_run
 
-        named = [f"--kubeconfig={connection.kubeconfig}"] if connection.kubeconfig else [f"--cluster={connection.how}"]
-        named += [f"--context={connection.context}"] if connection.context else []
-
         def tell(line: str) -> None:
             self._recovered = True
             print(line, file=sys.stderr)
 
-        return before_a_run(door, facts, settings, named_by=named, tell=tell)
+        named = _named_by(connection)
+        return before_a_run(door, facts, settings, process=self._process, named_by=named, tell=tell)
+
+    def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
+        """What runs that died have not put back, and what to do about it; one line each."""
+        if connection.how == "lab":
+            return []
+        from conformance.plugin.recover import left_by_dead
+
+        return left_by_dead(self.connect(connection, settings), facts, settings, named_by=_named_by(connection))
 
     def connect(self, connection: Connection, settings: Settings) -> Kube:
         """The Kube of this process."""
@@ -138,11 +144,10 @@ class Clusters:
         from conformance.cluster import alive
         from conformance.cluster.lease import LockTimings, RunLock
 
-        run = settings.timings.run
-        timings = LockTimings(stale=run.lock_stale, wait=run.lock_wait, poll_every=run.lock_poll)
+        timings = LockTimings.of(settings.timings.run)
         owner = Ownership(settings.run_id, settings.worker, self._process)
         door = self.connect(connection, settings)
-        return RunLock(door, owner, timings, tell=tell, progress=progress, dead=alive.proved_dead)
+        return RunLock(door, owner, timings, tell=tell, progress=progress, life=alive.of_maker)
 
     def sweep(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster."""
@@ -161,7 +166,7 @@ class Clusters:
         """Put back what processes of the run have changed and did not live to put back."""
         from conformance.plugin.recover import of_a_worker
 
-        return of_a_worker(self.connect(connection, settings), facts, settings, worker)
+        return of_a_worker(self.connect(connection, settings), facts, settings, worker, process=self._process)
 
     def enter(self, test: str) -> None:
         """Requests are a test's from here on, and say so to the server's audit log."""
@@ -189,6 +194,12 @@ def access_of(choice: Choice) -> access.Access:
     """How to reach a cluster that exists already.  Raises UsageProblem."""
     path = str(choice.kubeconfig) if choice.kubeconfig else None
     return _access(Connection(how=choice.how, label="", kubeconfig=path, context=choice.context))
+
+
+def _named_by(connection: Connection) -> list[str]:
+    """The options that name the cluster."""
+    named = [f"--kubeconfig={connection.kubeconfig}"] if connection.kubeconfig else [f"--cluster={connection.how}"]
+    return named + ([f"--context={connection.context}"] if connection.context else [])
 
 
 def _access(connection: Connection) -> access.Access:

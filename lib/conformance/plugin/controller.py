@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
-from conformance.errors import ClusterUnusable
+from conformance.errors import SuiteTrouble
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.probing import Probing
@@ -99,9 +99,9 @@ class Controller:
             return
         self._exclusive = True
         try:
-            self.state.lock().acquire()
-        except ClusterUnusable as trouble:
-            self.unusable = trouble.reasons[0]
+            self.state.take_lock()
+        except SuiteTrouble as trouble:
+            self.unusable = str(trouble).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 
     @pytest.hookimpl(optionalhook=True)

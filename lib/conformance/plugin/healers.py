@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from conformance.cluster.journal import Healers
@@ -45,7 +46,7 @@ def _hns_network(changes: Changes, facts: Facts, settings: Settings, run: str, a
     """Heal one node in the name of the run that left it, looking from a host pod of its own, which is removed again."""
     kube = changes.kube
     number = [one.name for one in facts.by_os("windows")].index(str(arguments["node"])) + 1
-    own = Ownership(changes.run.run, f"{changes.run.worker}-healer-{number}")
+    own = replace(changes.run, worker=f"{changes.run.worker}-healer-{number}")
     pods = Pods(kube, Changes(kube, own), facts, settings)
     try:
         theirs = Changes(kube, Ownership(run, changes.run.worker))  # its cordon, if that is what is left

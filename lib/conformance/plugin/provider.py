@@ -94,6 +94,12 @@ class Provider(Protocol):
     ) -> Lock:
         """The run's lock, as this process sees it; not yet taken."""
 
+    def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
+        """What runs that died have changed and not put back, and what to do about it; one line each.
+
+        For who has just taken the run lock, perhaps from one of them.  Raises SuiteTrouble.
+        """
+
     def sweep(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster; one line per thing that was left."""
 

@@ -86,7 +86,7 @@ class State:
                 raise ClusterUnusable(self.inspection.reasons)
             check_node(self.settings.disruptive_node, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
-        except (UsageProblem, ClusterUnusable) as trouble:
+        except SuiteTrouble as trouble:
             self._trouble = trouble
             if not self.choice.own_lab:  # a lab's log stays, to look at
                 shutil.rmtree(self.run.path, ignore_errors=True)
@@ -97,6 +97,14 @@ class State:
         if not self.provider or not self.connection:
             raise SuiteTrouble("a cluster was asked for in a run that has none")
         return self.provider.connect(self.connection, self.settings)
+
+    def take_lock(self) -> None:
+        """Take the run's lock.  Raises ClusterUnusable: others have it, or have left the cluster changed with it."""
+        self.lock().acquire()
+        if self.provider and self.connection and self.inspection:
+            left = self.provider.unrestored(self.connection, self.settings, self.inspection.facts)
+            if left:
+                raise ClusterUnusable(left)
 
     def lock(self) -> Lock:
         """The run's lock, which keeps other runs from disrupting the cluster; taken by the controller alone."""
@@ -209,8 +217,11 @@ def _controller(config: pytest.Config) -> State:
             config=config, choice=choice, settings=options.read_settings(config, choice, "none", "main"), run=None
         )
     reports = Path(config.option.report_dir or config.rootpath / "reports").absolute()
-    run, run_id = RunDirectory.create(reports)
-    run.hold()
+    try:
+        run, run_id = RunDirectory.create(reports)
+        run.hold()
+    except OSError as trouble:
+        raise UsageProblem(f"no run directory can be made in {reports} (--report-dir): {trouble}") from trouble
     state = State(
         config=config,
         choice=choice,

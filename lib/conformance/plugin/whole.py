@@ -20,15 +20,19 @@ from conformance.probe.prober import Prober
 from conformance.settings import Settings
 
 
-def not_whole(kube: Kube, facts: Facts, settings: Settings) -> str:
-    """What is wrong with the connections between pods, in one line; empty when nothing is."""
-    run = Ownership(settings.run_id, "whole")
+def not_whole(kube: Kube, facts: Facts, settings: Settings, *, process: str = "") -> str:
+    """What is wrong with the connections between pods, in one line; empty when nothing is.
+
+    ``process`` signs what is made for it (:mod:`conformance.cluster.alive`).
+    """
+    run = Ownership(settings.run_id, "whole", process)
     settings = replace(settings, worker=run.worker)
     pods = Pods(kube, Changes(kube, run), facts, settings)
     placement = Placement(facts, settings.tolerations)
     with TemporaryDirectory(prefix="calico-conformance-") as folder:
         prober = Prober(kube, Path(folder), settings)
         cast = Cast(pods, placement)
+        trouble = ""
         try:
             members = [*DEMO, *(f"{os}-peer" for os in ("linux", "windows") if len(placement.usable(os)) > 1)]
             found = cast.of(*members)
@@ -38,10 +42,19 @@ def not_whole(kube: Kube, facts: Facts, settings: Settings) -> str:
                 servers,
                 because="everything that was changed has been put back, and no policy is in force",
             )
-        except (Nonconformance, SuiteTrouble) as trouble:
-            return f"not every pod reaches every other: {str(trouble).splitlines()[0]}"
+        except (Nonconformance, SuiteTrouble) as found_out:
+            trouble = f"not every pod reaches every other: {str(found_out).splitlines()[0]}"
         finally:
             cast.close()
             prober.close()
-            pods.remove()
+            left = _removed(pods)
+    return trouble or left
+
+
+def _removed(pods: Pods) -> str:
+    """Remove the pods that were made to look; why they could not be, in one line."""
+    try:
+        pods.remove()
+    except SuiteTrouble as trouble:
+        return f"what was made to look whether pods reach each other is left: {str(trouble).splitlines()[0]}"
     return ""

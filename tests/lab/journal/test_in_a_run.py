@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import signal
 import subprocess
 import time
@@ -14,7 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.cluster.journal.book import entries_of, journals
+from conformance.cluster.alive import Life
+from conformance.cluster.journal.book import SYSTEM_NAMESPACE, entries_of, journals
+from conformance.cluster.lease import LockTimings, RunLock
 from conformance.cluster.remains import Remains, remains
 from conformance.kube.changes import Changes
 from conformance.kube.ownership import Ownership
@@ -129,6 +132,46 @@ def test_a_living_run_is_left_alone(bench: kills.Bench) -> None:
     assert code == 0
     assert "is alive: nothing of it is touched" in output
     assert run.wait(WITHIN) == 0, (bench.folder / "run.log").read_text()
+
+
+def test_while_another_run_holds_the_lock_nothing_is_put_back(bench: kills.Bench) -> None:
+    run = bench.start()
+    journalled(bench, run)
+    bench.hit(kills.Point(number=0, victim="all", changed=False, after=0.0), run)
+    before = bench.open_entries()
+    timings = LockTimings(stale=2.0, wait=5.0, poll_every=0.1)
+    lock = RunLock(bench.kube, Ownership("other"), timings, tell=print, life=lambda lease: Life.DEAD)
+    lock.acquire()
+    try:
+        code, output, _ = bench.restore()
+        assert code == 7
+        assert re.search(r"^ERROR: run other of .* has the run lock .* and is alive; wait for it to end$", output, re.M)
+        assert bench.open_entries() == before > 0
+        lock.check()
+    finally:
+        lock.release()
+    assert bench.restore()[0] == 0
+    assert _remains(bench) == []
+
+
+def test_a_journal_that_cannot_be_read_is_named_and_keeps_no_other_from_being_put_back(bench: kills.Bench) -> None:
+    before = content(bench)
+    run = bench.start()
+    journalled(bench, run)
+    bench.hit(kills.Point(number=0, victim="all", changed=False, after=0.0), run)
+    newer = {
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"1": '{"key": "1", "act": "patch", "why": "x", "new": 1}'},
+        "metadata": {
+            "name": "journal-newer", "namespace": SYSTEM_NAMESPACE, "labels": {"calico-conformance/journal": "true"},
+        },
+    }  # fmt: skip
+    Changes(bench.kube, Ownership("newer")).create(newer, "a test", foreign=True)
+    code, output, _ = bench.restore()
+    assert content(bench) == before
+    assert code == 6
+    assert "run newer: its journal: ConfigMap calico-conformance-system/journal-newer: entry 1 cannot be read" in output
+    assert "Traceback" not in output
+    bench.lab.kubectl("delete", "namespace", SYSTEM_NAMESPACE)
 
 
 def test_planted_secrets_appear_in_nothing_that_a_run_writes(bench: kills.Bench, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from conformance.cluster.alive import Life
 from conformance.cluster.lease import LEASE, LockTimings, RunLock
 from conformance.errors import ClusterUnusable, LockLost
 from conformance.kube.changes import Changes
@@ -118,15 +119,33 @@ def test_one_whose_holder_is_proved_dead_is_taken_over_at_once(make: Make, kube:
     first = make("first")
     first.acquire()
     silence(first)
-    make("second", dead=lambda lease: True).acquire()
+    make("second", life=lambda lease: Life.DEAD).acquire()
     assert holder(kube) == "second"
+
+
+def test_one_that_is_stale_is_left_alone_while_a_process_of_its_run_lives(make: Make, kube: Kube) -> None:
+    first = make("first", LockTimings(stale=1, wait=0, poll_every=0.05))
+    first.acquire()
+    silence(first)
+    with pytest.raises(ClusterUnusable, match=r"^run first of .* did not give it back"):
+        make("second", LockTimings(stale=1, wait=2, poll_every=0.05), life=lambda lease: Life.ALIVE).acquire()
+    assert holder(kube) == "first"
+
+
+@pytest.mark.parametrize("known", [Life.ALIVE, Life.UNKNOWN])
+def test_who_is_in_a_hurry_does_not_wait_for_a_holder_that_lives(make: Make, kube: Kube, known: Life) -> None:
+    make("first", LockTimings(stale=1, wait=0, poll_every=0.05)).acquire()
+    second = make("second", LockTimings(stale=1, wait=60, poll_every=0.05), life=lambda lease: known)
+    with pytest.raises(ClusterUnusable, match=r"^run first of .* is alive; wait for it to end$"):
+        second.acquire(patient=False)
+    assert holder(kube) == "first"
 
 
 def test_a_run_that_lost_it_changes_nothing_more(make: Make, told: Told) -> None:
     first = make("first", LockTimings(stale=0.4, wait=0, poll_every=0.05))
     first.acquire()
     first.check()
-    make("second", dead=lambda lease: True).acquire()
+    make("second", life=lambda lease: Life.DEAD).acquire()
     with pytest.raises(LockLost, match=r"run second of .* has taken the run lock .* from this run, first"):
         first.check()
     while not first.lost:
@@ -151,7 +170,7 @@ def test_somebody_else_s_write_to_the_lease_is_no_loss(make: Make, kube: Kube) -
 def test_a_renewal_never_writes_over_another_holder(make: Make, kube: Kube) -> None:
     first = make("first")
     first.acquire()
-    make("second", dead=lambda lease: True).acquire()
+    make("second", life=lambda lease: Life.DEAD).acquire()
     with pytest.raises(LockLost):
         first.renew()
     assert holder(kube) == "second"

@@ -1,8 +1,7 @@
-"""Whether a run is alive: proved by its lock file on this machine, by a fresh lease on any; never assumed."""
+"""Whether a run is alive: proved by its lock file on this machine; never assumed, and never read from a clock."""
 
 from __future__ import annotations
 
-import datetime
 import fcntl
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,6 @@ from typing import Any
 from conformance.cluster import alive
 from conformance.cluster.alive import Life
 from conformance.kube.ownership import PROCESS_ANNOTATION
-
-NOW = datetime.datetime(2026, 3, 1, 12, 0, 30, tzinfo=datetime.UTC)
-
-
-def lease(holder: str, renewed: str = "2026-03-01T12:00:00.000000Z", seconds: int = 60) -> dict[str, Any]:
-    return {"spec": {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": seconds}}
 
 
 def made_by(value: str) -> dict[str, Any]:
@@ -38,13 +31,12 @@ def test_another_machine_or_a_removed_file_proves_nothing(tmp_path: Path) -> Non
     assert alive.process("") is Life.UNKNOWN
 
 
-def test_a_fresh_lease_is_life_and_a_stale_or_foreign_one_is_nothing() -> None:
-    assert alive.of("abc", [], [lease("abc user@host")], NOW) is Life.ALIVE
-    assert alive.of("abc", [], [lease("abc user@host", seconds=10)], NOW) is Life.UNKNOWN
-    assert alive.of("abc", [], [lease("abcd user@host")], NOW) is Life.UNKNOWN
-
-
-def test_a_lease_that_was_fresh_when_its_run_was_killed_does_not_keep_the_run_alive(tmp_path: Path) -> None:
-    path = tmp_path / "alive"
+def test_what_a_run_made_tells_of_it_and_life_outweighs_death(tmp_path: Path) -> None:
+    path, held = tmp_path / "dead", tmp_path / "held"
     path.touch()
-    assert alive.of("abc", [made_by(alive.sign(path))], [lease("abc user@host")], NOW) is Life.DEAD
+    unknown, dead, living = made_by("other-boot:x"), made_by(alive.sign(path)), made_by(alive.sign(held))
+    with held.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert alive.of([unknown, dead, living]) is Life.ALIVE
+    assert alive.of([unknown, dead]) is Life.DEAD
+    assert alive.of([unknown]) is alive.of([]) is Life.UNKNOWN

@@ -91,6 +91,8 @@ class StandIn:
 
     def inspect(self, connection: Connection, settings: object) -> Inspection:
         self.note("inspect")
+        if "broken" in self.told:
+            raise EnvironmentBroken(str(self.told["broken"]))
         free = self.told.get("free")
         return Inspection(
             facts=facts(**self.told),
@@ -108,6 +110,9 @@ class StandIn:
 
     def lock(self, connection: object, settings: object, **_: object) -> StandInLock:
         return StandInLock(self)
+
+    def unrestored(self, connection: object, settings: object, facts: object) -> list[str]:
+        return [str(line) for line in self.told.get("unrestored", ())]  # type: ignore[attr-defined]
 
     def sweep(self, connection: object, settings: object) -> list[str]:
         self.note("sweep")

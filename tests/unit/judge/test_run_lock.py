@@ -46,6 +46,20 @@ def test_one_that_another_run_holds_is_7_and_no_test_runs(project: Project, work
     assert "run 3f2a1c" in run.claim("VXLAN-10")["reason"]
 
 
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_one_whose_last_holder_died_and_left_the_cluster_changed_is_7_and_no_test_runs(
+    project: Project, workers: str
+) -> None:
+    project.suite(SUITE)
+    run = project.run(
+        "-n", workers, STAND_IN='{"unrestored": ["run 3f2a1c died and left 1 change; put it back first"]}'
+    )
+    assert run.code == 7
+    assert "cannot run on this cluster: run 3f2a1c died and left 1 change; put it back first" in run.out
+    assert not [line for line in log(project) if line.startswith("enter")]
+    assert "unlock" in log(project)
+
+
 def test_one_that_was_lost_is_noted(project: Project) -> None:
     project.suite(SUITE)
     run = project.run(STAND_IN='{"lost": "run x has taken the run lock from this run, y"}')

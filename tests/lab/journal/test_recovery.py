@@ -1,0 +1,136 @@
+"""Whose changes are put back: those of runs that are dead, by whoever holds the run lock, or no run begins."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.cluster import alive, lease
+from conformance.cluster.alive import Life
+from conformance.cluster.detect import detect
+from conformance.cluster.journal import Journal, Journalled
+from conformance.cluster.lease import LockTimings, RunLock
+from conformance.cluster.recovery import Patience, Recovery
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube
+from conformance.kube.ownership import Ownership
+from conformance.model.change import ObjectRef
+from conformance.plugin import healers, recover
+from conformance.settings import Settings, load_timings
+
+FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
+OTHER = Ownership("other")
+SHORT = LockTimings(stale=1.0, wait=10.0, poll_every=0.05)
+PATIENCE = Patience(within=5.0, delete=10.0, abandoned=3600.0, look_every=0.05)
+
+
+@pytest.fixture
+def other(kube: Kube) -> Iterator[RunLock]:
+    """The run lock of a run of another machine that has changed something."""
+    lock = RunLock(kube, OTHER, SHORT, tell=print)
+    lock.acquire()
+    journal = Journal(kube, OTHER, within=5.0)
+    change = Journalled(Changes(kube, OTHER), journal, {}, lambda: None)
+    change.patch(FELIX, {"spec": {"logSeverityScreen": "Debug"}}, "a test")
+    yield lock
+    change.restore()
+    journal.remove()
+    lock.release()
+
+
+def silence(lock: RunLock) -> None:
+    """As a run that was killed: it renews nothing, and gives nothing back."""
+    lock._stop.set()
+    lock._mine = None
+
+
+def severity(kube: Kube) -> Any:
+    return kube.get(FELIX.api_version, FELIX.kind, FELIX.name)["spec"].get("logSeverityScreen")
+
+
+@pytest.fixture
+def begin(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """What keeps a run that may disrupt from beginning."""
+    monkeypatch.setattr(recover, "not_whole", lambda *_, **__: "not every pod reaches every other: one")
+
+    def begin(wait: float = 10.0) -> list[str]:
+        timings = load_timings(lab=True)
+        timings = replace(timings, run=replace(timings.run, lock_wait=wait, lock_stale=1.0, lock_poll=0.05))
+        settings = Settings(timings=timings, disruptive=True, run_id="later")
+        facts = detect(kube, evidence="lab")
+        return recover.before_a_run(kube, facts, settings, process="", named_by=["--kubeconfig=k"], tell=print)
+
+    return begin
+
+
+def test_who_renews_its_lock_is_alive_whatever_its_clock_says(
+    kube: Kube, other: RunLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renewals = itertools.count()
+    monkeypatch.setattr(lease, "_now", lambda: f"2020-01-01T00:00:00.{next(renewals):06}Z")
+    other.renew()
+    dead, lines = Recovery(kube, {}, PATIENCE, tell=print).dead()
+    assert dead == []
+    assert lines == ["run other is alive: nothing of it is touched"]
+
+
+def test_who_does_not_renew_it_while_one_watches_is_dead(kube: Kube, other: RunLock) -> None:
+    silence(other)
+    told: list[str] = []
+    recovery = Recovery(kube, {}, PATIENCE, tell=told.append)
+    dead, lines = recovery.dead()
+    assert ([one.run for one in dead], lines) == (["other"], [])
+    assert told == ["run other is of another machine: watching for 1 s whether it renews its run lock"]
+    lock = RunLock(kube, Ownership("later"), replace(SHORT, wait=0.0), tell=print, life=recovery.life)
+    lock.acquire()  # at once: it was watched already
+    lock.release()
+
+
+def test_a_run_whose_predecessor_cannot_be_put_back_wholly_does_not_begin(
+    kube: Kube, other: RunLock, begin: Callable[..., list[str]]
+) -> None:
+    before = severity(kube)
+    silence(other)
+    (reason,) = begin()
+    assert (before, severity(kube)) == ("Debug", "Info")
+    assert reason == (
+        "what a dead run left is not cleared up: not every pod reaches every other: one "
+        "(then: pytest --kubeconfig=k --restore)"
+    )
+    assert kube.find("coordination.k8s.io/v1", "Lease", "run-lock", "calico-conformance-system") is None
+
+
+def test_two_do_not_put_back_at_once(kube: Kube, other: RunLock, begin: Callable[..., list[str]]) -> None:
+    silence(other)
+    healer = RunLock(kube, Ownership("healer"), SHORT, tell=print, life=lambda lease: Life.DEAD)
+    healer.acquire()
+    (reason,) = begin(wait=1.5)
+    assert reason.startswith("run healer of ")
+    assert severity(kube) == "Debug"
+    healer.release()
+
+
+def test_what_a_healer_makes_says_whose_process_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Seen(Exception): ...
+
+    def pods(kube: Any, changes: Changes, *_: Any) -> None:
+        raise Seen(changes.run.process)
+
+    facts = SimpleNamespace(by_os=lambda os: [SimpleNamespace(name="win-1")])
+    monkeypatch.setattr(healers, "Pods", pods)
+    changes = Changes(None, Ownership("r", process="boot:/file"))  # type: ignore[arg-type]
+    heal = healers.healers_of(changes, facts, Settings())[healers.HNS_NETWORK]  # type: ignore[arg-type]
+    with pytest.raises(Seen, match=r"^boot:/file$"):
+        heal("dead", {"node": "win-1"})
+
+
+def test_a_restoring_process_can_be_told_dead_by_what_it_made() -> None:
+    with recover._signature() as process:
+        assert alive.process(process) is Life.ALIVE
+    assert not Path(process.partition(":")[2]).exists()
