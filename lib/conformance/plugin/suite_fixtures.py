@@ -202,9 +202,11 @@ def still_allowed(pytestconfig: pytest.Config) -> Callable[[], object]:
 
 
 @pytest.fixture
-def pods(cast: Cast, record: Recorder) -> Iterator[Cast]:
-    """The worker's pods, for one test; what it used is told to the report."""
+def pods(cast: Cast, changes: Changes, record: Recorder) -> Iterator[Cast]:
+    """The worker's pods as they are now, for one test; what it used is told to the report."""
     cast.used = {}
+    if not changes.dry_run:  # then there are none
+        cast.refresh()
     yield cast
     record.touched(sorted({one.os for one in cast.used.values()}))
 

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from conformance.errors import EnvironmentBroken, EnvironmentLacks, Nonconformance
 from conformance.kube.client import Obj
-from conformance.kube.waits import PULL_TROUBLE
+from conformance.kube.waits import PULL_TROUBLE, is_ready
 from conformance.model.endpoint import OS, Workload
-from conformance.pods.deploy import Pods, Wish, changed_among
+from conformance.pods.deploy import Pods, Wish, changed, there_now
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 
@@ -45,7 +45,7 @@ class Cast:
         self._work: dict[str, Future[Workload]] = {}
         self._warmth: dict[str, Future[None]] = {}
         self._lost: dict[str, Workload] = {}
-        """What pods were before an exclusive test changed them: looked for again after the next one."""
+        """What pods were before something changed them."""
         self.used: dict[str, Workload] = {}
         """What the running test has asked for; whoever starts a test empties it."""
 
@@ -159,19 +159,16 @@ class Cast:
         """Look at the pods again, since an exclusive test may have changed them: whoever asks for one gets the new one.
 
         Returns as soon as it is known which ones changed; that one has no successor in time is told (EnvironmentBroken)
-        to the tests that ask for it.
+        to the tests that ask for it, and it is looked for again after the next exclusive test.
         """
-        with self._lock:
-            done = {name: one for name, one in self._work.items() if one.done()}
-            there = {name: one.result() for name, one in done.items() if not one.exception()}
-            lost = {name: one for name, one in self._lost.items() if name in done and name not in there}
-            changed = changed_among(self._pods.kube, [*there.values(), *lost.values()])
-            for name, one in (there | lost).items():
-                if one.uid in changed or name in lost:
-                    why = changed.get(one.uid, f"pod {one.label} was not ready")
-                    self._lost[name] = one
-                    self._work[name] = self._threads.submit(self._pods.again, self._wish(name), why)
-                    self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
+        self._look_again(patient=True)
+
+    def refresh(self) -> None:
+        """As :meth:`revalidate`, before each test: a pod that restarted meanwhile spoils no test after it.
+
+        Costs one request per namespace.  For a pod without successor nobody waits again until there is a ready one.
+        """
+        self._look_again(patient=False)
 
     def under_way(self) -> list[Future[Any]]:
         """What is still being deployed or warmed up."""
@@ -184,6 +181,24 @@ class Cast:
         self._threads.shutdown(wait=True)
 
     # --- how ------------------------------------------------------------------------------------------------------
+
+    def _look_again(self, *, patient: bool) -> None:
+        with self._lock:
+            done = {name: one for name, one in self._work.items() if one.done()}
+            there = {name: one.result() for name, one in done.items() if not one.exception()}
+            lost = {name: one for name, one in self._lost.items() if name in done and name not in there}
+            now = there_now(self._pods.kube, [*there.values(), *lost.values()])
+            for name, one in (there | lost).items():
+                why = changed(one, now.get((one.namespace, one.pod)))
+                if name in lost:
+                    why = why or f"pod {one.label} was not ready"
+                    here = [pod for (namespace, _), pod in now.items() if namespace == one.namespace]
+                    if not patient and not any(is_ready(pod) and _app(pod) == self._wish(name).called for pod in here):
+                        continue
+                if why:
+                    self._lost[name] = one
+                    self._work[name] = self._threads.submit(self._pods.again, self._wish(name), why)
+                    self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
 
     def _deployed(self, names: Sequence[str]) -> tuple[Workload, ...]:
         work = [self._start(name) for name in names]
@@ -257,6 +272,10 @@ class Cast:
 def _numbered(role: str, index: int, *, plain: int = 0) -> str:
     """A role's name on the usable node of that index; on one of them its plain name is what all tests share."""
     return role if index == plain else f"{role}-{index + 1}"
+
+
+def _app(pod: Obj) -> str:
+    return str((pod["metadata"].get("labels") or {}).get("app") or "")
 
 
 def _lacks_image(pod: Obj) -> bool:

@@ -142,7 +142,7 @@ class Pods:
         return wish.called, self.workload(pods[0], ROLES[wish.role])
 
     def again(self, wish: Wish, why: str) -> Workload:
-        """The pod that a Deployment has now, once it is ready, in place of one that an exclusive test has changed.
+        """The pod that a Deployment has now, once it is ready, in place of one that has changed since it was deployed.
 
         Raises EnvironmentBroken when there is none in time, with what happened to the old one (``why``).
         """
@@ -150,7 +150,7 @@ class Pods:
         try:
             pods = self.changes.waits.pods_ready(self._home(wish), f"app={wish.called}", 1, within=within)
         except EnvironmentBroken as trouble:
-            raise EnvironmentBroken(f"after an exclusive test {why}, and no other is ready: {trouble}") from trouble
+            raise EnvironmentBroken(f"{why}, and no other is ready: {trouble}") from trouble
         return self.workload(pods[0], ROLES[wish.role])
 
     def workload(self, pod: Obj, role: Role) -> Workload:
@@ -237,11 +237,18 @@ def changed(workload: Workload, pod: Obj | None) -> str:
 def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
     """Uid to what happened (:func:`changed`), of those to which something did: one request per namespace."""
     several = {one.uid: one for one in workloads}
-    now: dict[tuple[str, str], Obj] = {}
-    for namespace in sorted({one.namespace for one in several.values()}):
-        now |= {(namespace, one["metadata"]["name"]): one for one in kube.objects("v1", "Pod", namespace)}
+    now = there_now(kube, several.values())
     found = {uid: changed(one, now.get((one.namespace, one.pod))) for uid, one in several.items()}
     return {uid: text for uid, text in found.items() if text}
+
+
+def there_now(kube: Kube, workloads: Iterable[Workload]) -> dict[tuple[str, str], Obj]:
+    """Every pod of the namespaces of some workloads by namespace and name: one request per namespace."""
+    return {
+        (namespace, one["metadata"]["name"]): one
+        for namespace in sorted({one.namespace for one in workloads})
+        for one in kube.objects("v1", "Pod", namespace)
+    }
 
 
 def _os_of(node: Obj) -> OS:
