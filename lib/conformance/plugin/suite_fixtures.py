@@ -202,9 +202,9 @@ def still_allowed(pytestconfig: pytest.Config) -> Callable[[], object]:
 
 
 @pytest.fixture
-def pods(cast: Cast, changes: Changes, record: Recorder) -> Iterator[Cast]:
+def pods(cast: Cast, changes: Changes, context: Context, record: Recorder) -> Iterator[Cast]:
     """The worker's pods as they are now, for one test; what it used is told to the report."""
-    cast.used = {}
+    cast.used, cast.claims = {}, context.claims
     if not changes.dry_run:  # then there are none
         cast.refresh()
     yield cast
@@ -319,9 +319,9 @@ def requires(context: Context) -> Readings:
 
 
 @pytest.fixture
-def webserver(deployer: Pods, placement: Placement) -> Iterator[WebServer]:
+def webserver(deployer: Pods, placement: Placement, context: Context) -> Iterator[WebServer]:
     """The demo's Windows web server, not yet started."""
-    one = WebServer(deployer, placement)
+    one = WebServer(deployer, placement, context.claims)
     yield one
     one.remove()
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 
-from conformance.errors import EnvironmentBroken, EnvironmentLacks, Nonconformance
+from conformance.errors import EnvironmentBroken, EnvironmentLacks
 from conformance.kube.client import Obj
-from conformance.kube.waits import PULL_TROUBLE, is_ready
+from conformance.kube.waits import is_ready
 from conformance.model.endpoint import OS, Workload
 from conformance.pods.deploy import Pods, Wish, changed, there_now
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
+from conformance.pods.starting import verdict_on
 
 ELSEWHERE = "elsewhere"
 """Prefix of names of pods in the worker's second namespace: ``elsewhere/linux-client``."""
@@ -48,6 +49,8 @@ class Cast:
         """What pods were before something changed them."""
         self.used: dict[str, Workload] = {}
         """What the running test has asked for; whoever starts a test empties it."""
+        self.claims: tuple[str, ...] = ()
+        """Of the running test."""
 
     @property
     def namespace(self) -> str:
@@ -126,15 +129,17 @@ class Cast:
     def start(self, *names: str, because: str) -> tuple[Workload, ...]:
         """The pods of these names, for a test about starting: one that does not become ready is a Nonconformance.
 
-        An image that cannot be pulled, or a cluster without room, still is EnvironmentBroken.  Nothing is asked of the
-        pods themselves, so that only starting is judged.
+        An image that cannot be pulled, a container that crashes, or a cluster without room still is EnvironmentBroken.
+        Nothing is asked of the pods themselves, so that only starting is judged.
         """
         try:
             return self._deployed(names)
         except EnvironmentBroken as trouble:
-            for name in names:
-                self._judge(name, trouble, because)
-            raise
+            there = [pod for name in names for pod in self._pods_of(name)]
+            verdict = verdict_on(there, trouble, self.claims, because)
+            if verdict is trouble:
+                raise
+            raise verdict from trouble
 
     def there(self, *names: str) -> tuple[Workload, ...]:
         """The pods of these names, for a test that reads about them: ready, whatever their network does.
@@ -261,12 +266,9 @@ class Cast:
         own = name.rpartition("/")[2]
         return own if own in ROLES else own.rpartition("-")[0]  # windows-peer-3 is a windows-peer
 
-    def _judge(self, name: str, trouble: EnvironmentBroken, because: str) -> None:
-        """Raises Nonconformance when a pod has its node and its image, and is not ready all the same."""
+    def _pods_of(self, name: str) -> list[Obj]:
         namespace = self.namespace_elsewhere if "/" in name else self.namespace
-        for pod in self._pods.kube.objects("v1", "Pod", namespace, labels=f"app={name.rpartition('/')[2]}"):
-            if pod["spec"].get("nodeName") and not _lacks_image(pod) and str(pod["metadata"]["name"]) in str(trouble):
-                raise Nonconformance(f"{trouble}\n  because  {because}") from trouble
+        return self._pods.kube.objects("v1", "Pod", namespace, labels=f"app={name.rpartition('/')[2]}")
 
 
 def _numbered(role: str, index: int, *, plain: int = 0) -> str:
@@ -276,8 +278,3 @@ def _numbered(role: str, index: int, *, plain: int = 0) -> str:
 
 def _app(pod: Obj) -> str:
     return str((pod["metadata"].get("labels") or {}).get("app") or "")
-
-
-def _lacks_image(pod: Obj) -> bool:
-    statuses: Sequence[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
-    return any((one.get("state") or {}).get("waiting", {}).get("reason") in PULL_TROUBLE for one in statuses)

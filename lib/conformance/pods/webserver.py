@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.errors import EnvironmentBroken
 from conformance.kube import manifest
-from conformance.kube.waits import hopeless
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Path, Target
 from conformance.pods import tailor
 from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement, tolerations
 from conformance.pods.roles import MANIFESTS, ROLES
+from conformance.pods.starting import verdict_on
 
 NAME = "win-webserver"
 BUILD_LABEL = "node.kubernetes.io/windows-build"
@@ -21,14 +22,15 @@ BUILD_LABEL = "node.kubernetes.io/windows-build"
 class WebServer:
     """One worker's web server; :meth:`remove` takes it away again."""
 
-    def __init__(self, pods: Pods, placement: Placement) -> None:
-        self._pods, self._placement = pods, placement
+    def __init__(self, pods: Pods, placement: Placement, claims: Sequence[str] = ()) -> None:
+        """``claims``: the test's, for what it says."""
+        self._pods, self._placement, self._claims = pods, placement, claims
         self._made = False
 
     def start(self, *, because: str) -> tuple[list[Target], Target]:
         """Deploy it: its replicas' own addresses, and the NodePort at the first one's node.
 
-        Raises Nonconformance when the replicas do not become ready although their image is there.
+        Raises Nonconformance when the replicas do not become ready although their image is there and runs.
         """
         pods, changes = self._pods, self._pods.changes
         pods.prepare(pods.namespace)
@@ -56,9 +58,10 @@ class WebServer:
             )
         except EnvironmentBroken as trouble:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=f"app={NAME}")
-            if any(hopeless(pod) or not pod["spec"].get("nodeName") for pod in there) or not there:
+            verdict = verdict_on(there, trouble, self._claims, because)
+            if verdict is trouble:
                 raise
-            raise Nonconformance(f"{trouble}\n  because  {because}") from trouble
+            raise verdict from trouble
         role = replace(ROLES["windows-server"], name=NAME)
         replicas = [pods.workload(pod, role) for pod in found]
         port = answer["spec"]["ports"][0].get("nodePort")

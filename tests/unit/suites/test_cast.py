@@ -174,7 +174,7 @@ def test_a_pod_that_cannot_be_deployed_troubles_only_those_who_ask_for_it() -> N
 def pod(reason: str = "", where: str = "w1") -> dict[str, Any]:
     waiting = {"state": {"waiting": {"reason": reason}}} if reason else {"state": {"running": {}}}
     return {
-        "metadata": {"name": "windows-server-abc"},
+        "metadata": {"name": "windows-server-abc", "namespace": "demo"},
         "spec": {"nodeName": where},
         "status": {"containerStatuses": [waiting]},
     }
@@ -182,8 +182,14 @@ def pod(reason: str = "", where: str = "w1") -> dict[str, Any]:
 
 def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_about_starting() -> None:
     broken = {"windows-server": EnvironmentBroken("pod demo/windows-server-abc (w1): not ready")}
-    with pytest.raises(Nonconformance, match="because  nothing else is missing"):
-        cast(Deployer(broken, [pod()])).start("windows-server", because="nothing else is missing")
+    pods = cast(Deployer(broken, [pod()]))
+    pods.claims = ("DEMO-1",)
+    with pytest.raises(Nonconformance, match="because  nothing else is missing") as raised:
+        pods.start("windows-server", because="nothing else is missing")
+    first = str(raised.value).splitlines()[0]
+    assert first.startswith(
+        "DEMO-1  demo/windows-server-abc (node w1)  expected Ready, observed Pending, not ready (1 try)"
+    )
 
 
 @pytest.mark.parametrize("there", [pod("ImagePullBackOff"), pod(where="")], ids=["no image", "no node"])
