@@ -5,14 +5,15 @@ from conformance.marks import manifest, verifies
 pytestmark = [verifies("XPOL-11"), manifest("policy/newcomer/default_deny.yaml")]
 
 CLOSED = "the CNI plugin denies ingress until Felix has programmed the pod, and its policy does from then on"
+OPEN = "nothing holds egress until then"
 
 
 def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(pods, policy, newcomer, arrival, expect):
     client, server, bystander = pods.of("linux-client", "linux-server", "windows-server")
+    expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pod does not")
     policy.apply()
     pod = newcomer.arrive(server.tcp(8080))
     arrival.takes_nothing(client, pod.tcp(8080), stage=newcomer.stage, beside=bystander.tcp(8080), because=CLOSED)
-    connected = newcomer.connected_first()
-    arrival.may_have_sent(pod, server.tcp(8080), connected=connected, because="nothing holds egress until then")
+    arrival.may_have_sent(pod, server.tcp(8080), connected=newcomer.connected_first(), because=OPEN)
     policy.remove()
     expect.controls([(client, pod.tcp(8080)), (pod, server.tcp(8080))], because="without its policy the pod is open")

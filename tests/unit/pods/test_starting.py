@@ -1,4 +1,4 @@
-"""A container of the suite's own that fails is no word about the cluster; it is named with its end in the first line."""
+"""A crashing container of the suite's own is no word about the cluster; the first line names it and how it ended."""
 
 from __future__ import annotations
 
