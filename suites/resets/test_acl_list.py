@@ -12,4 +12,4 @@ def test_the_endpoint_gets_another_acl_list(policy, acl_lists, upheaval, scene):
     acl_lists.remember(*scene.windows)
     policy.apply(**scene.ingress.selects, guest=scene.ingress.welcome)
     upheaval.may_lose(because="the policy allows the stream before and after")
-    acl_lists.given_anew(because="Felix replaces an endpoint's ACL list as a whole")
+    acl_lists.replaced(because="Felix replaces an endpoint's ACL list as a whole")

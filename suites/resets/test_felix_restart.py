@@ -10,6 +10,6 @@ def test_a_stream_may_be_lost_and_then_comes_back(policy, felix, expect, upheava
     side, stream, windows = own_scene.ingress, own_scene.stream, own_scene.windows
     expect.control(side.guest, side.targets, because="no policy is in force yet")
     policy.apply(**side.selects)
-    upheaval.begin(stream, beside=own_scene.beside, gives_anew=windows, keeps_closed=side.routes)
-    felix.restart(windows[0].node)
-    upheaval.may_lose(because="a new Felix knows nothing of what the old one gave HNS, and gives all of it anew")
+    upheaval.begin(stream, beside=own_scene.beside, keeps_closed=side.routes)
+    restart = felix.restart(windows[0].node)
+    upheaval.may_lose(restart=restart, because="a new Felix gives HNS everything anew, whatever the old one gave")

@@ -67,12 +67,12 @@ def kubelet_probes_of_windows_pods_fail() -> None:
 
 
 def acl_lists_look_unchanged() -> None:
-    """HNS shows an endpoint's ACL list under the ids that it had before, whatever was given anew."""
+    """HNS shows nothing of an endpoint's ACL list but what Calico always puts there, whatever was given anew."""
     from hybridlab.calico.acl_lists import AclLists
     from hybridlab.calico.acls import shown
 
     def twisted(self: Any) -> Any:
-        return {endpoint: shown(acls, endpoint, 1)[:1] for endpoint, (acls, _) in self._given.items()}
+        return {endpoint: shown(acls)[:1] for endpoint, acls in self._given.items()}
 
     AclLists.shown = twisted  # type: ignore[method-assign]
 

@@ -1,7 +1,8 @@
 """A change while streams are up: which may lose the streams of Windows pods, and must not lose those of Linux pods.
 
 ``begin`` opens the streams and sees the witness before the change; ``may_lose`` and ``loses_nothing``, after it, see
-the witness changed, watch both ends, and decide.  Which end saw what is recorded, never expected.
+the witness changed, watch both ends, and decide.  A restart of Felix is its own witness: an unchanged ACL list given
+anew is not to be told from the one before.  Which end saw what is recorded, never expected.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from conformance.errors import ControlBroken, UsageProblem
 from conformance.expect.streams import Route, StreamExpect
 from conformance.expect.traffic import Expect
 from conformance.expect.traffic import Routes as Routed
-from conformance.expect.witnesses import Acls, GivenAnew, Opens, Witness
+from conformance.expect.witnesses import Opens, Restart, Restarted, Witness
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.stream import StreamState
@@ -33,7 +34,6 @@ class Upheaval:
 
     streams: StreamExpect
     expect: Expect
-    acls: Acls
     facts: Facts
     record: Callable[[str, str | float], object]
     not_observed: Callable[[str], None]
@@ -48,28 +48,29 @@ class Upheaval:
         *,
         beside: Route,
         opens: Routes = (),
-        gives_anew: Sequence[Workload] = (),
         keeps_closed: Routes = (),
     ) -> None:
         """Open the ``watched`` stream, and one ``beside`` it between Linux pods.
 
-        Witnesses that the change took effect: routes that it ``opens``, Windows pods whose ACL list it ``gives_anew``.
+        Witnesses that the change took effect: routes that it ``opens``.
         Routes that policies close before it are closed after it (``keeps_closed``; the test must have seen them open).
         Raises ControlBroken when a witness could not show the change, or a stream does not open.
         """
         if keeps_closed:
             Opens(self.expect, keeps_closed).before()
-        witnesses: list[Witness] = [Opens(self.expect, opens)] if opens else []
-        witnesses += [GivenAnew(self.expect, self.acls, gives_anew)] if gives_anew else []
-        for witness in witnesses:
-            witness.before()
+        opened = Opens(self.expect, opens) if opens else None
+        if opened is not None:
+            opened.before()
         stream, control = self.streams.open(watched, beside)
-        self._begun = _Begun(stream, control, witnesses, keeps_closed)
+        self._begun = _Begun(stream, control, opened, keeps_closed)
         self.streams.mark("the change begins")
 
-    def may_lose(self, *, because: str) -> None:
-        """The change may have lost the watched stream, which then comes back; the one beside it stays."""
-        begun, state = self._after(because)
+    def may_lose(self, *, because: str, restart: Restart | None = None) -> None:
+        """The change may have lost the watched stream, which then comes back; the one beside it stays.
+
+        ``restart``: the change was this one, which testifies for itself.  Raises ControlBroken without any witness.
+        """
+        begun, state = self._after(because, restart)
         if begun.keeps_closed:
             shut: list[Routed] = [(source, target) for source, target in begun.keeps_closed]
             beside = (begun.keeps_closed[0][0], begun.control.target)
@@ -93,14 +94,18 @@ class Upheaval:
 
     # --- how --------------------------------------------------------------------------------------------------------
 
-    def _after(self, because: str) -> tuple[_Begun, StreamState]:
+    def _after(self, because: str, restart: Restart | None = None) -> tuple[_Begun, StreamState]:
         """The story's end: what became of the watched stream."""
         begun, streams = self._begun, self.streams
         if begun is None:
             raise UsageProblem("an upheaval ends that never began: begin(...) opens its streams before the change")
         streams.mark("the change is made")
+        witnesses: list[Witness] = [Restarted(restart)] if restart is not None else []
+        witnesses += [begun.opens] if begun.opens is not None else []
+        if not witnesses:
+            raise ControlBroken("nothing shows that the change took effect: no route opens by it", control="witness")
         try:
-            for witness in begun.witnesses:
+            for witness in witnesses:
                 streams.mark(f"witness: {witness.after()}")
         except ControlBroken:
             # A stream that was lost is a witness itself, and the others cannot testify where no new connection works.
@@ -124,5 +129,5 @@ class _Begun:
 
     stream: Stream
     control: Stream
-    witnesses: Sequence[Witness]
+    opens: Opens | None
     keeps_closed: Routes

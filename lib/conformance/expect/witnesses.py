@@ -1,12 +1,13 @@
 """Witnesses that a change took effect: without one, what did not happen after it says nothing.
 
-Each looks before the change and after it, and raises ControlBroken when it cannot testify.
+One that cannot testify raises ControlBroken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import ndiff
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
@@ -20,18 +21,35 @@ from conformance.timing import Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
-Acls = Callable[[str, Workload], tuple[AclRule, ...]]
+Rules = tuple[AclRule, ...]
+Acls = Callable[[str, Workload], Rules]
 """The access rules of a pod's endpoint on a node, as HNS has them now; raises ProbeBroken."""
 
 
 class Witness(Protocol):
     """Something that a change changes."""
 
-    def before(self) -> None:
-        """See how it is before the change.  Raises ControlBroken when it could not show the change any more."""
-
     def after(self) -> str:
         """See it changed; returns what was seen.  Raises ControlBroken when it does not change in time."""
+
+
+class Restart(Protocol):
+    """A restart of Felix that was seen to happen."""
+
+    @property
+    def node(self) -> str: ...
+
+    @property
+    def before(self) -> str:
+        """Its pod."""
+
+    @property
+    def after(self) -> str:
+        """The pod that is ready since."""
+
+    @property
+    def seconds(self) -> float:
+        """From the one's deletion to the other's readiness."""
 
 
 @dataclass
@@ -81,85 +99,62 @@ class Opens:
         )
 
 
-@dataclass
-class GivenAnew:
-    """ACL lists in HNS that a change has replaced: rules have other ids, even where they say the same."""
+@dataclass(frozen=True)
+class Restarted:
+    """Felix of one node, as its restart was seen."""
 
-    expect: Expect
-    acls: Acls
-    pods: Sequence[Workload]
-
-    def __post_init__(self) -> None:
-        self._had: list[tuple[AclRule, ...]] = []
-
-    def before(self) -> None:
-        """Remember them."""
-        self._had = self._lists()
+    restart: Restart
 
     def after(self) -> str:
-        """All of them are other lists."""
-        settled = self.wait()
-        if not settled.met:
-            raise ControlBroken(f"witness failed after the change: {self.words(settled)}", control="witness")
-        return f"{len(self.pods)} ACL lists given anew {settled.seconds:.2f} s after it"
-
-    def wait(self) -> Settled[list[tuple[AclRule, ...]]]:
-        """Wait for that."""
-        patience = self.expect.timings.windows
-        return until(
-            self._lists,
-            lambda now: all(_ids(one) != _ids(had) for one, had in zip(now, self._had, strict=True)),
-            within=patience.policy_effect,
-            every=patience.poll_every,
-            what="the ACL lists are given anew",
-            clock=self.expect.clock,
-        )
-
-    def words(self, settled: Settled[list[tuple[AclRule, ...]]]) -> str:
-        """The first pod whose list stayed."""
-        pairs = zip(self.pods, settled.last, self._had, strict=True)
-        stayed, rules = next((pod, had) for pod, now, had in pairs if _ids(now) == _ids(had))
-        return (
-            f"{', '.join(self.expect.context.claims) or 'no claim'}  HNS endpoint of {stayed.label}  expected "
-            f"another ACL list, observed the same {len(rules)} rules "
-            f"({len(settled.seen)} tries, {settled.seconds:.1f} s)"
-        )
-
-    def _lists(self) -> list[tuple[AclRule, ...]]:
-        return [self.acls(pod.node, pod) for pod in self.pods]
+        """Another Felix has applied everything once: its pod is ready (win_dataplane.go, doneFirstApply)."""
+        seen = self.restart
+        return f"Felix on node {seen.node} restarted in {seen.seconds:.2f} s, pod {seen.before} -> {seen.after}"
 
 
 @dataclass
 class AclLists:
-    """Expectations about the ACL lists of Windows pods' endpoints."""
+    """Expectations about the ACL lists of Windows pods' endpoints.
+
+    Lists are compared with all that their rules say: the ids that Felix gives tell no list from the same given anew.
+    """
 
     expect: Expect
     acls: Acls
-    _had: GivenAnew | None = None
+    _had: tuple[tuple[Workload, Rules], ...] = ()
 
     def remember(self, *pods: Workload) -> None:
         """Read them before a change."""
-        self._had = GivenAnew(self.expect, self.acls, pods)
-        self._had.before()
+        self._had = tuple((pod, self.acls(pod.node, pod)) for pod in pods)
 
-    def given_anew(self, *, because: str) -> None:
-        """Each of them is another list since they were read."""
-        lists = self._had
-        if lists is None:
+    def replaced(self, *, because: str) -> None:
+        """Each of them says something else since they were read."""
+        if not self._had:
             raise UsageProblem("which ACL lists? remember(...) reads them before the change")
-        settled = lists.wait()
-        shown = [_shown(pod, settled.last, number) for number, pod in enumerate(lists.pods)]
-        self.expect.context.attach("ACL lists", "\n\n".join(shown))
-        if not settled.met:
-            raise Nonconformance(
-                f"{lists.words(settled)}\n  because  {because}\n"
-                "  do       compare Get-HnsEndpoint before and after, and read Felix' log on that node"
-            )
+        patience = self.expect.timings.windows
+        settled = until(
+            lambda: [self.acls(pod.node, pod) for pod, _ in self._had],
+            lambda now: all(one != had for one, (_, had) in zip(now, self._had, strict=True)),
+            within=patience.policy_effect,
+            every=patience.poll_every,
+            what="the ACL lists are others",
+            clock=self.expect.clock,
+        )
+        pairs = [(pod, had, now) for (pod, had), now in zip(self._had, settled.last, strict=True)]
+        shown = "\n\n".join(f"{pod.label}\n{_difference(had, now)}" for pod, had, now in pairs)
+        self.expect.context.attach("ACL lists", shown)
+        for pod, had, now in pairs:
+            if had == now:
+                raise Nonconformance(
+                    f"{', '.join(self.expect.context.claims) or 'no claim'}  HNS endpoint of {pod.label}  expected "
+                    f"another ACL list, observed the same {len(had)} rules "
+                    f"({len(settled.seen)} tries, {settled.seconds:.1f} s)\n  because  {because}\n"
+                    "  do       compare Get-HnsEndpoint before and after, and read Felix' log on that node\n"
+                    f"  the lists, - before and + after:\n{shown}"
+                )
 
 
-def _ids(rules: Sequence[AclRule]) -> list[str]:
-    return [one.id for one in rules]
-
-
-def _shown(pod: Workload, lists: Sequence[Sequence[AclRule]], number: int) -> str:
-    return "\n".join([pod.label, *(str(one) for one in lists[number])])
+def _difference(had: Rules, now: Rules) -> str:
+    """Both lists, a rule a line: ``-`` before only, ``+`` after only."""
+    return "\n".join(
+        line.rstrip() for line in ndiff([str(one) for one in had], [str(one) for one in now]) if line[0] != "?"
+    )

@@ -37,7 +37,7 @@ class AclRule:
     """One access rule of an endpoint.  Empty addresses and ports mean any."""
 
     id: str
-    """New whenever HNS is given the rule again: an unchanged list keeps its ids."""
+    """Felix' own (policysets.go), empty for rules that it gives none: the same rule given again has the same."""
     action: str
     direction: str
     protocol: str

@@ -5,7 +5,7 @@ Puts the parts together; decides nothing.  Stream agents are the worker's, strea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,9 +14,8 @@ from conformance.expect.traffic import Expect
 from conformance.expect.upheaval import Upheaval
 from conformance.expect.witnesses import AclLists
 from conformance.kube.changes import Changes
-from conformance.model.endpoint import OS, Workload
+from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
-from conformance.model.host import AclRule
 from conformance.plugin.recorder import Recorder
 from conformance.pods.cast import Cast
 from conformance.pods.relabel import Relabel
@@ -43,14 +42,11 @@ def streams(stream_agents: Streams, expect: Expect) -> Iterator[StreamExpect]:
 
 
 @pytest.fixture
-def upheaval(
-    request: pytest.FixtureRequest, streams: StreamExpect, expect: Expect, facts: Facts, record: Recorder
-) -> Upheaval:
+def upheaval(streams: StreamExpect, expect: Expect, facts: Facts, record: Recorder) -> Upheaval:
     """Changes while streams are up."""
     return Upheaval(
         streams,
         expect,
-        _acls(request),
         facts,
         record=lambda name, value: record(**{name: value}),
         not_observed=record.not_observed,
@@ -58,9 +54,9 @@ def upheaval(
 
 
 @pytest.fixture
-def acl_lists(request: pytest.FixtureRequest, expect: Expect) -> AclLists:
+def acl_lists(expect: Expect, hosts: Hosts) -> AclLists:
     """Expectations about what HNS has of Windows pods' policies."""
-    return AclLists(expect, _acls(request))
+    return AclLists(expect, hosts.acl_list)
 
 
 @pytest.fixture
@@ -81,13 +77,3 @@ def relabel(changes: Changes) -> Iterator[Relabel]:
     one = Relabel(changes)
     yield one
     one.undo()
-
-
-def _acls(request: pytest.FixtureRequest) -> Callable[[str, Workload], tuple[AclRule, ...]]:
-    """Lists as HNS has them; HostProcess pods are made only for tests that ask."""
-
-    def of(node: str, workload: Workload) -> tuple[AclRule, ...]:
-        hosts: Hosts = request.getfixturevalue("hosts")
-        return hosts.acl_list(node, workload)
-
-    return of

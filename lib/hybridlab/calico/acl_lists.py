@@ -23,16 +23,19 @@ class AclLists:
         self._host = host
         self.every_update_replaces = _numbers(calico_version) < (3, 31, 0)
         self._wanted: dict[str, tuple[Acl, ...]] = {}
-        self._given: dict[str, tuple[tuple[Acl, ...], int]] = {}
+        self._given: dict[str, tuple[Acl, ...]] = {}
+        self._programmed: set[str] = set()
+        """Endpoints whose list is one of Felix'."""
 
     def created(self, endpoint: str) -> None:
         """The CNI plugin made the endpoint."""
-        self._given.setdefault(endpoint, (DEFAULT_DENY, 0))
+        self._given.setdefault(endpoint, DEFAULT_DENY)
 
     def removed(self, endpoint: str) -> None:
         """It is gone."""
         self._wanted.pop(endpoint, None)
         self._given.pop(endpoint, None)
+        self._programmed.discard(endpoint)
 
     def replaced(
         self, programs: Mapping[str, EndpointProgram], members: Members, anew: Iterable[str]
@@ -51,14 +54,14 @@ class AclLists:
     def give(self, lists: Lists) -> tuple[str, ...]:
         """HNS has them now; returns the endpoints that had one of Felix' before."""
         lists = {endpoint: acls for endpoint, acls in lists.items() if endpoint in self._wanted}  # others have left
-        again = tuple(endpoint for endpoint in lists if self._given.get(endpoint, ((), 0))[1])
-        for endpoint, acls in lists.items():
-            self._given[endpoint] = (acls, self._given.get(endpoint, ((), 0))[1] + 1)
+        again = tuple(endpoint for endpoint in lists if endpoint in self._programmed)
+        self._given.update(lists)
+        self._programmed.update(lists)
         return again
 
     def shown(self) -> dict[str, tuple[Entry, ...]]:
         """All that HNS has."""
-        return {endpoint: shown(acls, endpoint, revision) for endpoint, (acls, revision) in self._given.items()}
+        return {endpoint: shown(acls) for endpoint, acls in self._given.items()}
 
 
 def _numbers(version: str) -> tuple[int, ...]:

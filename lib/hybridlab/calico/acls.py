@@ -2,15 +2,19 @@
 
 From Calico's Windows data plane (felix/dataplane/windows): per direction the policies' rules in order, the end of the
 tier, tiers flattened into one list; besides them what Calico always puts there.  A rule that HNS has no words for does
-not come here: ``render.WindowsRenderer`` leaves it out.
+not come here: ``render.WindowsRenderer`` leaves it out.  Ids are Felix' own and say the same each time (policysets.go,
+endpoint_mgr.go): of a policy's rule its policy, a hash of the rule and a number, of the rule for the host a fixed one,
+of the ends of tiers none.  What HNS shows for a rule without Id is deduced: none.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import ipaddress
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Literal
 
 from hybridlab.dataplane.model import EndpointProgram, Rule, Tier
@@ -21,7 +25,8 @@ Entry = dict[str, object]
 FROM_HOST_PRIORITY, FIRST_PRIORITY, DEFAULT_DENY_PRIORITY = 900, 1000, 65500
 _ANY_PROTOCOL = 256
 _NUMBERS = {"tcp": 6, "udp": 17, "icmp": 1, "sctp": 132, "udplite": 136}
-_NAMESPACE = uuid.UUID("b9f1f0c2-6d0c-4b26-9a53-3c4f7a0a7c1e")
+FROM_HOST_ID = "allow-host-to-endpoint"
+_RULE_ID_LENGTH = 16
 
 Networks = tuple[str, ...]
 Ports = tuple[tuple[int, int], ...]
@@ -31,7 +36,7 @@ Members = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True)
 class Acl:
-    """One entry without its Id.  Empty networks and ports: any."""
+    """One entry.  Empty networks and ports: any."""
 
     action: Literal["Allow", "Block"]
     direction: Literal["In", "Out"]
@@ -41,6 +46,7 @@ class Acl:
     local_ports: Ports
     remote_ports: Ports
     priority: int
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,7 @@ class _Flat:
     destination: Networks = ()
     source_ports: Ports = ()
     destination_ports: Ports = ()
+    id: str = ""
 
 
 DEFAULT_DENY = (Acl("Block", "In", _ANY_PROTOCOL, (), (), (), (), DEFAULT_DENY_PRIORITY),)
@@ -61,7 +68,7 @@ DEFAULT_DENY = (Acl("Block", "In", _ANY_PROTOCOL, (), (), (), (), DEFAULT_DENY_P
 
 def acl_list(program: EndpointProgram, members: Members, host: str) -> tuple[Acl, ...]:
     """The whole list of an endpoint with this program; ``host``: address of its node, which always gets in."""
-    found = [Acl("Allow", "In", _ANY_PROTOCOL, (), (f"{host}/32",), (), (), FROM_HOST_PRIORITY)]
+    found = [Acl("Allow", "In", _ANY_PROTOCOL, (), (f"{host}/32",), (), (), FROM_HOST_PRIORITY, FROM_HOST_ID)]
     for flat, priority in _numbered(_flattened(program.ingress, members)):
         found.append(
             _acl("In", flat, (flat.destination, flat.source, flat.destination_ports, flat.source_ports), priority)
@@ -73,12 +80,12 @@ def acl_list(program: EndpointProgram, members: Members, host: str) -> tuple[Acl
     return tuple(found)
 
 
-def shown(acls: Sequence[Acl], endpoint: str, revision: int) -> tuple[Entry, ...]:
-    """A list with the Ids of one replacement."""
+def shown(acls: Sequence[Acl]) -> tuple[Entry, ...]:
+    """A list as HNS shows it."""
     return tuple(
         {
             "Type": "ACL",
-            "Id": str(uuid.uuid5(_NAMESPACE, f"{endpoint}/{revision}/{number}")),
+            **({"Id": acl.id} if acl.id else {}),
             "Action": acl.action,
             "Direction": acl.direction,
             "Protocol": acl.protocol,
@@ -89,7 +96,7 @@ def shown(acls: Sequence[Acl], endpoint: str, revision: int) -> tuple[Entry, ...
             "Priority": acl.priority,
             "RuleType": "Switch",
         }
-        for number, acl in enumerate(acls)
+        for acl in acls
     )
 
 
@@ -97,7 +104,7 @@ def _acl(
     direction: Literal["In", "Out"], flat: _Flat, ends: tuple[Networks, Networks, Ports, Ports], priority: int
 ) -> Acl:
     action: Literal["Allow", "Block"] = "Allow" if flat.action == "allow" else "Block"
-    return Acl(action, direction, flat.protocol, *ends, priority)
+    return Acl(action, direction, flat.protocol, *ends, priority, flat.id)
 
 
 def _numbered(rules: Sequence[_Flat]) -> Iterator[tuple[_Flat, int]]:
@@ -110,14 +117,25 @@ def _flattened(tiers: Sequence[Tier], members: Members) -> list[_Flat]:
     flat = [_Flat("allow")]
     for tier in reversed(tiers):
         behind, flat = flat, []
-        for rule in tier.rules:
-            for one in _rule(rule, members):
+        for comment, rules in groupby(tier.rules, key=lambda rule: rule.comment):
+            for one in _with_ids(comment, list(rules), members):
                 if one.action == "pass":
                     flat += [both for other in behind if (both := _both(one, other)) is not None]
                 else:
                     flat.append(one)
         flat += [_Flat("deny")] if tier.end == "deny" else behind
     return flat
+
+
+def _with_ids(comment: str, rules: Sequence[Rule], members: Members) -> Iterator[_Flat]:
+    """One rule of a policy with Ids of Felix' form, in which the members of its IP sets do not count."""
+    policy, _, _ = comment.partition(" rule ")
+    said = "".join(f"{rule.action} {rule.match}" for rule in rules)
+    digest = hashlib.sha224(f"{comment} {said}".encode()).digest()
+    rule_id = base64.urlsafe_b64encode(digest).decode()[:_RULE_ID_LENGTH]
+    flat = [one for rule in rules for one in _rule(rule, members)]
+    for number, one in enumerate(flat):
+        yield replace(one, id=f"policy-{policy.rpartition(' ')[0].replace(' ', '/')}-{rule_id}-{number}")
 
 
 def _rule(rule: Rule, members: Members) -> Iterator[_Flat]:
@@ -172,7 +190,7 @@ def _meet(one: Networks, other: Networks) -> Networks:
 
 
 def _both(one: _Flat, other: _Flat) -> _Flat | None:
-    """What matches two rules, with the second one's action; None: nothing can."""
+    """What matches two rules, with the second one's action and Id; None: nothing can."""
     protocols = {one.protocol, other.protocol} - {_ANY_PROTOCOL}
     if len(protocols) > 1:
         return None
@@ -181,9 +199,8 @@ def _both(one: _Flat, other: _Flat) -> _Flat | None:
     to_ports = _meet_ports(one.destination_ports, other.destination_ports)
     if source is None or destination is None or from_ports is None or to_ports is None:
         return None
-    return _Flat(
-        other.action, protocols.pop() if protocols else _ANY_PROTOCOL, source, destination, from_ports, to_ports
-    )
+    protocol = protocols.pop() if protocols else _ANY_PROTOCOL
+    return _Flat(other.action, protocol, source, destination, from_ports, to_ports, other.id)
 
 
 def _any_meet(one: Networks, other: Networks) -> Networks | None:

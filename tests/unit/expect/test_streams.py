@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -92,7 +92,7 @@ class Scene:
         facts: Any = type("Facts", (), {"calico_version": Fact(value=version, source="test")})()
         self.lists: list[tuple[AclRule, ...]] = []
         self.upheaval = Upheaval(
-            self.streams, self.expect, self.acls, facts,
+            self.streams, self.expect, facts,
             record=lambda name, value: self.recorded.update({name: value}), not_observed=self.unobserved.append,
         )  # fmt: skip
 
@@ -100,8 +100,18 @@ class Scene:
         return self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
 
     def begin(self, **more: Any) -> None:
-        opens = [(LINUX, WINDOWS.tcp(8080))]
-        self.upheaval.begin((LINUX, WINDOWS), beside=CONTROL, **(more or {"opens": opens}))
+        opens = {"opens": [(LINUX, WINDOWS.tcp(8080))]}
+        self.upheaval.begin((LINUX, WINDOWS), beside=CONTROL, **(more or opens))
+
+
+@dataclass(frozen=True)
+class Restart:
+    """One that was seen."""
+
+    node: str = "windows-1"
+    before: str = "calico-node-windows-a, 0 restarts"
+    after: str = "calico-node-windows-b, 0 restarts"
+    seconds: float = 2.5
 
 
 FLIPS = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CONNECTED]}
@@ -262,11 +272,29 @@ def test_trifles_lose_nothing_from_v3_31_on(version: str, found: StreamState, ou
 
 def test_what_policies_close_stays_closed() -> None:
     scene = Scene(ScriptedStreams(BACK), linux=[Verdict.CONNECTED] * 3 + [Verdict.TIMED_OUT] * 2 + [Verdict.CONNECTED])
-    scene.lists = [rules("a"), rules("b")]
     scene.expect.control(LINUX, WINDOWS.tcp(8080), because="no policy yet")
-    scene.begin(gives_anew=[WINDOWS], keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
+    scene.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
     with pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED"):
-        scene.upheaval.may_lose(because="Felix restarts")
+        scene.upheaval.may_lose(restart=Restart(), because="Felix restarts")
+
+
+@pytest.mark.parametrize("found", [BACK, WELL])
+def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found: StreamState) -> None:
+    scene = Scene(ScriptedStreams(found))
+    scene.begin(opens=[])
+    scene.upheaval.may_lose(restart=Restart(), because="Felix restarts")
+    assert bool(scene.unobserved) is (found is WELL)
+    seen = "witness: Felix on node windows-1 restarted in 2.50 s, pod calico-node-windows-a, 0 restarts -> "
+    assert seen in scene.attached["streams"]
+
+
+@pytest.mark.parametrize("found", [BACK, WELL])
+def test_without_routes_that_open_and_without_a_restart_nothing_is_decided(found: StreamState) -> None:
+    scene = Scene(ScriptedStreams(found), linux=[Verdict.TIMED_OUT])
+    scene.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
+    with pytest.raises(ControlBroken, match="nothing shows that the change took effect"):
+        scene.upheaval.may_lose(because="something changes")
+    assert not scene.unobserved
 
 
 def test_an_end_without_a_beginning_is_a_mistake() -> None:
@@ -277,38 +305,48 @@ def test_an_end_without_a_beginning_is_a_mistake() -> None:
 # --- ACL lists --------------------------------------------------------------------------------------------------------
 
 
-def rules(*ids: str) -> tuple[AclRule, ...]:
-    return tuple(
-        AclRule(id=one, action="Allow", direction="In", protocol="6", local_addresses="", remote_addresses="",
-                local_ports="", remote_ports="", priority=1000)
-        for one in ids
-    )  # fmt: skip
+RULE = AclRule(
+    id="policy-demo-a-0", action="Allow", direction="In", protocol="6", local_addresses="",
+    remote_addresses="192.168.0.7/32", local_ports="", remote_ports="", priority=1000,
+)  # fmt: skip
+END = replace(RULE, id="", action="Block", protocol="256", remote_addresses="", priority=1001)
 
 
-def test_the_same_rules_under_other_ids_are_another_list() -> None:
+@pytest.mark.parametrize(
+    "after",
+    [
+        (replace(RULE, remote_addresses="192.168.0.8/32"), END),
+        (replace(RULE, id="policy-demo-b-0"), END),
+        (END,),
+        (END, RULE),
+    ],
+)
+def test_a_list_with_another_rule_field_or_order_is_another_one_and_the_difference_is_told(
+    after: tuple[AclRule, ...],
+) -> None:
     scene = Scene(ScriptedStreams(WELL))
     lists = AclLists(scene.expect, scene.acls)
-    scene.lists = [rules("a", "b"), rules("a", "b"), rules("c", "d")]
+    scene.lists = [(RULE, END), (RULE, END), after]
     lists.remember(WINDOWS)
-    lists.given_anew(because="policy changes")
-    assert "id='c'" in scene.attached["ACL lists"]
+    lists.replaced(because="policy changes")
+    told = scene.attached["ACL lists"].splitlines()
+    assert any(line[:2] in {"- ", "+ "} for line in told)
 
 
-def test_the_same_list_is_a_violation() -> None:
+def test_the_same_list_is_a_violation_that_shows_it() -> None:
     scene = Scene(ScriptedStreams(WELL))
     lists = AclLists(scene.expect, scene.acls)
-    scene.lists = [rules("a", "b")]
+    scene.lists = [(RULE, END)]
     lists.remember(WINDOWS)
-    with pytest.raises(Nonconformance, match="expected another ACL list, observed the same 2 rules"):
-        lists.given_anew(because="policy changes")
+    with pytest.raises(Nonconformance, match="expected another ACL list, observed the same 2 rules") as caught:
+        lists.replaced(because="policy changes")
+    assert f"  {END}" in str(caught.value).splitlines()
 
 
-def test_a_list_that_stays_is_no_witness() -> None:
+def test_lists_that_were_not_remembered_are_a_mistake() -> None:
     scene = Scene(ScriptedStreams(WELL))
-    scene.lists = [rules("a")]
-    scene.begin(gives_anew=[WINDOWS])
-    with pytest.raises(ControlBroken, match="witness failed after the change: RST-1  HNS endpoint"):
-        scene.upheaval.may_lose(because="Felix restarts")
+    with pytest.raises(UsageProblem):
+        AclLists(scene.expect, scene.acls).replaced(because="policy changes")
 
 
 def test_words_of_a_state() -> None:

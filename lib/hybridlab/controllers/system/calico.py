@@ -112,9 +112,20 @@ def _nodes(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
     }
     image = f"quay.io/calico/node-windows:{version}"
     mount = "$env:CONTAINER_SANDBOX_MOUNT_POINT"
+    ready = {
+        "exec": {"command": [f"{mount}/CalicoWindows/calico-node.exe", "-felix-ready"]},
+        "timeoutSeconds": 10,
+        "periodSeconds": 10,
+    }
     windows = host_process(
         [
-            container("felix", image, command=[f"{mount}/CalicoWindows/felix-service.ps1"], env=windows_environment),
+            container(
+                "felix",
+                image,
+                command=[f"{mount}/CalicoWindows/felix-service.ps1"],
+                env=windows_environment,
+                readiness=ready if profile.calico.install == "operator" else None,
+            ),
             container("node", image, command=[f"{mount}/CalicoWindows/node-service.ps1"], env=windows_environment),
         ],
         initContainers=[

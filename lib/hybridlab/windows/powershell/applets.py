@@ -1,4 +1,4 @@
-"""What labd registers for ``powershell`` and ``pwsh``; the interpreter itself is imported by the first that runs.
+"""What labd registers for Windows; PowerShell's interpreter itself is imported by the first that runs.
 
 labd's start is on the way of every lab, Windows pods are not in every one.
 """
@@ -6,11 +6,12 @@ labd's start is on the way of every lab, Windows pods are not in every one.
 from __future__ import annotations
 
 from hybridlab.runtime.applet import Applet, Process
+from hybridlab.windows.calico_node import calico_node
 
 
 def applets() -> dict[str, Applet]:
-    """The Windows applets of this package by their names in the image table."""
-    return {"powershell": _applet(seven=False), "pwsh": _applet(seven=True)}
+    """The Windows applets by their names in the image table."""
+    return {"powershell": _applet(seven=False), "pwsh": _applet(seven=True), "calico-node": calico_node}
 
 
 def _applet(*, seven: bool) -> Applet:
