@@ -15,25 +15,56 @@ $pod = [string]$env:POD_NAMESPACE + '/' + [string]$env:POD_NAME
 if (-not $env:POD_NAME) { $pod = [string]$env:POD_NAMESPACE + '/' + [Environment]::MachineName }
 $node = [string]$env:NODE_NAME
 $callers = @{}
+$bodyLimit = 16777216
+$slowMs = 30000                                 # how long a request's body may stay silent
+$clock = [System.Diagnostics.Stopwatch]::StartNew()
+$posts = New-Object System.Collections.ArrayList        # requests whose body is still coming
 
 function Get-Identity($Client, $Server) {       # the identity line, as bytes
     $doc = [ordered]@{ client = [string]$Client.Address; client_port = $Client.Port; server = [string]$Server.Address
         server_port = $Server.Port; pod = $pod; node = $node }
     return , $utf8.GetBytes((ConvertTo-Json -InputObject $doc -Compress) + "`n")
 }
-function Read-All($Stream) {
-    $copy = New-Object System.IO.MemoryStream
-    $Stream.CopyTo($copy)
-    return , $copy.ToArray()
+function Start-Post($Context) {
+    $post = @{ context = $Context; stream = $Context.Request.InputStream; buf = (New-Object byte[] 65536); ar = $null
+        data = (New-Object System.IO.MemoryStream); heard = $clock.ElapsedMilliseconds }
+    if ($Context.Request.ContentLength64 -gt $bodyLimit) { $Context.Response.Abort(); throw 'a body above the limit' }
+    $post.ar = $post.stream.BeginRead($post.buf, 0, $post.buf.Length, $null, $null)
+    [void]$posts.Add($post)
 }
-function Send-Reply($Context) {
+function Step-Post($Post) {                     # returns whether anything moved
+    $over = $false
+    try {
+        if (-not $Post.ar.IsCompleted) {
+            if (($clock.ElapsedMilliseconds - $Post.heard) -lt $slowMs) { return $false }
+            throw 'a body that does not arrive'
+        }
+        $over = $true
+        $n = $Post.stream.EndRead($Post.ar)
+        if ($n -eq 0) { Send-Reply $Post.context ($Post.data.ToArray()) }
+        elseif ($Post.data.Length + $n -gt $bodyLimit) { throw 'a body above the limit' }
+        else {
+            $Post.data.Write($Post.buf, 0, $n)
+            $Post.heard = $clock.ElapsedMilliseconds
+            $Post.ar = $Post.stream.BeginRead($Post.buf, 0, $Post.buf.Length, $null, $null)
+            $over = $false
+        }
+    } catch {
+        $over = $true
+        [Console]::Error.WriteLine('reply: ' + $_.Exception.Message)
+        try { $Post.context.Response.Abort() } catch { }
+    }
+    if ($over) { $posts.Remove($Post) }
+    return $true
+}
+function Send-Reply($Context, $Echoed) {        # $Echoed: the body of a POST, as bytes
     $request = $Context.Request
     $response = $Context.Response
     $client = $request.RemoteEndPoint
     $server = $request.LocalEndPoint
     $type = 'application/json'
-    if ($request.HttpMethod -eq 'POST') {
-        $body = Read-All $request.InputStream
+    if ($null -ne $Echoed) {
+        $body = $Echoed
         $type = 'application/octet-stream'
     } elseif ($Page -and $request.HttpMethod -eq 'GET' -and $request.Url.AbsolutePath -eq '/') {
         $name = [string]$client.Address
@@ -109,9 +140,12 @@ try {
             try { $context = $listener.EndGetContext($pending) } catch { [Console]::Error.WriteLine('accept: ' + $_.Exception.Message) }
             $pending = $listener.BeginGetContext($null, $null)
             if ($null -ne $context) {
-                try { Send-Reply $context } catch { [Console]::Error.WriteLine('reply: ' + $_.Exception.Message) }
+                try {
+                    if ($context.Request.HttpMethod -eq 'POST') { Start-Post $context } else { Send-Reply $context $null }
+                } catch { [Console]::Error.WriteLine('reply: ' + $_.Exception.Message) }
             }
         }
+        foreach ($post in @($posts)) { if (Step-Post $post) { $moved = $true } }
         foreach ($udp in $sockets) { if (Step-Datagrams $udp) { $moved = $true } }
         if (-not $moved) { [void]$pending.AsyncWaitHandle.WaitOne(10) }
     }

@@ -13,6 +13,8 @@ $protocol = 1
 $bodyLimit = 65536
 $openLimit = 400
 $patience = 10
+$starved = 500                                  # ms without a look at the sockets after which nothing expires yet
+$grace = 50
 $clock = [System.Diagnostics.Stopwatch]::StartNew()
 $utf8 = New-Object System.Text.UTF8Encoding($false)
 $latin1 = [System.Text.Encoding]::GetEncoding(28591)
@@ -31,6 +33,7 @@ $words = @{ ConnectionRefused = 'REFUSED'; ConnectionReset = 'RESET'; Connection
 $script:over = ''
 $script:heard = $clock.ElapsedMilliseconds
 $script:beaten = $script:heard
+$script:looked = $script:heard
 $batches = @{}
 $queue = New-Object System.Collections.Queue
 $running = New-Object System.Collections.ArrayList
@@ -204,12 +207,17 @@ function Skip-Name($S) {
     if ($S.trouble -ne '') { Complete-Try $S 'DNS_FAILED' $S.trouble }
     else { Complete-Try $S 'NO_SUCH_NAME' ('no {0} record for {1}' -f $S.record, ($S.names -join ', ')) }
 }
+function Confirm-Room([byte[]]$Packet, [int]$At, [int]$Size) {   # an index out of range reads as nothing, and as 0
+    if ($At -lt 0 -or $At + $Size -gt $Packet.Length) { throw 'cut short' }
+}
 function Read-Name([byte[]]$Packet, [int]$At) {
     $parts = New-Object System.Collections.ArrayList
     $end = -1
     for ($jumps = 0; $jumps -lt 200; $jumps++) {
+        Confirm-Room $Packet $At 1
         $size = [int]$Packet[$At]
         if (($size -band 192) -eq 192) {
+            Confirm-Room $Packet $At 2
             if ($end -lt 0) { $end = $At + 2 }
             $At = (($size -band 63) -shl 8) -bor [int]$Packet[$At + 1]
             continue
@@ -219,6 +227,7 @@ function Read-Name([byte[]]$Packet, [int]$At) {
             if ($end -lt 0) { $end = $At }
             return @((($parts -join '.') + '.'), $end)
         }
+        Confirm-Room $Packet $At $size
         [void]$parts.Add($latin1.GetString($Packet, $At, $size))
         $At += $size
     }
@@ -233,19 +242,24 @@ function Read-Answers($S, [byte[]]$Packet) {
     for ($i = 0; $i -lt $questions; $i++) { $at = (Read-Name $Packet $at)[1] + 4 }
     for ($i = 0; $i -lt $records; $i++) {
         $at = (Read-Name $Packet $at)[1]
+        Confirm-Room $Packet $at 10
         $this = ([int]$Packet[$at] -shl 8) -bor [int]$Packet[$at + 1]
         $size = ([int]$Packet[$at + 8] -shl 8) -bor [int]$Packet[$at + 9]
         $at += 10
+        Confirm-Room $Packet $at $size
         if ($this -eq $kind) {
             if ($kind -eq 1 -or $kind -eq 28) {
                 $bytes = New-Object byte[] $size
                 [Array]::Copy($Packet, $at, $bytes, 0, $size)
                 [void]$found.Add([string](New-Object System.Net.IPAddress(, $bytes)))
             } elseif ($kind -eq 33) {
+                if ($size -lt 7) { throw 'cut short' }
                 $numbers = @(for ($k = 0; $k -lt 6; $k += 2) { ([int]$Packet[$at + $k] -shl 8) -bor [int]$Packet[$at + $k + 1] })
                 [void]$found.Add(('{0} {1} {2} {3}' -f $numbers[0], $numbers[1], $numbers[2], (Read-Name $Packet ($at + 6))[0]))
-            } elseif ($kind -eq 16) { [void]$found.Add($latin1.GetString($Packet, $at + 1, [int]$Packet[$at])) }
-            else { [void]$found.Add((Read-Name $Packet $at)[0]) }
+            } elseif ($kind -eq 16) {
+                if ($size -lt 1 -or $size -le [int]$Packet[$at]) { throw 'cut short' }
+                [void]$found.Add($latin1.GetString($Packet, $at + 1, [int]$Packet[$at]))
+            } else { [void]$found.Add((Read-Name $Packet $at)[0]) }
         }
         $at += $size
     }
@@ -443,8 +457,14 @@ function Invoke-Line([string]$Line) {
         } else { throw "type '$type' is not known" }
     } catch { Write-Doc ([ordered]@{ type = 'error'; batch = $id; message = [string]$_.Exception.Message }) }
 }
+function Test-Starved {                         # whether this program has not looked for long: what came meanwhile may show later
+    $before = $script:looked
+    $script:looked = $clock.ElapsedMilliseconds
+    return ($script:looked - $before) -ge $starved
+}
 function Step-All {                             # returns whether anything moved
     $moved = $false
+    $late = Test-Starved
     while ($queue.Count -gt 0 -and $running.Count -lt $openLimit) {
         $next = $queue.Dequeue()
         Start-Try $next[0] $next[1] $next[2]
@@ -452,8 +472,9 @@ function Step-All {                             # returns whether anything moved
     }
     foreach ($s in @($running)) {
         if (-not $s.done -and $null -ne $s.ar -and $s.ar.IsCompleted) { Step-Try $s; $moved = $true }
-        $now = $clock.ElapsedMilliseconds
-        if (-not $s.done -and (($now - $s.mark) -ge $s.give -or ($now - $s.begin) -ge $patience * $s.give)) {
+        if (Test-Starved) { $late = $true }
+        $now = $script:looked
+        if (-not $late -and -not $s.done -and (($now - $s.mark) -ge $s.give -or ($now - $s.begin) -ge $patience * $s.give)) {
             $s.mark = $now
             Stop-Expired $s
             $moved = $true
@@ -465,6 +486,10 @@ function Step-All {                             # returns whether anything moved
             $batch.left--
             if ($batch.left -eq 0) { Complete-Batch $s.batch }
         }
+    }
+    if ($late) {                                # what came in time is seen by the next pass, before anything expires
+        [System.Threading.Thread]::Sleep($grace)
+        $moved = $true
     }
     return $moved
 }

@@ -11,6 +11,8 @@ $ProgressPreference = 'SilentlyContinue'
 $protocol = 1
 $eventsKept = 200
 $lineLimit = 4096
+$starved = 500                                  # ms without a look at the sockets after which no connecting expires yet
+$grace = 50
 $clock = [System.Diagnostics.Stopwatch]::StartNew()
 $utf8 = New-Object System.Text.UTF8Encoding($false)
 $latin1 = [System.Text.Encoding]::GetEncoding(28591)
@@ -31,6 +33,8 @@ $opened = @{ ConnectionReset = 'RESET'; Shutdown = 'RESET'; ConnectionAborted = 
 $script:over = ''
 $script:heard = $clock.ElapsedMilliseconds
 $script:beaten = $script:heard
+$script:looked = $script:heard
+$script:late = $false
 $ends = New-Object System.Collections.ArrayList
 $strangers = New-Object System.Collections.ArrayList    # accepted, and perhaps not streams
 $listeners = @{}
@@ -230,11 +234,10 @@ function Step-Sending($E) {
         Stop-End $E $failure[0] $failure[1] $false
     }
 }
-function Step-Stall($E) {
-    $now = $clock.ElapsedMilliseconds
-    if ($E.open -and -not $E.stalled -and ($now - $E.heardAt) -ge $E.stall) {
+function Step-Stall($E, [long]$Now) {            # all that came until then has been read
+    if ($E.open -and -not $E.stalled -and ($Now - $E.heardAt) -ge $E.stall) {
         $E.stalled = $true
-        Add-Event $E 'stalled' ('no heartbeat for {0} ms' -f ($now - $E.heardAt))
+        Add-Event $E 'stalled' ('no heartbeat for {0} ms' -f ($Now - $E.heardAt))
     }
 }
 
@@ -280,7 +283,7 @@ function Step-Recovery($E) {
                 return
             }
         }
-        if ($now -ge $E.againDeadline) { Stop-Again $E 'TIMED_OUT no heartbeat of a new connection' }
+        if (-not $script:late -and $now -ge $E.againDeadline) { Stop-Again $E 'TIMED_OUT no heartbeat of a new connection' }
     } catch {
         $words = $opened
         if ($E.beginning -or $null -eq $E.again) { $words = $opening }
@@ -367,8 +370,14 @@ function Invoke-Line([string]$Line) {
         } else { throw "type '$type' is not known" }
     } catch { Write-Doc ([ordered]@{ type = 'error'; batch = $batch; message = [string]$_.Exception.Message }) }
 }
+function Test-Starved {                         # whether this program has not looked for long: what came meanwhile may show later
+    $before = $script:looked
+    $script:looked = $clock.ElapsedMilliseconds
+    return ($script:looked - $before) -ge $starved
+}
 function Step-All {                             # returns whether anything moved
     $moved = $false
+    $script:late = Test-Starved
     foreach ($listener in @($listeners.Values)) {
         while ($listener.server.Pending()) {
             $e = New-End 'accepted' $listener.every $listener.stall
@@ -385,16 +394,22 @@ function Step-All {                             # returns whether anything moved
         if ($null -eq $e.c.sock) { $strangers.Remove($e) }
     }
     foreach ($e in @($ends)) {
+        $now = $clock.ElapsedMilliseconds
         if ($null -ne $e.c -and $null -ne $e.c.ar -and $e.c.ar.IsCompleted) { Step-Connect $e; $moved = $true }
         if (Step-Reading $e) { $moved = $true }
         if ($e.open) { Step-Sending $e }
-        Step-Stall $e
+        Step-Stall $e $now
+        if (Test-Starved) { $script:late = $true }
         if ($e.side -ne 'opened') { continue }
-        if (-not $e.open -and $e.verdict -eq '' -and $clock.ElapsedMilliseconds -ge $e.deadline) {
+        if (-not $script:late -and -not $e.open -and $e.verdict -eq '' -and $clock.ElapsedMilliseconds -ge $e.deadline) {
             if ($null -ne $e.c.ar) { Stop-End $e 'TIMED_OUT' 'no answer to the first packet' $false }
             else { Stop-End $e 'NO_ANSWER' 'no heartbeat' $false }
         }
         Step-Recovery $e
+    }
+    if ($script:late) {                         # what came in time is seen by the next pass, before anything expires
+        [System.Threading.Thread]::Sleep($grace)
+        $moved = $true
     }
     return $moved
 }

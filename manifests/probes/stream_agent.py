@@ -389,21 +389,27 @@ class Agent:
         while not self.over:
             now = time.monotonic()
             next_time = min(due, self.beaten + self.beat, self.heard + self.idle)
-            for key, events in self.selector.select(max(0.0, next_time - now)):
-                if key.data is None:
-                    self.listen()
-                elif key.fileobj.fileno() >= 0:  # not closed by one before it
-                    try:
-                        key.data.step(events)
-                    except OSError as error:  # gone between two calls
-                        key.data.fail(error.errno, OPEN)
+            self.go_on(max(0.0, next_time - now))
             now = time.monotonic()
+            if now >= due:
+                self.go_on(0.0)  # what came while this program waited for a processor did come in time
             due = min([now + 60] + [end.tick(now) for end in list(self.ends)])
             if now - self.beaten >= self.beat:
                 self.say_beat(now)
             if now - self.heard >= self.idle:
                 self.over = self.over or "idle"
         self.write({"type": "bye", "reason": self.over})
+
+    def go_on(self, patience):
+        """Whatever is ready, or becomes so within ``patience`` seconds."""
+        for key, events in self.selector.select(patience):
+            if key.data is None:
+                self.listen()
+            elif key.fileobj.fileno() >= 0:  # not closed by one before it
+                try:
+                    key.data.step(events)
+                except OSError as error:  # gone between two calls
+                    key.data.fail(error.errno, OPEN)
 
     def say_beat(self, now):
         self.beaten = now

@@ -83,6 +83,33 @@ def test_a_powershell_program_avoids_the_traps_of_exec(path: Path) -> None:
         assert seven_only not in code
 
 
+@pytest.mark.parametrize("path", POWERSHELL, ids=named)
+def test_a_powershell_program_has_no_call_in_its_only_loop_that_waits_for_a_peer(path: Path) -> None:
+    """Connecting and reading are begun and polled; Receive and AcceptSocket only follow Poll, Available and Pending."""
+    called = re.findall(r"\.(\w+)\(", path.read_text(encoding="ascii"))
+    assert not set(called) & {"CopyTo", "Read", "ReadByte", "ReadLine", "ReadToEnd", "GetContext", "AcceptTcpClient"}
+
+
+@pytest.mark.parametrize("name", ["matrix-agent.ps1", "stream-agent.ps1"])
+def test_nothing_expires_in_a_pass_that_follows_a_wait_for_a_processor(name: str) -> None:
+    code = (PROGRAMS / name).read_text(encoding="ascii")
+    expiring = [
+        line for line in code.splitlines() if re.search(r"-ge [^)]*(\$s\.give|\.deadline|\.againDeadline)", line)
+    ]
+    assert expiring
+    assert [line for line in expiring if not re.search(r"if \(-not \$(script:)?late -and", line)] == []
+
+
+def test_every_look_into_a_dns_answer_is_within_its_bounds() -> None:
+    """Strict mode 2.0 reads an index out of range as nothing, so as 0: as the end of a name, or an answer of none."""
+    root = PARSER.parse((PROGRAMS / "matrix-agent.ps1").read_bytes()).root_node
+    bodies = [one.text.decode() for one in nodes(root) if one.type == "function_statement"]
+    lookers = [body for body in bodies if "$Packet[$" in body]
+    assert len(lookers) == 2
+    for body in lookers:
+        assert "Confirm-Room" in body.partition("$Packet[$")[0], body
+
+
 @pytest.mark.parametrize("path", PYTHON, ids=named)
 def test_a_python_program_is_python_3_8_and_imports_the_standard_library_only(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 8))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -248,3 +250,23 @@ def test_a_system_that_gives_up_after_silence_is_told_by_its_end(programs: tuple
     done = subprocess.run([*alone, *script], capture_output=True, text=True, timeout=30, check=True)
     seen = json.loads(done.stdout)
     assert [one[-2:] for one in seen] == [["STALLED", "ABORTED"]] * 2
+
+
+def test_what_came_while_the_program_had_no_processor_came_in_time(converse: Callable[..., Any]) -> None:
+    """The kernel has it; a deadline that passed meanwhile does not make it late."""
+    agent = converse(*AGENTS["linux"])
+    agent.hear()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        agent.say(
+            {"type": "stream-open", "batch": "o", "stream": "s1", "host": "127.0.0.1", "port": server.getsockname()[1],
+             "give_up_ms": 400, **TIMES}
+        )  # fmt: skip
+        peer, _ = server.accept()
+        with peer:
+            assert peer.recv(100) == b"stream s1\n"
+            agent.process.send_signal(signal.SIGSTOP)
+            peer.sendall(b"1\n")
+            time.sleep(0.6)
+            agent.process.send_signal(signal.SIGCONT)
+            (end,) = agent.hear()["ends"]
+            assert (end["verdict"], words(end)) == ("SURVIVED", ["opened"])
