@@ -8,8 +8,9 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by selector, {client_os}
 @directions()
 @either_policy_api("ingress_by_selector")
 def test_only_the_selected_client_enters(pods, policy, expect, client_os, server_os):
-    server, (friend, stranger) = pods.server(server_os), pods.clients(client_os)
-    expect.control([friend, stranger], server.tcp(8080), because="no policy is in force yet")
+    (server, bystander), (friend, stranger) = pods.servers(server_os), pods.clients(client_os)
+    expect.control([friend, stranger], [server.tcp(8080), bystander.tcp(8080)], because="no policy is in force yet")
     policy.apply(server=server, friend=friend)
     because = "the one rule allows the label of the friend"
-    expect.matrix(open=[(friend, server.tcp(8080))], closed=[(stranger, server.tcp(8080))], because=because)
+    opened = [(friend, server.tcp(8080)), (stranger, bystander.tcp(8080))]
+    expect.matrix(open=opened, closed=[(stranger, server.tcp(8080))], because=because)

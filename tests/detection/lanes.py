@@ -76,8 +76,8 @@ class Lane:
         for system in SYSTEMS:
             self.close(f"shut-{system}")
             self.expect.blocked(
-                [self.subject(one) for one in SYSTEMS], self.server(f"shut-{system}"), beside=self.friend,
-                because="only the friend may",
+                [self.subject(one) for one in SYSTEMS], self.server(f"shut-{system}"), because="only the friend may",
+                beside=[self.friend, *((self.subject(one), self.bystander) for one in SYSTEMS)],
             )  # fmt: skip
 
     def end(self) -> None:
@@ -92,6 +92,11 @@ class Lane:
 
     def subject(self, system: OS) -> Workload:
         return self.workloads[f"subject-{system}"]
+
+    @property
+    def bystander(self) -> Target:
+        """Where everybody may go, at a node that no lane's faults are about."""
+        return self.friend.tcp(ECHO_PORT)
 
     def server(self, name: str) -> Target:
         return self.workloads[name].tcp(ECHO_PORT)

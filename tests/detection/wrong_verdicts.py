@@ -110,7 +110,8 @@ class Question:
         if case.expected == "allow":
             expect.reachable(source, target, because="the table expects it")
         else:
-            expect.blocked(source, target, because="the table expects it", beside=lane.friend)
+            beside = [lane.friend, (source, lane.bystander)]
+            expect.blocked(source, target, because="the table expects it", beside=beside)
 
     def naive(self) -> Result:
         """What the naive method says."""

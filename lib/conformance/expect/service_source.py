@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect import message
 from conformance.expect.addresses import Addresses
-from conformance.expect.traffic import Expect
-from conformance.model.attempt import Kind
+from conformance.expect.traffic import Expect, Routes
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.observation import Observation
@@ -45,8 +44,8 @@ class ServiceSource:
     def is_kept(self, *, because: str) -> None:
         """By ClusterIP as by its own address the server sees the client's pod address."""
         seen = self._seen(because)
-        if seen.seen_client != self.client.address:
-            raise self._wrong(seen, self.client.address, because)
+        if others := [one for one in seen if one.seen_client != self.client.address]:
+            raise self._wrong(others[-1], self.client.address, because)
         self._kept = True
 
     def is_rewritten(self, *, because: str) -> None:
@@ -56,9 +55,9 @@ class ServiceSource:
         """
         wanted = Addresses(self.facts).through_service(self.client, self.service.backend)
         seen = self._seen(because)
-        if seen.seen_client not in (wanted, self.client.address):
-            raise self._wrong(seen, wanted, because)
-        self._kept = seen.seen_client == self.client.address
+        if others := [one for one in seen if one.seen_client not in (wanted, self.client.address)]:
+            raise self._wrong(others[-1], wanted, because)
+        self._kept = all(one.seen_client == self.client.address for one in seen)
 
     def admits_by_address_alone(self, *, because: str) -> None:
         """Under the policy the client gets in by pod address and not by ClusterIP, a stranger not at all.
@@ -73,14 +72,15 @@ class ServiceSource:
             )
             return
         self.expect.matrix(
-            open=[(self.client, self._direct)],
+            open=[(self.client, self._direct), self._beside],
             closed=[(self.client, self.service.by_address), (self.stranger, self._direct)],
             because=because,
         )
 
     def admits_everywhere(self, *, because: str) -> None:
         """Under the policy the client gets in by pod address and by ClusterIP, a stranger by neither."""
-        self.expect.matrix(open=[(self.client, self._both)], closed=[(self.stranger, self._both)], because=because)
+        opened: list[Routes] = [(self.client, self._both), self._beside]
+        self.expect.matrix(open=opened, closed=[(self.stranger, self._both)], because=because)
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
@@ -92,11 +92,22 @@ class ServiceSource:
     def _both(self) -> list[Target]:
         return [self._direct, self.service.by_address]
 
-    def _seen(self, because: str) -> Observation:
+    @property
+    def _beside(self) -> tuple[Workload, Target]:
+        """Where the stranger gets while it does not get to the server: to the client, which no policy selects."""
+        return self.stranger, self.client.tcp(ECHO_PORT)
+
+    def _seen(self, because: str) -> list[Observation]:
         """Whom the server sees by ClusterIP, once both ways are open and its address shows by the direct one."""
-        self.expect.control([self.client, self.stranger], self._direct, because="no policy is in force yet")
-        plain = self._told(self.expect.reachable(self.client, self._direct, because=because, kind=Kind.HTTP))
-        if plain.seen_client != self.client.address:
+        ways = [(self.client, self._direct), (self.stranger, self._direct), self._beside]
+        self.expect.controls(ways, because="no policy is in force yet")
+        hidden = [
+            one
+            for one in self.expect.told(self.client, self._direct, because=because)
+            if one.seen_client != self.client.address
+        ]
+        if hidden:
+            plain = hidden[-1]
             raise ControlBroken(
                 f"control failed: {plain.attempt.label}: by pod address the server saw {plain.seen_client} instead of "
                 f"{self.client.address}: what it sees by ClusterIP says nothing about Services (NAT-1)",
@@ -104,13 +115,7 @@ class ServiceSource:
                 seen=[plain],
             )
         self.expect.reachable([self.client, self.stranger], self.service.by_address, because=because)
-        return self._told(self.expect.reachable(self.client, self.service.by_address, because=because, kind=Kind.HTTP))
-
-    @staticmethod
-    def _told(seen: list[Observation]) -> Observation:
-        if not seen[-1].seen_client:
-            raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
-        return seen[-1]
+        return self.expect.told(self.client, self.service.by_address, because=because)
 
     def _wrong(self, seen: Observation, wanted: str, because: str) -> Nonconformance:
         build = f"build {self.client.windows_build or 'unknown'}"

@@ -1,9 +1,10 @@
 """Expectations about traffic: reachable, blocked, matrix, source_is, resolves.
 
 Every wait polls to agreement and keeps all observations.  A denial is believed only when it is the named verdict
-(a silent drop), when the same path was seen open before by this test (control before), when another attempt that
-shares its source or its target gets through in the same rounds (control beside), when N rounds in a row agree, and
-when it then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
+(a silent drop), when the same path was seen open before by this test (control before), when another attempt of the
+same source gets through in the same rounds, or where a policy closes the source one to the same target (control
+beside), when N rounds in a row agree, and when it then holds.  A control that fails is ControlBroken, a probe that
+fails is ProbeBroken; neither is ever a denial.
 """
 
 from __future__ import annotations
@@ -103,15 +104,17 @@ class Expect:
         target: Target,
         *,
         because: str,
-        beside: Route | Workload,
+        beside: Route | Workload | list[Route | Workload],
         kind: Kind | None = None,
     ) -> list[Observation]:
         """Every source's packets vanish on their way to the target, while ``beside`` passes.
 
-        ``beside`` is a route, or another source to the same target; when it fails, ControlBroken is raised.
+        ``beside`` are routes, or other sources to the same target; when one fails, ControlBroken is raised.  Each of
+        ``sources`` needs a route of its own there, or it could as well have lost its network.
         """
-        control = (beside, target) if isinstance(beside, Workload) else beside
-        return self._decide([control], _each([(sources, target)]), because, kind, open_is_control=True)[-1]
+        named = beside if isinstance(beside, list) else [beside]
+        controls = [(one, target) if isinstance(one, Workload) else one for one in named]
+        return self._decide(controls, _each([(sources, target)]), because, kind, open_is_control=True)[-1]
 
     def matrix(
         self,
@@ -130,10 +133,7 @@ class Expect:
     def source_is(self, source: Workload, target: Target, address: str | Sequence[str], *, because: str) -> Observation:
         """The server sees ``address`` (or one of them) as its client, each time; ProbeBroken when it does not tell."""
         allowed = [address] if isinstance(address, str) else list(address)
-        rounds = self._decide([(source, target)], [], because, telling(target), open_is_control=False)
-        seen = [one for round_ in rounds for one in round_]
-        if not all(one.seen_client for one in seen):
-            raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
+        seen = self.told(source, target, because=because)
         if any(one.seen_client not in allowed for one in seen):
             raise Nonconformance(
                 message.connectivity(
@@ -149,6 +149,14 @@ class Expect:
                 seen=seen,
             )
         return seen[-1]
+
+    def told(self, source: Workload, target: Target, *, because: str) -> list[Observation]:
+        """As :meth:`reachable`, each agreeing round, with whom the server saw; ProbeBroken when it does not tell."""
+        rounds = self._decide([(source, target)], [], because, telling(target), open_is_control=False)
+        seen = [one for round_ in rounds for one in round_]
+        if not all(one.seen_client for one in seen):
+            raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
+        return seen
 
     def resolves(
         self, source: Workload, name: str, to: Sequence[str], *, because: str, record: str = "A"
@@ -252,6 +260,13 @@ class Expect:
         return [backend for attempt in attempts if attempt.target for backend in attempt.target.backends]
 
     def _demand_controls(self, open: Sequence[Route], closed: Sequence[Route]) -> None:
+        """Raises ControlBroken where a dead client, or a dead server, would look like a denial.
+
+        Only where a policy closes the way out may the source have no open route of its own; then another source
+        has to get to the same target.
+        """
+        change = self.context.change()
+        may_be_shut_in = change is not None and change.enforced_at != "target"
         for source, target in closed:
             route = f"{source.label} -> {target.label}"
             if (source.uid, target.label) not in self._opened:
@@ -260,10 +275,11 @@ class Expect:
                     "see it open, by expect.control, before the policy is applied",
                     control="before",
                 )
-            if not any(other.uid == source.uid or goal.label == target.label for other, goal in open):
+            own = any(other.uid == source.uid for other, _ in open)
+            if not own and not (may_be_shut_in and any(goal.label == target.label for _, goal in open)):
                 raise ControlBroken(
-                    f"{route}: no open route beside it shares its source or its target, so a dead client or server "
-                    "would look like a denial; name one",
+                    f"{route}: no open route beside it is its source's, so that a dead client would look like a "
+                    "denial; name one to a server that no policy selects",
                     control="beside",
                 )
 

@@ -22,6 +22,10 @@ def target(host: str = "192.168.0.9") -> Target:
     return Target(host=host, port=80, protocol="tcp", path=Path.POD_IP)
 
 
+BYSTANDER = target("192.168.0.200")
+"""A server that no policy selects: whoever asks it is answered, whatever the script says."""
+
+
 @dataclass
 class Clock:
     """Time that passes only when somebody sleeps."""
@@ -60,6 +64,8 @@ class ScriptedProber:
                 raise EnvironmentBroken(f"pod {one.label} restarted 1 time")
 
     def _answer(self, attempt: Attempt) -> Observation:
+        if attempt.target == BYSTANDER:
+            return observation(attempt, Verdict.CONNECTED)
         script = self.answers[attempt.source.pod]
         answer = script[min(self.rounds, len(script) - 1)]
         if isinstance(answer, Exception):

@@ -12,7 +12,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Path, Target
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.expect.stand_ins import Answer, Clock, ScriptedProber, observation, workload
+from tests.unit.expect.stand_ins import BYSTANDER, Answer, Clock, ScriptedProber, observation, workload
 
 FRIEND, STRANGER, BACKEND = workload("friend"), workload("stranger"), workload("backend")
 SERVICE = Target(
@@ -69,7 +69,7 @@ def test_a_denial_by_service_is_a_bare_connect_that_nothing_answers() -> None:
 
     expect = expecting(friend=[by("ns/backend")], stranger=[*[by("ns/backend")] * 3, dropped])
     expect.control([FRIEND, STRANGER], SERVICE, because="no policy is in force yet")
-    expect.blocked(STRANGER, SERVICE, beside=FRIEND, because="its label is missing")
+    expect.blocked(STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing")
     assert set(kinds) == {Kind.TCP}
 
 
@@ -77,4 +77,6 @@ def test_a_closed_way_that_another_pod_answers_is_a_broken_control_and_no_leak()
     expect = expecting(friend=[by("ns/backend")], stranger=[*[by("ns/backend")] * 3, by("ns/impostor")])
     expect.control([FRIEND, STRANGER], SERVICE, because="no policy is in force yet")
     with pytest.raises(ControlBroken, match="expected TIMED_OUT, observed CONNECTED with ns/impostor"):
-        expect.blocked(STRANGER, SERVICE, beside=FRIEND, because="its label is missing", kind=Kind.HTTP)
+        expect.blocked(
+            STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing", kind=Kind.HTTP
+        )

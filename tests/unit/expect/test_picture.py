@@ -11,7 +11,7 @@ from conformance.expect.picture import Cell, draw
 from conformance.expect.traffic import Context, Expect
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
-from tests.unit.expect.stand_ins import Clock, ScriptedProber, target, workload
+from tests.unit.expect.stand_ins import BYSTANDER, Clock, ScriptedProber, target, workload
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -54,5 +54,5 @@ def test_a_matrix_that_fails_is_drawn_and_one_that_holds_is_not() -> None:
     expect.reachable([friend, stranger], target(), because="it is open")
     assert drawn == {}
     with pytest.raises(Nonconformance):
-        expect.blocked(stranger, target(), because="a policy denies it", beside=friend)
+        expect.blocked(stranger, target(), because="a policy denies it", beside=[friend, (stranger, BYSTANDER)])
     assert framed(drawn["matrix"]).count("#c0392b") == 1

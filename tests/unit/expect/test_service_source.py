@@ -52,6 +52,8 @@ class Town:
     """A client, its neighbour, and a server that says whom it sees."""
 
     by_service: str = SOURCE_VIP
+    at_times: str = ""
+    """Seen by ClusterIP instead, every second time."""
     directly: str = OWN
     admitted: dict[tuple[str, Path], bool] = field(default_factory=dict)
     """Under the policy: (pod, way) that gets through; empty: no policy is in force."""
@@ -63,12 +65,15 @@ class Town:
         known = facts(node("windows-1", NEW), **about)
         return ServiceSource(expect, known, self.said.append, CLIENT, STRANGER, SERVICE)
 
-    def _answer(self, attempt: Attempt, _: int) -> Observation:
+    def _answer(self, attempt: Attempt, number: int) -> Observation:
         assert attempt.target
         path = attempt.target.path
+        if attempt.target.host == CLIENT.address:  # no policy selects it
+            return observation(attempt, UP)
         if self.admitted and not self.admitted.get((attempt.source.pod, path)):
             return observation(attempt, DROPPED)
-        seen = self.directly if path is Path.POD_IP else self.by_service
+        by_service = self.at_times if self.at_times and number % 2 else self.by_service
+        seen = self.directly if path is Path.POD_IP else by_service
         return observation(attempt, UP, seen_client=seen if attempt.source.pod == "client" else STRANGER.address)
 
 
@@ -141,6 +146,11 @@ def test_a_neighbour_that_is_admitted_too_violates_both() -> None:
         capable(Town(by_service=OWN), EVERYWHERE | stranger)
     with pytest.raises(Nonconformance, match="stranger"):
         limited(Town(), ALONE | stranger)
+
+
+def test_a_source_that_is_rewritten_at_times_violates_dsr() -> None:
+    with pytest.raises(Nonconformance, match=r"expected source 192\.168\.0\.70, observed source 192\.168\.0\.66"):
+        capable(Town(by_service=OWN, at_times=SOURCE_VIP), EVERYWHERE)
 
 
 def test_a_source_that_is_rewritten_by_pod_address_too_decides_nothing() -> None:

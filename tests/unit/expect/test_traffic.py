@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
 
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
+from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.expect.stand_ins import Answer, Clock, ScriptedProber, observation, target, workload
+from tests.unit.expect.stand_ins import BYSTANDER, Answer, Clock, ScriptedProber, observation, target, workload
 
 FRIEND, STRANGER, SERVER = workload("friend"), workload("stranger", "windows"), target()
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
+
+OWN = (STRANGER, BYSTANDER)
+BESIDE = [FRIEND, OWN]
+"""Who gets to the same server, and where the stranger gets at the same time."""
 
 Make = Callable[..., Expect]
 
@@ -56,13 +64,13 @@ def test_a_single_connection_among_drops_is_not_reachable(expect: Make) -> None:
 
 def test_a_policy_that_takes_effect_late_is_still_a_denial(expect: Make) -> None:
     late = opened(expect(friend=[UP], stranger=[UP, UP, DROPPED]))
-    last = late.blocked(STRANGER, SERVER, because="its label is missing", beside=FRIEND)
-    assert [seen.verdict for seen in last] == [UP, DROPPED]
+    last = late.blocked(STRANGER, SERVER, because="its label is missing", beside=BESIDE)
+    assert [seen.verdict for seen in last] == [UP, UP, DROPPED]
 
 
 def test_an_open_path_is_not_blocked(expect: Make, attached: dict[str, str]) -> None:
     with pytest.raises(Nonconformance) as failed:
-        opened(expect(friend=[UP], stranger=[UP])).blocked(STRANGER, SERVER, because="no label", beside=FRIEND)
+        opened(expect(friend=[UP], stranger=[UP])).blocked(STRANGER, SERVER, because="no label", beside=BESIDE)
     first, *rest = str(failed.value).splitlines()
     assert first.startswith(
         "POL-1  ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED"
@@ -78,13 +86,13 @@ NAMELESS = {Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME}
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v not in {UP, DROPPED, Verdict.RESOLVED, *NAMELESS}])
 def test_no_other_verdict_counts_as_a_denial(expect: Make, verdict: Verdict) -> None:
     with pytest.raises(Nonconformance, match=f"expected TIMED_OUT, observed {verdict}"):
-        opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+        opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 @pytest.mark.parametrize("verdict", sorted(NAMELESS))
 def test_an_attempt_that_found_no_address_says_nothing_about_the_path(expect: Make, verdict: Verdict) -> None:
     with pytest.raises(ControlBroken, match=f"expected TIMED_OUT, observed {verdict}"):
-        opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+        opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def by_name(address: str) -> Callable[[Attempt, int], Observation]:
@@ -108,7 +116,7 @@ def test_a_name_that_leads_elsewhere_than_while_the_path_was_open_is_no_denial(e
     with pytest.raises(
         ControlBroken, match=r"led to 192\.168\.0\.9 while the path was open, and leads to 203\.0\.113\.9"
     ):
-        wrong.blocked(STRANGER, server, because="x", beside=FRIEND)
+        wrong.blocked(STRANGER, server, because="x", beside=BESIDE)
 
 
 def test_a_failure_by_name_says_where_the_name_leads(expect: Make) -> None:
@@ -129,18 +137,18 @@ def test_a_container_whose_end_the_api_learns_late_is_no_violation(expect: Make)
 
     prober.unchanged = unchanged  # type: ignore[method-assign]
     with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen"):
-        one.blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+        one.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def test_a_denial_that_does_not_hold_is_a_violation(expect: Make) -> None:
     leaking = opened(expect(friend=[UP], stranger=[DROPPED, DROPPED, DROPPED, DROPPED, UP]))
     with pytest.raises(Nonconformance, match="last CONNECTED"):
-        leaking.blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+        leaking.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def test_one_lost_connection_of_an_open_route_is_no_violation_while_a_denial_is_held(expect: Make) -> None:
     lossy = opened(expect(friend=[UP] * 4 + [DROPPED, UP], stranger=[DROPPED]))
-    lossy.matrix(open=[(FRIEND, SERVER)], closed=[(STRANGER, SERVER)], because="only friends may enter")
+    lossy.matrix(open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter")
     assert isinstance(lossy.prober, ScriptedProber)
     assert lossy.prober.rounds > 5 + 3  # it agrees again, and is held again
 
@@ -150,20 +158,20 @@ def test_an_open_route_that_stays_lost_while_a_denial_is_held_is_a_violation(
 ) -> None:
     lost = opened(expect(friend=[UP] * 4 + [DROPPED], stranger=[DROPPED]))
     with pytest.raises(Nonconformance, match=r"ns/friend .* expected CONNECTED, observed .*CONNECTED 4 times"):
-        lost.matrix(open=[(FRIEND, SERVER)], closed=[(STRANGER, SERVER)], because="only friends may enter")
+        lost.matrix(open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter")
     assert "CONNECTED 4 times" in attached["matrix"]
 
 
 def test_an_open_route_that_never_holds_is_given_up_when_the_budget_is_spent(expect: Make) -> None:
     flapping = opened(expect(friend=[*[UP, UP, UP, DROPPED] * 500], stranger=[DROPPED]))
     with pytest.raises(Nonconformance, match=r"ns/friend .* expected CONNECTED"):
-        flapping.matrix(open=[(FRIEND, SERVER)], closed=[(STRANGER, SERVER)], because="only friends may enter")
+        flapping.matrix(open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter")
 
 
 def test_a_leak_while_an_open_route_recovers_is_a_violation(expect: Make) -> None:
     leaking = opened(expect(friend=[UP] * 4 + [DROPPED, DROPPED, UP], stranger=[DROPPED] * 5 + [UP, DROPPED]))
     with pytest.raises(Nonconformance, match=r"ns/stranger .* expected TIMED_OUT, observed .* last CONNECTED"):
-        leaking.matrix(open=[(FRIEND, SERVER)], closed=[(STRANGER, SERVER)], because="only friends may enter")
+        leaking.matrix(open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter")
 
 
 UNREACHABLE = Verdict.UNREACHABLE
@@ -172,30 +180,51 @@ UNREACHABLE = Verdict.UNREACHABLE
 def test_a_path_without_any_network_is_no_violation_where_its_control_failed_too(expect: Make) -> None:
     cut_off = opened(expect(friend=[UNREACHABLE], stranger=[UNREACHABLE]))
     with pytest.raises(ControlBroken, match=r"control failed: .*ns/friend .* expected CONNECTED, observed UNREACHABLE"):
-        cut_off.blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+        cut_off.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 @pytest.mark.parametrize("verdict", [UP, REFUSED, Verdict.RESET, Verdict.NO_ANSWER])
 def test_a_packet_that_arrived_is_a_violation_whatever_its_control_says(expect: Make, verdict: Verdict) -> None:
     with pytest.raises(Nonconformance, match=rf"ns/stranger .* expected TIMED_OUT, observed {verdict}"):
-        opened(expect(friend=[DROPPED], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+        opened(expect(friend=[DROPPED], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def test_a_denial_without_a_control_before_proves_nothing(expect: Make) -> None:
     with pytest.raises(ControlBroken, match="never saw the path open"):
-        expect(friend=[UP], stranger=[DROPPED]).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+        expect(friend=[UP], stranger=[DROPPED]).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
 
 
-def test_a_denial_beside_an_unrelated_route_proves_nothing(expect: Make) -> None:
-    elsewhere = (FRIEND, target("192.168.0.77"))
-    with pytest.raises(ControlBroken, match="no open route beside it"):
-        opened(expect(friend=[UP], stranger=[DROPPED])).blocked(STRANGER, SERVER, because="x", beside=elsewhere)
+@pytest.mark.parametrize("beside", [FRIEND, (FRIEND, target("192.168.0.77"))], ids=["same target", "unrelated"])
+def test_a_denial_without_an_open_route_of_its_source_beside_it_proves_nothing(
+    expect: Make, beside: Workload | tuple[Workload, Target]
+) -> None:
+    with pytest.raises(ControlBroken, match="no open route beside it is its source's"):
+        opened(expect(friend=[UP], stranger=[DROPPED])).blocked(STRANGER, SERVER, because="x", beside=beside)
+
+
+@pytest.mark.parametrize("side", ["source", "both"])
+def test_a_source_that_a_policy_may_shut_in_is_seen_beside_another_source(
+    expect: Make, side: Literal["source", "both"]
+) -> None:
+    shut_in = opened(expect(friend=[UP], stranger=[DROPPED]))
+    change = PolicyChange(what="a policy", at=0.0, enforced_at=side)
+    shut_in.context = replace(shut_in.context, change=lambda: change)
+    shut_in.blocked(STRANGER, SERVER, because="it may not leave", beside=FRIEND)
+    with pytest.raises(ControlBroken, match="no open route beside it is its source's"):
+        shut_in.blocked(STRANGER, SERVER, because="it may not leave", beside=(FRIEND, target("192.168.0.77")))
+
+
+def test_a_client_that_lost_its_network_is_a_broken_control_and_no_denial(expect: Make) -> None:
+    elsewhere = target("192.168.0.77")
+    dead = opened(expect(friend=[UP], stranger=[DROPPED]))
+    with pytest.raises(ControlBroken, match=r"control failed: .*ns/stranger .* -> 192\.168\.0\.77"):
+        dead.blocked(STRANGER, SERVER, because="x", beside=[FRIEND, (STRANGER, elsewhere)])
 
 
 def test_a_dead_server_is_a_broken_control_and_no_denial(expect: Make) -> None:
     dead = opened(expect(friend=[DROPPED], stranger=[DROPPED]))
     with pytest.raises(ControlBroken, match=r"control failed: .*ns/friend") as broken:
-        dead.blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+        dead.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
     assert not isinstance(broken.value, AssertionError)
 
 
@@ -203,13 +232,13 @@ def test_a_dead_server_is_a_broken_control_and_no_denial(expect: Make) -> None:
 def test_a_broken_probe_is_never_a_denial(expect: Make, when: int) -> None:
     script: list[Answer] = [DROPPED] * when + [ProbeBroken("exec lost its status")]
     with pytest.raises(ProbeBroken, match="lost its status"):
-        opened(expect(friend=[UP], stranger=script)).blocked(STRANGER, SERVER, because="x", beside=FRIEND)
+        opened(expect(friend=[UP], stranger=script)).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def test_a_matrix_names_the_wrong_cell_and_shows_both_sides(expect: Make) -> None:
     with pytest.raises(Nonconformance) as failed:
         opened(expect(friend=[DROPPED], stranger=[DROPPED])).matrix(
-            open=[(FRIEND, SERVER)], closed=[(STRANGER, SERVER)], because="only friends may enter"
+            open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter"
         )
     text = str(failed.value)
     assert "ns/friend" in text.splitlines()[0]
@@ -272,7 +301,7 @@ def test_a_path_that_was_never_open_is_a_broken_control_and_no_violation(expect:
 def test_a_control_that_was_seen_opens_the_way_for_a_denial(expect: Make) -> None:
     late = expect(friend=[UP], stranger=[UP, UP, UP, DROPPED])
     late.control([FRIEND, STRANGER], SERVER, because="no policy is in force yet")
-    assert late.blocked(STRANGER, SERVER, because="no label", beside=FRIEND)
+    assert late.blocked(STRANGER, SERVER, because="no label", beside=BESIDE)
 
 
 def test_every_source_goes_to_every_target(expect: Make) -> None:
@@ -286,7 +315,7 @@ def test_a_denial_beside_a_pod_that_restarted_is_no_denial(expect: Make) -> None
     closed = opened(expect(friend=[UP], stranger=[DROPPED]))
     closed.prober.restarted = {"stranger"}  # type: ignore[attr-defined]
     with pytest.raises(EnvironmentBroken, match=r"ns/stranger .* restarted"):
-        closed.blocked(STRANGER, SERVER, because="its label is missing", beside=FRIEND)
+        closed.blocked(STRANGER, SERVER, because="its label is missing", beside=BESIDE)
 
 
 def test_a_path_that_is_closed_because_its_pod_restarted_is_no_violation(expect: Make) -> None:
