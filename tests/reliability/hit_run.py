@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 import psutil
+from execnet.gateway_io import popen_bootstrapline
 
 from conformance.cluster.detect import detect
 from conformance.cluster.journal.book import entries_of, journals
@@ -214,7 +215,7 @@ def _members(pid: int) -> list[psutil.Process]:
 
 def _is_worker(process: psutil.Process) -> bool:
     try:
-        return any("execnet" in word for word in process.cmdline())
+        return popen_bootstrapline in process.cmdline()  # all that the command line of xdist's workers says
     except psutil.Error:
         return False
 

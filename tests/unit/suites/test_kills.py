@@ -121,6 +121,19 @@ def test_a_run_without_workers_is_not_hit_in_one() -> None:
         hit_run.end_all(run)
 
 
+def test_a_worker_of_a_run_is_found_and_killed(tmp_path: Path) -> None:
+    (tmp_path / "test_waits.py").write_text("import time\n\n\ndef test_waits():\n    time.sleep(60)\n")
+    command = [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", "-q", str(tmp_path)]
+    run = subprocess.Popen(command, cwd=tmp_path, env=hit_run.environment(), stdout=subprocess.DEVNULL)
+    try:
+        while not (workers := [one for one in hit_run._members(run.pid) if hit_run._is_worker(one)]):
+            assert run.poll() is None
+        assert idle()._strike(point("worker"), run, workers) == ""
+        assert psutil.wait_procs(workers)[1] == []
+    finally:
+        hit_run.end_all(run)
+
+
 def test_a_point_that_hit_nothing_is_tried_at_another_moment_and_not_for_ever() -> None:
     started, changed = point("worker", changed=False), point()
     assert [one.after for one in pending([started], [kill(missed=NO_WORKER)])] == [5.0]
