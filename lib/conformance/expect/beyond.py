@@ -46,8 +46,8 @@ class Beyond:
         said = self._ping(linux, address)
         if not said.replied:
             raise ControlBroken(
-                f"control failed: {linux.label} -> {address}  {said}: a target that answers no ping shows nothing; "
-                "name another by --external-target",
+                f"control failed: {self._head(linux, address, said)}: a target that answers no ping shows nothing; "
+                f"name another by --external-target ({said})",
                 control="ping from a Linux pod",
             )
 
@@ -55,7 +55,7 @@ class Beyond:
         """The pod's ping of another pod is answered."""
         said = self._ping(source, there.address)
         if not said.replied:
-            raise self._wrong(source, there.address, "a reply", said, because)
+            raise self._wrong(source, there.address, said, because)
 
     def does_not_ping(self, source: Workload, *, because: str) -> None:
         """The pod's ping beyond the cluster is not answered; where it is, the claim is LIFTED."""
@@ -82,12 +82,16 @@ class Beyond:
         if not re.search(SUMMARIES[source.os], text):
             raise ProbeBroken(f"{source.label} -> {address}  {line}: it did not ping: {text[:300] or 'nothing'}")
         replied = re.search(REPLIES[source.os].format(address=re.escape(address)), text) is not None
-        return _Said(line, text, replied)
+        return _Said(line, text, replied, ended.seconds)
 
-    def _wrong(self, source: Workload, address: str, expected: str, said: _Said, because: str) -> Nonconformance:
+    def _head(self, source: Workload, address: str, said: _Said) -> str:
         claims = ", ".join(self.expect.context.claims) or "no claim"
+        tries = f"{ECHOES} tries, {said.seconds:.1f} s"
+        return f"{claims}  {source.label} -> {address}  expected a reply, observed none ({tries})"
+
+    def _wrong(self, source: Workload, address: str, said: _Said, because: str) -> Nonconformance:
         return Nonconformance(
-            f"{claims}  {source.label} -> {address}  expected {expected}, observed none ({ECHOES} tries)\n"
+            f"{self._head(source, address, said)}\n"
             f"  because   {because}\n"
             f"  command   {said.command}\n"
             f"  printed   {said.text[:300]}\n"
@@ -102,6 +106,7 @@ class _Said:
     command: str
     text: str
     replied: bool
+    seconds: float
 
     def __str__(self) -> str:
         return f"{self.command}: {'answered' if self.replied else 'not answered'}"

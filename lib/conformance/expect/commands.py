@@ -35,6 +35,10 @@ class Ended(Protocol):
     def output(self) -> str:
         """Standard output and error as text."""
 
+    @property
+    def seconds(self) -> float:
+        """How long it ran."""
+
 
 Run = Callable[[Workload, Sequence[str], float], Ended]
 """Runs a command in a pod's main container within so many seconds; raises ProbeBroken."""
@@ -95,7 +99,7 @@ class _Said:
     def __str__(self) -> str:
         said = " ".join(self.ended.output.split())
         return (
-            f"{self.head}, observed exit code {self.ended.exit_code}\n"
+            f"{self.head}, observed exit code {self.ended.exit_code} (1 try, {self.ended.seconds:.1f} s)\n"
             f"  because   {self.because}\n"
             f"  command   {self.command}\n"
             f"  printed   {said[:300] or 'nothing'}"

@@ -65,15 +65,18 @@ class Overlay:
         if settled.met:
             return list(last[:count])
         dead = [index for index in range(count) if last[index].verdict is not Verdict.CONNECTED] or [0]
-        within_dead = [one for one in last[count : count + same] if one.verdict is not Verdict.CONNECTED]
-        unreached = [one for one in last[count + same :] if one.verdict not in REACHED]
+        within_dead = [index for index in range(count, count + same) if last[index].verdict is not Verdict.CONNECTED]
+        unreached = [index for index in range(count + same, len(last)) if last[index].verdict not in REACHED]
         expect.context.attach("expected and observed", self._table(attempts, settled.seen, count + same))
         if within_dead or unreached:
-            control = (within_dead or unreached)[0]
+            index = (within_dead or unreached)[0]
+            tries = [round_[index] for round_ in settled.seen]
+            wanted = "CONNECTED" if within_dead else "an answer"
+            line = message.headline(expect.context.claims, attempts[index], wanted, tries, settled.seconds)
             raise ControlBroken(
-                f"control failed: {control.attempt.label} is {control.verdict} "
-                f"({'inside one node' if within_dead else 'from node to node'}), so that the overlay cannot be judged",
-                control=control.attempt.label, seen=list(last),
+                f"control failed: {line} {'inside one node' if within_dead else 'from node to node'}, so that the "
+                "overlay cannot be judged",
+                control=attempts[index].label, seen=tries,
             )  # fmt: skip
         seen = [round_[dead[0]] for round_ in settled.seen]
         text = message.connectivity(

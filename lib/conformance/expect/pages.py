@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
+from conformance.expect.same_pods import unless_changed
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Kind
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
-from conformance.model.observation import Observation
+from conformance.model.observation import Observation, Verdict
+from conformance.timing import until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -21,21 +23,45 @@ class Pages:
     expect: Expect
 
     def show(self, source: Workload, target: Target, text: str, *, because: str) -> Observation:
-        """The target answers every request with status 200 and a page that contains ``text``."""
-        seen = self.expect.reachable(source, target, because=because, kind=Kind.HTTP)[-1]
-        page = seen.body.decode("utf-8", errors="replace")
-        if seen.status != 200 or text not in page:
-            raise Nonconformance(
-                message.connectivity(
-                    self.expect.context.claims,
-                    seen.attempt,
-                    expected=f"HTTP 200 and {text!r}",
-                    because=because,
-                    seen=[seen],
-                    seconds=seen.seconds,
-                    observed=f"HTTP {seen.status}{' without it' if seen.status == 200 else ''}",
-                    further={"page": f"HTTP {seen.status}: {' '.join(page.split())[:200] or 'empty'}"},
-                ),
-                seen=[seen],
-            )
-        return seen
+        """The target answers with status 200 and a page that contains ``text``, as often as verdicts must agree."""
+        expect, patience = self.expect, self.expect.timings.of(source.os)
+        expect.reachable(source, target, because=because, kind=Kind.HTTP)
+        attempt = Attempt(source=source, target=target, kind=Kind.HTTP, give_up_after=patience.http_give_up)
+        settled = until(
+            lambda: expect.prober.observe([attempt])[0],
+            lambda seen: seen.verdict is Verdict.CONNECTED and seen.status == 200 and text in _page(seen),
+            within=patience.service_effect,
+            agree=patience.agree,
+            every=patience.poll_every,
+            what=because,
+            clock=expect.clock,
+        )
+        if settled.met:
+            return settled.last
+        wrong = Nonconformance(
+            message.connectivity(
+                expect.context.claims,
+                attempt,
+                expected=f"HTTP 200 and {text!r}",
+                because=because,
+                seen=settled.seen,
+                seconds=settled.seconds,
+                observed=message.counted([_said(seen, text) for seen in settled.seen]),
+                further={
+                    "page": f"{_said(settled.last, text)}: {' '.join(_page(settled.last).split())[:200] or 'empty'}"
+                },
+            ),
+            seen=settled.seen,
+        )
+        raise unless_changed(expect, [source, *target.backends], wrong)
+
+
+def _page(seen: Observation) -> str:
+    return seen.body.decode("utf-8", errors="replace")
+
+
+def _said(seen: Observation, text: str) -> str:
+    """One answer, in a few words."""
+    if seen.verdict is not Verdict.CONNECTED:
+        return seen.verdict.value
+    return f"HTTP {seen.status}{' without it' if seen.status == 200 and text not in _page(seen) else ''}"

@@ -8,7 +8,7 @@ KEP-5100).  A policy's source selector then does not match.  With direct server 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Nonconformance
@@ -44,20 +44,22 @@ class ServiceSource:
     def is_kept(self, *, because: str) -> None:
         """By ClusterIP as by its own address the server sees the client's pod address."""
         seen = self._seen(because)
-        if others := [one for one in seen if one.seen_client != self.client.address]:
-            raise self._wrong(others[-1], self.client.address, because)
+        if _addresses(seen) != {self.client.address}:
+            raise self._wrong(seen, self.client.address, because)
         self._kept = True
 
     def is_rewritten(self, *, because: str) -> None:
         """By ClusterIP the server sees the one address that this mode gives, or the limitation is gone.
 
-        Any third address is a Nonconformance; that it is gone is said only once a policy admitted the client.
+        Any third address, and now this and now that one, is a Nonconformance; that it is gone is said only once a
+        policy admitted the client.
         """
         wanted = Addresses(self.facts).through_service(self.client, self.service.backend)
         seen = self._seen(because)
-        if others := [one for one in seen if one.seen_client not in (wanted, self.client.address)]:
-            raise self._wrong(others[-1], wanted, because)
-        self._kept = all(one.seen_client == self.client.address for one in seen)
+        found = _addresses(seen)
+        if found not in ({wanted}, {self.client.address}):
+            raise self._wrong(seen, wanted, because)
+        self._kept = found == {self.client.address}
 
     def admits_by_address_alone(self, *, because: str) -> None:
         """Under the policy the client gets in by pod address and not by ClusterIP, a stranger not at all.
@@ -101,39 +103,51 @@ class ServiceSource:
         """Whom the server sees by ClusterIP, once both ways are open and its address shows by the direct one."""
         ways = [(self.client, self._direct), (self.stranger, self._direct), self._beside]
         self.expect.controls(ways, because="no policy is in force yet")
-        hidden = [
-            one
-            for one in self.expect.told(self.client, self._direct, because=because)
-            if one.seen_client != self.client.address
-        ]
-        if hidden:
-            plain = hidden[-1]
+        plain = self.expect.told(self.client, self._direct, because=because)
+        if _addresses(plain) != {self.client.address}:
+            line = message.headline(
+                self.expect.context.claims, plain[-1].attempt, f"source {self.client.address}", plain, _span(plain),
+                observed=_observed(plain),
+            )  # fmt: skip
             raise ControlBroken(
-                f"control failed: {plain.attempt.label}: by pod address the server saw {plain.seen_client} instead of "
-                f"{self.client.address}: what it sees by ClusterIP says nothing about Services (NAT-1)",
+                f"control failed: {line} by pod address: what the server sees by ClusterIP says nothing about Services "
+                "(NAT-1)",
                 control="the source by pod address",
-                seen=[plain],
+                seen=plain,
             )
         self.expect.reachable([self.client, self.stranger], self.service.by_address, because=because)
         return self.expect.told(self.client, self.service.by_address, because=because)
 
-    def _wrong(self, seen: Observation, wanted: str, because: str) -> Nonconformance:
+    def _wrong(self, seen: Sequence[Observation], wanted: str, because: str) -> Nonconformance:
         build = f"build {self.client.windows_build or 'unknown'}"
         flag = self.facts.windows_dsr
         return Nonconformance(
             message.connectivity(
                 self.expect.context.claims,
-                seen.attempt,
+                seen[-1].attempt,
                 expected=f"source {wanted}",
                 because=because,
-                seen=[seen],
-                seconds=seen.seconds,
+                seen=seen,
+                seconds=_span(seen),
                 further={
                     "DSR": f"{build}, kube-proxy --enable-dsr {'unknown' if flag.value is None else flag.value} "
                     f"({flag.source})",
                     "do": f"compare Get-HnsPolicyList on node {self.client.node}, and kube-proxy's log there",
                 },
-                observed=f"source {seen.seen_client}",
+                observed=_observed(seen),
             ),
-            seen=[seen],
+            seen=seen,
         )
+
+
+def _addresses(seen: Sequence[Observation]) -> set[str]:
+    return {one.seen_client for one in seen}
+
+
+def _observed(seen: Sequence[Observation]) -> str:
+    return f"source {message.counted([one.seen_client for one in seen])}"
+
+
+def _span(seen: Sequence[Observation]) -> float:
+    """Seconds from the first question to the last answer."""
+    return seen[-1].at - seen[0].at + seen[-1].seconds

@@ -154,8 +154,23 @@ def test_a_source_that_is_rewritten_at_times_violates_dsr() -> None:
 
 
 def test_a_source_that_is_rewritten_by_pod_address_too_decides_nothing() -> None:
-    with pytest.raises(ControlBroken, match="NAT-1"):
+    first = r"SVC-1  ns/client .* expected source 192.168.0.70, observed source 10.0.0.11 \(3 tries, \d+.\d s\) .*NAT-1"
+    with pytest.raises(ControlBroken, match=first):
         limited(Town(directly=NODE), ALONE)
+
+
+def test_a_source_that_is_now_kept_and_now_not_is_a_violation_and_no_lifted_limitation() -> None:
+    @dataclass
+    class Wavering(Town):
+        asked: int = 0
+
+        def _answer(self, attempt: Attempt, round_: int) -> Observation:
+            self.asked += 1
+            self.by_service = (OWN, SOURCE_VIP)[self.asked % 2]
+            return super()._answer(attempt, round_)
+
+    with pytest.raises(Nonconformance, match=r"observed source 192\.168\.0\..* 2 times, .* 1 time, last .*3 tries"):
+        limited(Wavering(), ALONE)
 
 
 def test_a_server_that_does_not_say_whom_it_saw_decides_nothing() -> None:
