@@ -22,7 +22,8 @@ from conformance.cluster.remains import Remains, remains
 from conformance.kube.changes import Changes
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
-from tests.reliability import kills
+from tests.reliability import hit_run
+from tests.reliability.kills import WHOLE
 
 pytestmark = pytest.mark.xdist_group("journal-runs")
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
@@ -33,12 +34,12 @@ PASSWORD = "planted-password-9f2e"
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[kills.Bench]:
-    with kills.bench("small", ()) as one:
+def bench() -> Iterator[hit_run.Bench]:
+    with hit_run.bench("small", ()) as one:
         yield one
 
 
-def journalled(bench: kills.Bench, run: subprocess.Popen[bytes]) -> None:
+def journalled(bench: hit_run.Bench, run: subprocess.Popen[bytes]) -> None:
     """Wait until a change of the run is in force."""
     deadline = time.monotonic() + WITHIN
     while not any(entry.state == "done" for book in journals(bench.kube) for entry in entries_of(book)):
@@ -47,7 +48,7 @@ def journalled(bench: kills.Bench, run: subprocess.Popen[bytes]) -> None:
         time.sleep(0.05)
 
 
-def test_a_users_edit_during_a_disruptive_test_survives_and_is_named(bench: kills.Bench) -> None:
+def test_a_users_edit_during_a_disruptive_test_survives_and_is_named(bench: hit_run.Bench) -> None:
     run = bench.start()
     journalled(bench, run)
     user = Changes(bench.kube, Ownership("user"))
@@ -59,7 +60,7 @@ def test_a_users_edit_during_a_disruptive_test_survives_and_is_named(bench: kill
     user.patch(FELIX, {"spec": {"logSeverityScreen": "Info"}}, "a user's edit", foreign=True)
 
 
-def test_what_the_janitor_does_not_own_it_does_not_touch(bench: kills.Bench) -> None:
+def test_what_the_janitor_does_not_own_it_does_not_touch(bench: hit_run.Bench) -> None:
     bench.lab.kubectl("create", "namespace", "calico-demo-of-a-user")
     bench.lab.kubectl("create", "namespace", "somebodys")
     bench.lab.kubectl("label", "namespace", "somebodys", "app.kubernetes.io/managed-by=calico-windows-conformance")
@@ -67,7 +68,7 @@ def test_what_the_janitor_does_not_own_it_does_not_touch(bench: kills.Bench) -> 
     bench.lab.kubectl("cordon", node)
     bench.lab.kubectl("create", "configmap", "journal-x", "-n", "default", "--from-literal=a=b")
     done = subprocess.run(
-        bench.command("--janitor"), cwd=bench.project, env=kills.environment(), capture_output=True, text=True,
+        bench.command("--janitor"), cwd=bench.project, env=hit_run.environment(), capture_output=True, text=True,
         timeout=WITHIN, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -78,15 +79,15 @@ def test_what_the_janitor_does_not_own_it_does_not_touch(bench: kills.Bench) -> 
     bench.lab.kubectl("delete", "namespace", "calico-demo-of-a-user", "somebodys")
 
 
-def test_the_janitor_says_what_it_would_do_and_then_does_it(bench: kills.Bench) -> None:
+def test_the_janitor_says_what_it_would_do_and_then_does_it(bench: hit_run.Bench) -> None:
     run = bench.start()
     journalled(bench, run)
-    bench.hit(kills.Point(number=0, victim="all", changed=False, after=0.0), run)
+    bench.hit(hit_run.Point(number=0, victim="all", changed=False, after=0.0), run)
     node = bench.kube.objects("v1", "Node")[-1]["metadata"]["name"]
 
     def janitor(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            bench.command("--janitor", *arguments), cwd=bench.project, env=kills.environment(), capture_output=True,
+            bench.command("--janitor", *arguments), cwd=bench.project, env=hit_run.environment(), capture_output=True,
             text=True, timeout=WITHIN, check=False,
         )  # fmt: skip
 
@@ -99,14 +100,14 @@ def test_the_janitor_says_what_it_would_do_and_then_does_it(bench: kills.Bench) 
     assert [one.lines() for one in _remains(bench)] == before
     done = janitor()
     assert done.returncode == 0, done.stdout + done.stderr
-    assert kills.WHOLE in done.stdout
+    assert WHOLE in done.stdout
     assert _remains(bench) == []
     assert not bench.kube.get("v1", "Node", node)["spec"].get("unschedulable")
     assert bench.kube.find("v1", "Namespace", "calico-conformance-system") is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_told_to_end_puts_everything_back_itself(bench: kills.Bench, number: signal.Signals) -> None:
+def test_a_run_that_is_told_to_end_puts_everything_back_itself(bench: hit_run.Bench, number: signal.Signals) -> None:
     before = content(bench)
     run = bench.start()
     journalled(bench, run)
@@ -116,16 +117,16 @@ def test_a_run_that_is_told_to_end_puts_everything_back_itself(bench: kills.Benc
     assert _remains(bench) == []
 
 
-def test_what_a_dead_worker_had_changed_is_put_back_before_the_run_ends(bench: kills.Bench) -> None:
+def test_what_a_dead_worker_had_changed_is_put_back_before_the_run_ends(bench: hit_run.Bench) -> None:
     before = content(bench)
     run = bench.start()
     journalled(bench, run)
-    bench.hit(kills.Point(number=0, victim="worker", changed=False, after=0.0), run)
+    bench.hit(hit_run.Point(number=0, victim="worker", changed=False, after=0.0), run)
     assert content(bench) == before
     assert _remains(bench) == []
 
 
-def test_a_living_run_is_left_alone(bench: kills.Bench) -> None:
+def test_a_living_run_is_left_alone(bench: hit_run.Bench) -> None:
     run = bench.start()
     journalled(bench, run)
     code, output, _ = bench.restore()
@@ -134,10 +135,10 @@ def test_a_living_run_is_left_alone(bench: kills.Bench) -> None:
     assert run.wait(WITHIN) == 0, (bench.folder / "run.log").read_text()
 
 
-def test_while_another_run_holds_the_lock_nothing_is_put_back(bench: kills.Bench) -> None:
+def test_while_another_run_holds_the_lock_nothing_is_put_back(bench: hit_run.Bench) -> None:
     run = bench.start()
     journalled(bench, run)
-    bench.hit(kills.Point(number=0, victim="all", changed=False, after=0.0), run)
+    bench.hit(hit_run.Point(number=0, victim="all", changed=False, after=0.0), run)
     before = bench.open_entries()
     timings = LockTimings(stale=2.0, wait=5.0, poll_every=0.1)
     lock = RunLock(bench.kube, Ownership("other"), timings, tell=print, life=lambda lease: Life.DEAD)
@@ -154,11 +155,11 @@ def test_while_another_run_holds_the_lock_nothing_is_put_back(bench: kills.Bench
     assert _remains(bench) == []
 
 
-def test_a_journal_that_cannot_be_read_is_named_and_keeps_no_other_from_being_put_back(bench: kills.Bench) -> None:
+def test_a_journal_that_cannot_be_read_is_named_and_keeps_no_other_from_being_put_back(bench: hit_run.Bench) -> None:
     before = content(bench)
     run = bench.start()
     journalled(bench, run)
-    bench.hit(kills.Point(number=0, victim="all", changed=False, after=0.0), run)
+    bench.hit(hit_run.Point(number=0, victim="all", changed=False, after=0.0), run)
     newer = {
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"1": '{"key": "1", "act": "patch", "why": "x", "new": 1}'},
         "metadata": {
@@ -174,7 +175,7 @@ def test_a_journal_that_cannot_be_read_is_named_and_keeps_no_other_from_being_pu
     bench.lab.kubectl("delete", "namespace", SYSTEM_NAMESPACE)
 
 
-def test_planted_secrets_appear_in_nothing_that_a_run_writes(bench: kills.Bench, tmp_path: Path) -> None:
+def test_planted_secrets_appear_in_nothing_that_a_run_writes(bench: hit_run.Bench, tmp_path: Path) -> None:
     bench.lab.kubectl("create", "secret", "generic", "planted", "-n", "calico-system", f"--from-literal=key={PASSWORD}")
     bench.lab.kubectl(
         "create", "secret", "docker-registry", "pull", "-n", "default", "--docker-server=registry.example",
@@ -192,7 +193,7 @@ def test_planted_secrets_appear_in_nothing_that_a_run_writes(bench: kills.Bench,
         "--log-level=DEBUG", "-s", "-v",
     ]  # fmt: skip
     run = subprocess.Popen(
-        arguments, cwd=bench.project, env=kills.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        arguments, cwd=bench.project, env=hit_run.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     books = []
     while run.poll() is None:
@@ -212,12 +213,12 @@ def test_planted_secrets_appear_in_nothing_that_a_run_writes(bench: kills.Bench,
     assert [name for name, data in everything.items() for one in planted if one.encode() in data] == []
 
 
-def content(bench: kills.Bench) -> tuple[Any, list[Any]]:
+def content(bench: hit_run.Bench) -> tuple[Any, list[Any]]:
     """What the suite changes: Felix's settings and nodes."""
     felix = bench.kube.get(FELIX.api_version, FELIX.kind, FELIX.name)
     nodes = [(one["spec"], one["metadata"].get("annotations")) for one in bench.kube.objects("v1", "Node")]
     return (felix["spec"], felix["metadata"].get("annotations")), nodes
 
 
-def _remains(bench: kills.Bench) -> list[Remains]:
+def _remains(bench: hit_run.Bench) -> list[Remains]:
     return remains(bench.kube)
