@@ -38,6 +38,7 @@ from conformance.plugin import options
 from conformance.plugin.choice import Choice
 from conformance.plugin.healers import healers_of
 from conformance.plugin.provider import PutBack
+from conformance.plugin.verdicts import first_line
 from conformance.plugin.whole import not_whole
 from conformance.settings import Settings
 
@@ -213,7 +214,10 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
     lines = [str(one) for one in done]
     trouble = next((str(one) for one in done if one.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
     if worker and not trouble and any(one.outcome is Outcome.RESTORED for one in done):
-        trouble = not_whole(kube, _anew(kube), settings, process=process)
+        try:
+            trouble = not_whole(kube, _anew(kube), settings, process=process)
+        except SuiteTrouble as unknown:
+            trouble = f"not known whether pods reach each other: {first_line(unknown)}"
         lines += [trouble] if trouble else []
     return PutBack(lines=tuple(lines), trouble=trouble)
 

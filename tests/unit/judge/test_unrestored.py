@@ -105,3 +105,26 @@ def test_cluster():
         "node win-0 may not be as before suites/test_it.py::test_node[0], whose changes are not put back: "
         "not restored: Felix"
     )
+
+
+def test_a_test_that_cannot_put_back_judges_nothing_when_it_is_tried_again(project: Project) -> None:
+    project.suite(
+        """
+from pathlib import Path
+from conformance.plugin import state
+
+@pytest.fixture
+def changed(pytestconfig):
+    yield
+    with state.of(pytestconfig).putting_back():
+        raise EnvironmentBroken("not restored: Felix")
+
+@verifies("RST-3")
+def test_node(changed):
+    Path("tried").touch(exist_ok=False)
+"""
+    )
+    run = project.run("-n", "0", "--reruns", "1")
+    assert "1 rerun" in run.out
+    assert run.claim("RST-3")["reason"] == "in clearing up: EnvironmentBroken: not restored: Felix"
+    assert "FileExistsError" not in run.out
