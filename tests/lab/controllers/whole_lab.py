@@ -10,10 +10,13 @@ from typing import Any
 from hybridlab.api.contract import Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.calico.cluster import Calico
+from hybridlab.cli.windows_hosts import handler as windows_host_handler
+from hybridlab.cli.windows_hosts import windows_hosts
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.remote import RemoteDataplane
 from hybridlab.labd.launch import LabdSettings, launch
 from hybridlab.profiles.model import Profile
+from hybridlab.runtime.model import HOST_METHOD
 from hybridlab.runtime.remote import RemoteRuntime
 
 FELIX = {"calico-node": "calico-node", "calico-node-windows": "felix"}
@@ -53,6 +56,8 @@ class WholeLab:
             self.calico.pod_network,
             snat_local_pods_to=self.calico.snat_for,
         )
+        hosts = windows_hosts(self.calico, self.control_plane, self.profile)
+        channel.register(HOST_METHOD, windows_host_handler(hosts))
         self.control_plane.on_container_started(self._started)
         self.control_plane.on_container_stopped(self._stopped)
         await self.control_plane.register()
