@@ -21,8 +21,8 @@ from hybridlab.kernel.nft import Nft
 
 _MASQUERADE = "0x4000"
 """kube-proxy's packet mark; the connection mark stays free."""
-_TRANSLATED = "0x8000"
-"""Packet mark on Windows: to a pod here, by the source that it will get."""
+TRANSLATED = "0x8000"
+"""Packet mark on Windows: to a pod here, by the source that it will get; after policy it has its own again."""
 _KEPT = "0x2000"
 """Packet mark of what came in by a NodePort that keeps its clients' addresses."""
 
@@ -74,7 +74,7 @@ table ip kube {{
   }}
   chain k_after_policy {{
     type filter hook forward priority filter + 1; policy accept;
-    meta mark and {_TRANSLATED} == {_TRANSLATED} ip saddr set ct original ip saddr
+    meta mark and {TRANSLATED} == {TRANSLATED} ip saddr set ct original ip saddr
   }}
   chain k_output {{
     type filter hook output priority -10; policy accept;
@@ -230,10 +230,10 @@ def _translations(
             f"{local} ct status dnat ip daddr @pools snat to {local_pods}",
             f"{local} ct status dnat masquerade fully-random",
         ]
-        as_seen.append(f"{local} meta mark set meta mark or {_TRANSLATED} ip saddr set {local_pods} return")
+        as_seen.append(f"{local} meta mark set meta mark or {TRANSLATED} ip saddr set {local_pods} return")
     if node_ports is not None:
         node_port_sources.append(f"{by_node_port} ip daddr @pools snat to {node_ports}")
-        as_seen.insert(0, f"{by_node_port} meta mark set meta mark or {_TRANSLATED} ip saddr set {node_ports} return")
+        as_seen.insert(0, f"{by_node_port} meta mark set meta mark or {TRANSLATED} ip saddr set {node_ports} return")
     if pools:
         sources.append("ct status dnat ip saddr != @pools masquerade fully-random")
     return {

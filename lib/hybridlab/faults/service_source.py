@@ -1,16 +1,21 @@
 """Faults of what a Windows node does with the source of its pods on their way through a Service.
 
-They bind the translation before kube-proxy's rules have their turn: the first that translates decides.
+They bind the translation before kube-proxy's rules have their turn: the first that translates decides.  Policy of a pod
+on the same node comes before the translation, and sees what the source will be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from hybridlab.dataplane.services import TRANSLATED
 from hybridlab.faults.bench import Bench
 from hybridlab.faults.model import BadFault, Fault
 from hybridlab.faults.rules import RuleFault
 from hybridlab.windows.reserved import source_vip
+
+_OWN = "ip saddr"
+"""The source that a packet comes with."""
 
 
 def snat_despite_dsr(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
@@ -25,7 +30,7 @@ def wrong_snat_address(bench: Bench, identity: str, parameters: Mapping[str, str
 
 def dsr_despite_build(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The source is kept where nothing could keep it."""
-    return _fault(bench, identity, parameters, lambda node, block: "ip saddr")
+    return _fault(bench, identity, parameters, lambda node, block: _OWN)
 
 
 def _fault(bench: Bench, identity: str, parameters: Mapping[str, str], source: Callable[[str, str], str]) -> Fault:
@@ -34,6 +39,14 @@ def _fault(bench: Bench, identity: str, parameters: Mapping[str, str], source: C
         blocks = bench.blocks(node)
         if not blocks:
             raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
-        local = f"ip saddr {{ {', '.join(blocks)} }} ct status dnat"
-        rules[node] = [("f_snat", f"{local} snat to {source(node, blocks[0])}")]
+        own, becomes = f"{{ {', '.join(blocks)} }}", source(node, blocks[0])
+        seen = "ct original ip saddr" if becomes == _OWN else becomes
+        rules[node] = [
+            ("f_snat", f"ip saddr {own} ct status dnat snat to {becomes}"),
+            (
+                "f_policy",
+                f'oifname "cali*" ct original ip saddr {own} ct state new ct status dnat '
+                f"meta mark set meta mark or {TRANSLATED} ip saddr set {seen}",
+            ),
+        ]
     return RuleFault(bench.dataplane, identity, rules)
