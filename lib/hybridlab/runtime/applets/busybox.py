@@ -34,12 +34,11 @@ async def ping(process: Process) -> int:
         return 1
     await out(process, f"PING {host} ({address}): {size} data bytes")
     sent, times = 0, []
+    identity = icmp.new_identity()
     try:
         async with asyncio.timeout(deadline):
             while not count or sent < count:
-                found = await icmp.echo(
-                    process.net, address, sent & 0xFFFF, size=size, limit=wait, identity=id(process) & 0xFFFF
-                )
+                found = await icmp.echo(process.net, address, sent & 0xFFFF, size=size, limit=wait, identity=identity)
                 sent += 1
                 if found.kind == "unsendable":
                     await err(process, "ping: sendto: Network is unreachable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
 import struct
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from hybridlab.runtime.applet import Net
 
 _ECHO_REPLY, _UNREACHABLE, _ECHO_REQUEST, _TIME_EXCEEDED = 0, 3, 8, 11
+_NUMBERS = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,15 @@ class Echo:
     ttl: int = 0
     milliseconds: float = 0.0
     code: int = 0
+
+
+def new_identity() -> int:
+    """The identifier of one ping command's requests.
+
+    No two commands soon after each other share one: to a node's connection tracking the later requests would belong to
+    the earlier flow, and be translated as that was.
+    """
+    return next(_NUMBERS) & 0xFFFF
 
 
 def _checksum(data: bytes) -> int:

@@ -97,11 +97,10 @@ async def ping(process: Process) -> int:
 
 async def _pings(process: Process, address: str, count: int, wait: float, size: int) -> int:
     sent = received = 0
+    identity = icmp.new_identity()
     times: list[int] = []
     while not count or sent < count:
-        found = await icmp.echo(
-            process.net, address, sent & 0xFFFF, size=size, limit=wait, identity=id(process) & 0xFFFF
-        )
+        found = await icmp.echo(process.net, address, sent & 0xFFFF, size=size, limit=wait, identity=identity)
         sent += 1
         match found.kind:
             case "reply":
