@@ -11,9 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -35,6 +37,7 @@ from tests.reliability.source import ROOT, source
 
 KEPT = ROOT / "reports" / "reliability"
 RUNS = KEPT / "kills.jsonl"
+WRITING = threading.Lock()
 PER_LAB = 10
 """Points after which a new lab is started; a point that leaves anything behind ends its lab at once."""
 TRIES = 3
@@ -187,29 +190,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing; 1 when something was left behind."""
     parser = argparse.ArgumentParser(description="Kill runs at many points, restore, compare.")
     parser.add_argument("--points", type=int, default=50, help="default: %(default)s")
+    parser.add_argument("--labs", type=int, default=1, help="that are used at once (default: %(default)s)")
     parser.add_argument("--profile", default="default", help="of the labs (default: %(default)s)")
     options = parser.parse_args(arguments)
     KEPT.mkdir(parents=True, exist_ok=True)
     if pending(points(options.points, 0.0), known()):
         plan = points(options.points, lasting(options.profile))
         while todo := pending(plan, known()):
-            with bench(options.profile) as one:
-                take(todo[:PER_LAB], one, snapshot.take(one.kube))
+            take_all(todo, options.profile, options.labs)
     kills = [one for one in known() if one.number < options.points]
-    write("killed runs", summary(kills))
+    write("killed runs", summary(kills, options.labs))
     left = sum(one.failed for one in kills)
     print(f"{len({one.number for one in kills if not one.missed})} points hit, {left} with something left behind")
     return 1 if left else 0
 
 
-def take(todo: Sequence[Point], bench: Bench, before: Snapshot) -> None:
+def take_all(todo: Sequence[Point], profile: str, labs: int) -> None:
+    """Points on labs of their own, so many at once; an interruption ends it after the points that are under way."""
+    ended = threading.Event()
+
+    def on_one_lab(some: Sequence[Point]) -> None:
+        if not ended.is_set():
+            with bench(profile) as one:
+                take(some, one, snapshot.take(one.kube), ended)
+
+    with ThreadPoolExecutor(labs) as pool:
+        try:
+            list(pool.map(on_one_lab, [todo[i : i + PER_LAB] for i in range(0, len(todo), PER_LAB)]))
+        finally:
+            ended.set()
+
+
+def take(todo: Sequence[Point], bench: Bench, before: Snapshot, ended: threading.Event) -> None:
     """Points on one lab, until one leaves something behind; what comes of each is written down at once."""
     for point in todo:
+        if ended.is_set():
+            return
         try:
             kill = one_point(bench, point, before)
         except Exception as trouble:  # not tried again until it passes: nobody knows what broke here
             kill = replace(_nothing_known(point), left=(f"broke: {type(trouble).__name__}: {trouble}",))
-        with RUNS.open("a", encoding="utf-8") as file:
+        with WRITING, RUNS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(kill)) + "\n")
         state = f"LEFT {'; '.join(kill.left)}" if kill.failed else f"{kill.restored} put back, nothing left"
         state = f"hit nothing ({kill.missed}); {state}" if kill.missed else state
@@ -218,7 +239,7 @@ def take(todo: Sequence[Point], bench: Bench, before: Snapshot) -> None:
             return
 
 
-def summary(kills: Sequence[Kill]) -> list[str]:
+def summary(kills: Sequence[Kill], labs: int = 1) -> list[str]:
     """As lines of the document: tries that hit something; of the others only how many, and what they left."""
     lines = [
         "| what was hit | points | with open changes | left to `--restore` | put back by it | something left | "
@@ -251,7 +272,8 @@ def summary(kills: Sequence[Kill]) -> list[str]:
         "",
         f"Not counted: {len(missed)} tries that hit nothing{f' ({reasons})' if reasons else ''}. They were repeated at "
         f"another moment, at most {TRIES} tries a point; {len(never)} points were never hit. "
-        f"Suites: {', '.join(SUITES)}, 2 workers, a new lab for every {PER_LAB} points.",
+        f"Suites: {', '.join(SUITES)}, 2 workers, a new lab for every {PER_LAB} points"
+        f"{f', {labs} labs at once' if labs > 1 else ''}.",
     ]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
+import threading
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.reliability import hit_run, kills
+from tests.reliability import hit_run, kills, snapshot
 from tests.reliability.hit_run import ENDED, NO_WORKER, Bench, Point, Strike, Victim
 from tests.reliability.kills import TRIES, Kill, known, one_point, pending, summary
 from tests.reliability.snapshot import Snapshot
@@ -100,7 +103,7 @@ def test_whatever_breaks_a_point_is_written_down(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(kills, "RUNS", tmp_path / "kills.jsonl")
     monkeypatch.setattr(kills, "one_point", broken)
-    kills.take([point()], Played(Strike()), NOTHING)  # type: ignore[arg-type]
+    kills.take([point()], Played(Strike()), NOTHING, threading.Event())  # type: ignore[arg-type]
     assert [one.left for one in known(tmp_path / "kills.jsonl")] == [("broke: OSError: no route",)]
 
 
@@ -164,3 +167,17 @@ def test_what_was_not_hit_is_said_and_not_counted_but_what_it_left_is_listed() -
     assert "- point 1 (all, not hit: the run had ended): left over: a" in lines
     assert lines[-1].startswith("Not counted: 2 tries that hit nothing (the run had ended: 1, there was no worker: 1).")
     assert "1 points were never hit" in lines[-1]
+
+
+def test_every_point_is_taken_once_on_labs_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    @contextlib.contextmanager
+    def played(_: str) -> Iterator[Played]:
+        yield Played(Strike())
+
+    monkeypatch.setattr(kills, "RUNS", tmp_path / "kills.jsonl")
+    monkeypatch.setattr(kills, "bench", played)
+    monkeypatch.setattr(Played, "kube", None, raising=False)
+    monkeypatch.setattr(snapshot, "take", lambda _: NOTHING)
+    plan = kills.points(25, 10.0)
+    kills.take_all(plan, "default", 3)
+    assert sorted(one.number for one in known(tmp_path / "kills.jsonl")) == list(range(25))
