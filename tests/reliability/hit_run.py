@@ -84,12 +84,17 @@ class Bench:
             f"--timings={TIMINGS}", f"--report-dir={self.folder / 'reports'}", *arguments,
         ]  # fmt: skip
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of what runs on it."""
+        return environment(self.folder)
+
     def start(self) -> subprocess.Popen[bytes]:
         """A run with two workers."""
         with (self.folder / "run.log").open("wb") as log:
             return subprocess.Popen(
                 self.command(*self.suites, "-n", "2", "--allow-disruptive"),
-                cwd=self.project, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                cwd=self.project, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 start_new_session=True,
             )  # fmt: skip
 
@@ -149,7 +154,7 @@ class Bench:
         begun = time.monotonic()
         try:
             done = subprocess.run(
-                self.command("--restore"), cwd=self.project, env=environment(), stdin=subprocess.DEVNULL,
+                self.command("--restore"), cwd=self.project, env=self.environment, stdin=subprocess.DEVNULL,
                 capture_output=True, text=True, timeout=RUN_WITHIN, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
@@ -191,10 +196,10 @@ def _project(path: Path) -> Path:
     return path
 
 
-def environment() -> dict[str, str]:
-    """Ours, without what belongs to a pytest that runs this."""
+def environment(scratch: Path) -> dict[str, str]:
+    """Ours, without what belongs to a pytest that runs this; with a folder for what killed processes leave there."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
-    return {**kept, "PYTHONPATH": str(ROOT / "lib")}
+    return {**kept, "PYTHONPATH": str(ROOT / "lib"), "TMPDIR": str(scratch)}
 
 
 def end_all(run: subprocess.Popen[bytes]) -> None:

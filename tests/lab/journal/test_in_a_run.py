@@ -68,7 +68,7 @@ def test_what_the_janitor_does_not_own_it_does_not_touch(bench: hit_run.Bench) -
     bench.lab.kubectl("cordon", node)
     bench.lab.kubectl("create", "configmap", "journal-x", "-n", "default", "--from-literal=a=b")
     done = subprocess.run(
-        bench.command("--janitor"), cwd=bench.project, env=hit_run.environment(), capture_output=True, text=True,
+        bench.command("--janitor"), cwd=bench.project, env=bench.environment, capture_output=True, text=True,
         timeout=WITHIN, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -87,7 +87,7 @@ def test_the_janitor_says_what_it_would_do_and_then_does_it(bench: hit_run.Bench
 
     def janitor(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            bench.command("--janitor", *arguments), cwd=bench.project, env=hit_run.environment(), capture_output=True,
+            bench.command("--janitor", *arguments), cwd=bench.project, env=bench.environment, capture_output=True,
             text=True, timeout=WITHIN, check=False,
         )  # fmt: skip
 
@@ -193,7 +193,11 @@ def test_planted_secrets_appear_in_nothing_that_a_run_writes(bench: hit_run.Benc
         "--log-level=DEBUG", "-s", "-v",
     ]  # fmt: skip
     run = subprocess.Popen(
-        arguments, cwd=bench.project, env=hit_run.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        arguments,
+        cwd=bench.project,
+        env=bench.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     books = []
     while run.poll() is None:
