@@ -113,6 +113,16 @@ def test_the_documented_table_has_every_break_and_no_wrong_verdict() -> None:
     assert [broken.name for broken in BREAKS if f"| {broken.name} |" not in text] == []
 
 
+def test_the_page_counts_each_break_by_what_was_expected_and_shows_how_it_is_named() -> None:
+    cut = result("INCONCLUSIVE", "ProbeBroken: linux-2: the connection was cut", path="open")
+    late = result("VIOLATED", STILL_OPEN, broken=LATE, path="denied")
+    text = wrong_verdicts.page([cut, cut, late], [result("CONFIRMED", path="open")], "1 before, 2 after")
+    assert "**0 wrong verdicts of 3 and 0 breaks misnamed; the naive method: 1 wrong of 1.**" in text
+    assert "| websocket cut | deny | 2 | 0 | 0 | 2 | 0 | 0 | 1 of 1 |" in text
+    assert f"| {LATE} | deny | 1 | 0 | 1 | 0 | 0 | 0 | 0 of 0 |" in text
+    assert "`ProbeBroken: linux-1: the connection was cut`" in text
+
+
 @pytest.mark.detection
 def test_a_sample_of_the_table_has_no_wrong_verdict_and_names_each_break(tmp_path: Path) -> None:
     sample = [case for number, case in enumerate(cases()) if number % 8 == (number // 64) % 8]

@@ -364,7 +364,8 @@ def page(ours: Sequence[Result], naive: Sequence[Result], load: str) -> str:
         ours=len(ours), wrong=sum(r.wrong for r in ours), misnamed=sum(r.misnamed for r in ours), naive=len(naive),
         naive_wrong=sum(r.wrong for r in naive),
     )  # fmt: skip
-    for broken in dict.fromkeys(result.case.broken for result in ours):
+    tried = [broken for broken in BREAKS if any(result.case.broken is broken for result in ours)]
+    for broken in tried:
         for expected in ("allow", "deny"):
             mine = [r for r in ours if r.case.broken is broken and r.case.expected == expected]
             theirs = [r for r in naive if r.case.broken is broken and r.case.expected == expected]
@@ -375,7 +376,7 @@ def page(ours: Sequence[Result], naive: Sequence[Result], load: str) -> str:
                 f"| {sum(r.wrong for r in theirs)} of {len(theirs)} |\n"
             )
     text += TAIL
-    for broken in dict.fromkeys(result.case.broken for result in ours):
+    for broken in tried:
         text += f"| {broken.name} | {broken.what} | {_example(broken, ours)} |\n"
     return text + CLOCKS
 

@@ -33,8 +33,12 @@ class Lines:
 
     def __init__(self) -> None:
         self.reader = asyncio.StreamReader(limit=1 << 24)
+        self.closed = False
+        """Nobody reads them any more."""
 
     async def write(self, data: bytes) -> None:
+        if self.closed:
+            raise BrokenPipeError
         self.reader.feed_data(data)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import json
 import socket
@@ -96,6 +97,27 @@ def test_an_agent_that_is_left_alone_leaves(idle: float, reason: str) -> None:
         assert (await heard(out, "bye"))["reason"] == reason
 
     assert conversation(talk, idle=idle) == 0
+
+
+def test_an_agent_that_nobody_reads_any_more_ends_without_a_word() -> None:
+    said: list[dict[str, Any]] = []
+
+    async def both() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+        made, out = process()
+        agent = asyncio.create_task(Agent(made, AGENT, beat=0.01, idle=60).run())
+        await heard(out, "hello")
+        out.closed = True
+        say(made, type="batch", batch=1, attempts=[])
+        await asyncio.sleep(0.05)
+        made.stdin.feed_eof()
+        with pytest.raises(BrokenPipeError):
+            await asyncio.wait_for(agent, 10)
+        del agent
+        gc.collect()
+
+    asyncio.run(both())
+    assert said == []
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from hybridlab.runtime.applet import Process
@@ -34,7 +35,7 @@ class Agent:
             type="hello", protocol=PROTOCOL, program=self.program.name, sha256=self.program.sha256, os="windows",
             runtime="PowerShell 5.1 (emulated)", hostname=self.process.net.hostname, pid=1,
         )  # fmt: skip
-        beating = asyncio.create_task(self._beat())
+        beating = asyncio.create_task(while_heard(self._beat()))
         try:
             reason = await self._read()
         finally:
@@ -105,7 +106,7 @@ class Agent:
         self._start(number, _attempts(message))
 
     def _start(self, number: Any, attempts: Sequence[Mapping[str, Any]]) -> None:
-        task = asyncio.create_task(self._batch(number, attempts))
+        task = asyncio.create_task(while_heard(self._batch(number, attempts)))
         self.batches.add(task)
         task.add_done_callback(self.batches.discard)
 
@@ -120,6 +121,12 @@ class Agent:
         ms = round((time.monotonic() - begin) * 1000, 3)
         self.last_line = time.monotonic()
         await self.say(type="result", batch=number, ms=ms, results=results)
+
+
+async def while_heard(work: Coroutine[Any, Any, None]) -> None:
+    """Work in the background until nobody reads its lines: then the agent's input ends too, and with it the agent."""
+    with contextlib.suppress(BrokenPipeError):
+        await work
 
 
 def _attempts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hybridlab.runtime.applet import Process
 from hybridlab.runtime.applets import http
-from hybridlab.windows.probe_programs.agent import Agent
+from hybridlab.windows.probe_programs.agent import Agent, while_heard
 from hybridlab.windows.probe_programs.recorded import Program
 from hybridlab.windows.probe_programs.streams import End, Listener, Opened
 
@@ -87,7 +87,7 @@ class StreamAgent(Agent):
         end = Opened(self.up_ms, self.process.net, message, self.process.settings)
         end.task = asyncio.create_task(end.run())
         self.ends.append(end)
-        task = asyncio.create_task(self._opened(number, end))
+        task = asyncio.create_task(while_heard(self._opened(number, end)))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
