@@ -41,8 +41,9 @@ GIVE_UPS = (1, 5)
 """s.  After which a denial is believed; the documents' commands take whole seconds."""
 SAMPLE_SECONDS = 6.0
 """The naive method is given about so much for one figure."""
-LIMITS = Limits(agents=200, sources=200)
-"""200 pods have an agent each and are asked at once; the suite's 60 and 64 are for a cluster that others use too."""
+LIMITS = Limits(agents=200, share=200, sources=200)
+"""200 pods have an agent each, kept while others are used, and are asked at once; what the suite allows itself is less,
+since others use its cluster too."""
 UNTOLD = "until "
 """A run of this name is what was kept until then, by one run or several."""
 

@@ -131,9 +131,10 @@ class Kube:
                 trouble, again = error, False
             wait = max(wait, pause)
             if not again or time.monotonic() - begin + wait > self.timings.api_retry:
+                seconds = time.monotonic() - begin
                 if isinstance(trouble, ApiRefused):
-                    raise trouble
-                raise ApiUnreachable(name, tries, time.monotonic() - begin, trouble) from trouble
+                    raise trouble if tries == 1 else trouble.repeated(tries, seconds)
+                raise ApiUnreachable(name, tries, seconds, trouble) from trouble
             SYSTEM_CLOCK.sleep(wait)
             pause = min(2.0, pause * 2)
 

@@ -30,6 +30,12 @@ class ApiRefused(SuiteTrouble):
         line = body.decode(errors="replace").strip().splitlines()
         return cls(code, phrase, line[0][:300] if line else "no body", request)
 
+    def repeated(self, tries: int, seconds: float) -> ApiRefused:
+        """The same, the last of so many answers to the same request."""
+        again = ApiRefused(self.code, self.reason, self.message, self.request, self.status)
+        again.args = (f"{self} ({tries} tries in {seconds:.1f} s)",)
+        return again
+
     @property
     def not_found(self) -> bool:
         """404: no such object, or no such resource."""

@@ -63,6 +63,15 @@ def test_a_read_that_failed_with_503_is_repeated_until_it_works(kube: Kube, api:
     assert kube.read("/x") == {"ok": True}
 
 
+@pytest.mark.parametrize("code", [429, 500])
+def test_what_is_refused_again_and_again_says_how_often(kube: Kube, api: Any, fakes: Any, code: int) -> None:
+    patient(kube, 0.3)
+    api.routes["GET /x"] = fakes.status(code, "Reason", "not now")
+    with pytest.raises(ApiRefused, match=rf"^GET /x: {code} Reason: not now \([2-9] tries in 0\.\d s\)$") as caught:
+        kube.read("/x")
+    assert (caught.value.code, caught.value.message) == (code, "not now")
+
+
 def test_a_server_that_never_answers_ends_in_time_and_says_how_often_it_was_asked(kube: Kube, api: Any) -> None:
     kube.timings = replace(kube.timings, api_answer=0.1, api_retry=0.0)
     api.routes["GET /x"] = lambda _: time.sleep(0.4) or (200, {})
