@@ -33,6 +33,12 @@ _Key = tuple[str, str]
 """A pod's uid and a program's name."""
 
 
+GIVE_WAY = 0.5
+"""s.  How often a process looks whether another waits for an agent's slot, while it keeps more than its share."""
+AT_REST = 0.1
+"""s.  An agent was not asked for so long: then nobody is just about to."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Bounds of probing, over all processes of a run."""
@@ -43,7 +49,7 @@ class Limits:
     agents: int = 60
     """Live agents: each holds an exec stream through API server and kubelet."""
     share: int = 60
-    """Of these, what one process keeps while it does not need them: idle agents of one may not starve another."""
+    """Of these, what one process keeps while it does not need them and another does: idle agents may starve nobody."""
     restarts: int = 20
     """Times that the agent of one pod is started again after it had broken, in one process.  What breaks more often
     does not break by chance, and each start costs a Windows node 2 to 4 s and a core."""
@@ -91,6 +97,8 @@ class Prober:
         self._trouble: dict[_Key, str] = {}
         """Agent to what last broke it."""
         self._pool = ThreadPoolExecutor(self.limits.sources, thread_name_prefix="probe")
+        self._closed = threading.Event()
+        threading.Thread(target=self._give_way, name="give-way", daemon=True).start()
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """Make all attempts at once; observations in the batch's order.
@@ -141,8 +149,9 @@ class Prober:
         with starting:
             with self._lock:
                 known = self._agents.get(key)
-            if known and known[0].alive:
-                return known[0]
+                if known and known[0].alive:
+                    known[0].used = time.monotonic()
+                    return known[0]
             if known:
                 self._drop(key)
             slot = self._live_slot(within)
@@ -172,6 +181,7 @@ class Prober:
 
     def close(self) -> None:
         """End all agents."""
+        self._closed.set()
         with self._lock:
             agents, self._agents = list(self._agents.values()), {}
         list(self._pool.map(_end, agents))
@@ -248,21 +258,34 @@ class Prober:
         return agent
 
     def _live_slot(self, within: float) -> Slot:
-        """A slot for a live agent; an idle agent of ours makes room when all are taken, or our share is."""
+        """A slot for a live agent; idle agents of ours make room when all are taken, or our share is."""
         if len(self._agents) >= self.limits.share:
             self._make_room()
         slot = self.slots.take("agent", self.limits.agents)
         if slot is None:
             self._make_room()
-            slot = self.slots.wait("agent", self.limits.agents, within)
+            slot = self.slots.wait("agent", self.limits.agents, within, every=0.1, meanwhile=self._make_room)
         return slot
 
-    def _make_room(self) -> None:
-        """End the agent that was not asked for longest, if one is idle."""
+    def _make_room(self, at_rest: float = 0.0) -> bool:
+        """End the agent that was not asked for longest, if one is idle, for so many seconds; whether one was."""
+        now = time.monotonic()
         with self._lock:
-            idle = [(agent.used, key) for key, (agent, _) in self._agents.items() if not agent.busy]
+            idle = [
+                (agent.used, key)
+                for key, (agent, _) in self._agents.items()
+                if not agent.busy and now - agent.used >= at_rest
+            ]
         if idle:
             self._drop(min(idle)[1])
+        return bool(idle)
+
+    def _give_way(self) -> None:
+        """Until :meth:`close`: what is idle beyond our share goes when somebody waits, whatever our tests do."""
+        while not self._closed.wait(GIVE_WAY):
+            while len(self._agents) > self.limits.share and self.slots.wanted("agent"):
+                if not self._make_room(AT_REST):
+                    break
 
     def _drop(self, key: _Key) -> None:
         with self._lock:

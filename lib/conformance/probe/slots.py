@@ -10,7 +10,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,17 +60,60 @@ class Slots:
             return Slot(name, number, time.monotonic(), descriptor, self)
         return None
 
-    def wait(self, name: str, count: int, within: float) -> Slot:
-        """The same, waiting for one.  Raises ProbeBroken when none becomes free in time."""
-        settled = until(
-            lambda: self.take(name, count), lambda slot: slot is not None, within=within, every=0.02,
-            what=f"one of {count} slots {name} becomes free",
-        )  # fmt: skip
+    def wait(
+        self,
+        name: str,
+        count: int,
+        within: float,
+        *,
+        every: float = 0.02,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> Slot:
+        """The same, waiting for one, as others may see (:meth:`wanted`); ``meanwhile`` is called at each try in vain.
+
+        Raises ProbeBroken when none becomes free in time.
+        """
+
+        def take() -> Slot | None:
+            slot = self.take(name, count)
+            if slot is None:
+                meanwhile()
+            return slot
+
+        with self._wanting(name):
+            settled = until(
+                take, lambda slot: slot is not None, within=within, every=every,
+                what=f"one of {count} slots {name} becomes free",
+            )  # fmt: skip
         if settled.last is None:
             raise ProbeBroken(
                 f"none of the {count} slots {name} became free within {within:.0f} s", transport="no free slot"
             )
         return settled.last
+
+    def wanted(self, name: str) -> bool:
+        """Whether any process of the run waits for such a slot; of two that ask at one moment both may hear yes."""
+        with self._lock_file(name) as descriptor:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return True
+        return False
+
+    @contextlib.contextmanager
+    def _wanting(self, name: str) -> Iterator[None]:
+        with self._lock_file(name) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            yield
+
+    @contextlib.contextmanager
+    def _lock_file(self, name: str) -> Iterator[int]:
+        """Locked, shared, by all that wait for a slot; the kernel unlocks it for those that die."""
+        descriptor = os.open(self._directory / f"{name}.wanted", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
     @contextlib.contextmanager
     def hold(self, name: str, count: int, within: float) -> Iterator[Slot]:

@@ -352,6 +352,35 @@ def test_idle_agents_of_one_process_leave_another_its_share(
         other.close()
 
 
+def test_more_sources_than_live_agents_are_asked_in_turns(
+    kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
+) -> None:
+    prober = Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=2))
+    try:
+        seen = prober.observe([make.attempt(listening, make.workload(f"client-{number}")) for number in range(6)])
+        assert [one.verdict for one in seen] == [Verdict.CONNECTED] * 6
+        assert len(prober._agents) <= 2
+    finally:
+        prober.close()
+
+
+def test_what_one_process_keeps_beyond_its_share_goes_when_another_waits(
+    kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
+) -> None:
+    one, other = (Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=4, share=2)) for _ in range(2))
+    try:
+        one.observe([make.attempt(listening, make.workload(f"a-{number}")) for number in range(4)])
+        assert len(one._agents) == 4, "it needed them at once, and nobody else did"
+        assert not one.slots.wanted("agent")
+        seen = other.observe([make.attempt(listening, make.workload(f"b-{number}")) for number in range(2)])
+        assert [found.verdict for found in seen] == [Verdict.CONNECTED] * 2
+        assert (len(one._agents), len(other._agents)) == (2, 2)
+        assert other.counts.repeated.total() == one.counts.repeated.total() == 0
+    finally:
+        one.close()
+        other.close()
+
+
 def test_powershell_starts_are_bounded_per_windows_node(
     kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
 ) -> None:

@@ -58,3 +58,14 @@ def test_another_process_counts_and_its_death_gives_the_slot_back(tmp_path: Path
         child.kill()
         child.wait(5)
         assert Slots(tmp_path).take("agent", 1) is not None
+
+
+def test_a_slot_is_wanted_while_somebody_waits_for_it(tmp_path: Path) -> None:
+    slots, seen = Slots(tmp_path), list[bool]()
+    with slots.hold("agent", 1, 1.0):
+        assert not slots.wanted("agent")
+        with pytest.raises(ProbeBroken, match="none of the 1 slots agent became free within 0 s"):
+            slots.wait("agent", 1, 0.2, meanwhile=lambda: seen.append(Slots(tmp_path).wanted("agent")))
+    assert seen
+    assert all(seen)
+    assert not slots.wanted("agent")
