@@ -264,7 +264,9 @@ class Prober:
         slot = self.slots.take("agent", self.limits.agents)
         if slot is None:
             self._make_room()
-            slot = self.slots.wait("agent", self.limits.agents, within, every=0.1, meanwhile=self._make_room)
+            slot = self.slots.wait(
+                "agent", self.limits.agents, within, every=AT_REST, meanwhile=lambda: self._make_room(AT_REST)
+            )
         return slot
 
     def _make_room(self, at_rest: float = 0.0) -> bool:
