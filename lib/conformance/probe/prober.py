@@ -154,7 +154,13 @@ class Prober:
                     return known[0]
             if known:
                 self._drop(key)
-            slot = self._live_slot(within)
+            try:
+                slot = self._live_slot(within)
+            except ProbeBroken as full:
+                raise ProbeBroken(
+                    f"no agent could be started in {source.label}: {full}; fewer workers (-n) need fewer",
+                    transport=full.transport,
+                ) from full
             try:
                 agent = self._start(source, program, within)
             except BaseException:

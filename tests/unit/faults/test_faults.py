@@ -1,4 +1,7 @@
-"""Every fault: put in place, read back from the true state, healed; and never believed without that."""
+"""Every fault: put in place, read back from the true state, healed; and never believed without that.
+
+One file, since nearly all of its tests read the same samples and the same lab at its top.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import socket
 import sys
 import threading
@@ -360,6 +361,19 @@ def test_more_sources_than_live_agents_are_asked_in_turns(
         seen = prober.observe([make.attempt(listening, make.workload(f"client-{number}")) for number in range(6)])
         assert [one.verdict for one in seen] == [Verdict.CONNECTED] * 6
         assert len(prober._agents) <= 2
+    finally:
+        prober.close()
+
+
+def test_an_agent_for_which_no_slot_becomes_free_names_its_pod_and_what_to_do(
+    kube: Any, agents: Any, make: Any, tmp_path: Path
+) -> None:
+    prober = Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=1))
+    source = make.workload("client-0")
+    expected = rf"^no agent could be started in {re.escape(source.label)}: none of the 1 slots agent .*; fewer workers"
+    try:
+        with prober.slots.hold("agent", 1, 1.0), pytest.raises(ProbeBroken, match=expected):
+            prober.agent(source, protocol.AGENTS["linux"], 0.2)
     finally:
         prober.close()
 
