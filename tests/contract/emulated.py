@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hybridlab.runtime.applet import Process
 from hybridlab.windows.probe_programs.run import run
-from tests.unit.windows.loopback import LoopbackNet, Script
+from tests.unit.hybridlab.windows.loopback import LoopbackNet, Script
 
 
 class Pipe:

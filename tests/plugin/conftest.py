@@ -1,0 +1,100 @@
+"""A project with suites of its own and a stand-in for the cluster, run by a real pytest in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STAND_IN = Path(__file__).with_name("stand_in_cluster.py")
+
+PYPROJECT = """
+[tool.pytest.ini_options]
+testpaths = ["suites"]
+addopts = ["--import-mode=importlib", "--strict-markers", "--strict-config", "-ra"]
+"""
+
+
+@dataclass
+class Run:
+    """What one pytest process left."""
+
+    code: int
+    out: str
+    folder: Path | None
+
+    @property
+    def report(self) -> dict[str, Any]:
+        assert self.folder is not None, self.out
+        content: dict[str, Any] = json.loads((self.folder / "conformance.json").read_text())
+        return content
+
+    def claim(self, ident: str) -> dict[str, Any]:
+        return next(claim for claim in self.report["claims"] if claim["id"] == ident)
+
+    def verdict(self, ident: str) -> str | None:
+        verdict: str | None = self.claim(ident)["verdict"]
+        return verdict
+
+
+class Project:
+    """Files below a temporary directory, and runs of pytest on them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        (path / "pyproject.toml").write_text(PYPROJECT)
+        (path / "conftest.py").write_text('pytest_plugins = ["conformance.plugin", "stand_in_cluster"]\n')
+        (path / "stand_in_cluster.py").write_text(STAND_IN.read_text())
+        (path / "suites").mkdir()
+
+    def suite(self, body: str, name: str = "test_it.py", folder: str = "suites") -> None:
+        target = self.path / folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(
+            "import pytest\nfrom conformance.marks import needs, smoke, verifies\n"
+            "from conformance.errors import *\n" + textwrap.dedent(body)
+        )
+
+    def start(self, *arguments: str, directory: str = ".", **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+            cwd=self.path / directory,
+            env={**_environment(self.path), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, **environment: str) -> Run:
+        process = self.start(*arguments, **environment)
+        return self.finish(process)
+
+    def finish(self, process: subprocess.Popen[str]) -> Run:
+        out, _ = process.communicate(timeout=60)
+        latest = self.path / "reports" / "latest"
+        return Run(process.returncode, out, latest.resolve() if latest.exists() else None)
+
+
+def _environment(path: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "KUBE"))}
+    return {**kept, "PYTHONPATH": f"{path}{os.pathsep}{ROOT / 'lib'}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Project]:
+    return lambda: Project(tmp_path_factory.mktemp("project"))

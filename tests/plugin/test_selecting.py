@@ -1,0 +1,27 @@
+"""docs/selecting.md says what ``-k WORD`` selects, as it is, and README has the same words."""
+
+from __future__ import annotations
+
+import re
+
+from tests.plugin.selecting import PAGE, ROOT, ROW, page
+
+WORDS = {"vxlan", "dns", "service", "policy", "windows", "demo", "ipam", "snat"}
+
+
+def rows() -> dict[str, str]:
+    return {found["word"]: found["what"] for found in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
+
+
+def test_the_table_has_a_row_for_every_subject() -> None:
+    assert set(rows()) >= WORDS
+
+
+def test_the_readme_has_the_same_words() -> None:
+    short = re.findall(r"^\| `(\w+)` \| ([^|]+) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert dict(short) == rows()
+
+
+def test_the_rows_are_what_the_words_select() -> None:
+    written = PAGE.read_text(encoding="utf-8")
+    assert written == page(), "write docs/selecting.md anew: python -m tests.plugin.selecting"

@@ -1,0 +1,302 @@
+"""The catalog holds every claim, is loaded with its lines, and decides from facts which claims are about a cluster."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.catalog import (
+    NEWEST,
+    Applies,
+    CatalogError,
+    IsolationKind,
+    Modality,
+    NotApplicable,
+    Range,
+    Undecided,
+    Version,
+    applicability,
+    catalog,
+    coverage,
+    load,
+)
+from conformance.catalog.loading import DATA
+from conformance.model.claim import ClaimKind
+from conformance.model.facts import Fact
+from tests.plugin.stand_in_cluster import facts, node
+
+COUNTS = {
+    "PLAT": 11, "DS": 4, "INST": 3, "ENC": 7, "VXLAN": 10, "BGP": 6, "CP": 2, "FL": 2, "CNI": 1, "IPAM": 12, "NAT": 2,
+    "SVC": 3, "CONN": 7, "HOST": 3, "DEMO": 9, "POL": 1, "UNSUP": 5, "META": 1, "RST": 4, "PERF": 2, "EKS": 3, "AKS": 2,
+    "XPOL": 17, "XIPAM": 4, "XVX": 2, "XNAT": 2, "XSVC": 4, "XBGP": 1, "XHOST": 1, "XMETA": 1, "XOP": 3, "XLC": 3,
+    "XSTAT": 1, "XMET": 1,
+}  # fmt: skip
+"""How many claims each family has, numbered from 1 without gaps."""
+
+TAGS = {
+    "vxlan": "VXLAN-1 VXLAN-2 VXLAN-3 VXLAN-4 VXLAN-5 VXLAN-6 VXLAN-7 VXLAN-8 VXLAN-9 VXLAN-10 XVX-1 XVX-2 ENC-3 ENC-5",
+    "vni": "VXLAN-9 VXLAN-10 XVX-1",
+    "dns": "CONN-6",
+    "demo": "DEMO-1 DEMO-2 DEMO-3 DEMO-4 DEMO-5 DEMO-6 DEMO-7 DEMO-8 DEMO-9",
+    "reset": "RST-1 RST-2 RST-3 RST-4 XPOL-16",
+    "snat": "SVC-1 SVC-2 VXLAN-6 EKS-3",
+}  # fmt: skip
+"""What these words select, by hand."""
+
+
+def tagged(tag: str) -> set[str]:
+    return {claim.id for claim in catalog().values() if tag in claim.tags}
+
+
+def test_all_claims_are_there() -> None:
+    expected = {f"{family}-{number}" for family, count in COUNTS.items() for number in range(1, count + 1)}
+    assert len(expected) == 140
+    assert set(catalog()) == expected
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_a_tag_selects_its_claims(tag: str) -> None:
+    assert tagged(tag) == set(TAGS[tag].split())
+
+
+def test_windows_is_the_tag_of_what_needs_a_windows_node() -> None:
+    assert tagged("windows") == {claim.id for claim in catalog().values() if claim.needs.windows}
+
+
+def test_every_tag_is_explained_and_used() -> None:
+    assert all(tagged(tag) for tag in catalog().tags)
+
+
+def test_every_claim_is_one_sentence_with_public_sources() -> None:
+    for claim in catalog().values():
+        assert re.fullmatch(r"[^\n]+\.", claim.statement), claim.id
+        assert re.fullmatch(r"[^\n]+\.", claim.verify), claim.id
+        assert claim.sources, claim.id
+        assert all(source.url.startswith("https://") for source in claim.sources), claim.id
+
+
+def test_kinds_are_counted() -> None:
+    kinds = [claim.kind for claim in catalog().values()]
+    assert {kind: kinds.count(kind) for kind in ClaimKind} == {
+        ClaimKind.CAPABILITY: 49,
+        ClaimKind.LIMITATION: 39,
+        ClaimKind.REQUIREMENT: 28,
+        ClaimKind.KNOWN_ISSUE: 18,
+        ClaimKind.RECOMMENDATION: 6,
+    }
+
+
+def test_what_can_happen_is_no_promise_that_it_does() -> None:
+    assert {claim.id for claim in catalog().values() if claim.modality is Modality.CAN_HAPPEN} >= {
+        "RST-1", "RST-2", "RST-3", "XPOL-16", "PERF-1",
+    }  # fmt: skip
+
+
+def test_what_changes_the_cluster_is_not_parallel() -> None:
+    claims = catalog()
+    for ident in ("VXLAN-10", "UNSUP-1", "UNSUP-3", "ENC-2", "XNAT-1"):
+        assert claims[ident].isolation.kind is IsolationKind.DISRUPTIVE, ident
+    for ident in ("VXLAN-9", "IPAM-1", "ENC-1"):
+        assert claims[ident].isolation.kind is IsolationKind.PARALLEL, ident
+        assert str(claims[ident].active) == "disruptive", ident
+    assert str(claims["RST-3"].isolation) == "node-exclusive(windows)"
+
+
+# --- versions ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "inside"),
+    [
+        ("v3.31.2", ">=3.31", True),
+        ("v3.31.0-0.dev-123-gabc", ">=3.31", True),
+        ("v3.27.0-rc1", ">=3.16 <3.27", False),
+        ("v3.26.9", ">=3.16 <3.27", True),
+        ("3.9", ">=3.16", False),
+        ("v3.31", "<3.31", False),
+        ("v1.34.1+rke2r1", ">=1.20", True),
+        ("v1.29.3-eks-abc", ">=1.30", False),
+        ("17763.1431", ">=17763 <17763.1432", True),
+        ("17763.1432", ">=17763 <17763.1432", False),
+        ("20348", "=20348", True),
+    ],
+)
+def test_versions_lie_where_documents_put_them(version: str, wanted: str, inside: bool) -> None:
+    assert (Version.parse(version) in Range(wanted)) is inside
+
+
+@pytest.mark.parametrize("text", ["", "master", "release-v3.33", "v", "three"])
+def test_what_is_no_version_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a version"):
+        Version.parse(text)
+
+
+@pytest.mark.parametrize("text", ["", "3.16", ">=", ">=3.16,<3.27", "~3.16"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"range|version"):
+        Range(text)
+
+
+def test_the_unknown_version_is_newer_than_all() -> None:
+    assert Version.parse("v99.0.0") < NEWEST
+    assert str(NEWEST) == "newest"
+
+
+# --- applicability ----------------------------------------------------------------------------------------------------
+
+
+def outcome(ident: str, **changes: Any) -> Any:
+    return applicability(catalog()[ident], facts(**changes))
+
+
+@pytest.mark.parametrize(
+    ("ident", "changes", "expected"),
+    [
+        ("VXLAN-1", {}, Applies),
+        ("VXLAN-1", {"mode": "bgp"}, NotApplicable),
+        ("VXLAN-1", {"mode": None}, Undecided),
+        ("BGP-1", {}, NotApplicable),
+        ("EKS-3", {"platform": "eks", "calico_version": "v3.19.4"}, Applies),
+        ("EKS-3", {"platform": "eks", "calico_version": "v3.20.0"}, NotApplicable),
+        ("PLAT-11", {"calico_version": "v3.17.1"}, Applies),
+        ("PLAT-11", {"calico_version": "v3.19.0"}, NotApplicable),
+        ("PLAT-2", {"calico_version": "v3.17.1"}, NotApplicable),
+        ("INST-2", {"calico_version": "v3.26.4"}, Applies),
+        ("INST-2", {}, NotApplicable),
+        ("ENC-7", {"calico_version": "v3.17.0"}, Applies),
+        ("ENC-7", {"calico_version": "v3.18.0"}, NotApplicable),
+        ("CNI-1", {"cni": "AzureVNET"}, NotApplicable),
+        ("DS-4", {"mode": "bgp", "datastore": "etcd"}, NotApplicable),
+        ("XOP-1", {"install": "manual"}, NotApplicable),
+        ("SVC-2", {}, Applies),
+        ("SVC-2", {"windows_dsr": False}, NotApplicable),
+        ("SVC-2", {"windows_dsr": None}, Undecided),
+        ("SVC-1", {}, NotApplicable),
+        ("SVC-1", {"windows_dsr": False}, Applies),
+        ("SVC-1", {"windows": 0}, NotApplicable),
+        ("XLC-3", {}, NotApplicable),
+    ],
+)  # fmt: skip
+def test_facts_decide_whether_a_claim_is_about_a_cluster(ident: str, changes: dict[str, Any], expected: type) -> None:
+    assert isinstance(outcome(ident, **changes), expected), outcome(ident, **changes)
+
+
+def with_builds(*builds: tuple[int, int] | None, dsr: bool | None = True) -> Any:
+    from dataclasses import replace
+
+    nodes = [node(f"win-{number}", "windows", build) for number, build in enumerate(builds)]
+    return replace(facts(windows=0), nodes=tuple(nodes), windows_dsr=Fact(dsr, "stand-in"))
+
+
+@pytest.mark.parametrize(
+    ("ident", "builds", "expected"),
+    [
+        ("SVC-1", [(17763, 1431)], Applies),
+        ("SVC-2", [(17763, 1431)], NotApplicable),
+        ("SVC-2", [(17763, 1432)], Applies),
+        ("SVC-1", [(20348, 2762), (17763, 1000)], Applies),
+        ("VXLAN-6", [(17763, 1000)], Applies),
+        ("VXLAN-6", [(17763, 1432)], NotApplicable),
+        ("XLC-3", [(20348, 2400)], Applies),
+        ("XLC-3", [(20348, 2762)], NotApplicable),
+        ("XLC-3", [None], Undecided),
+        ("HOST-1", [(17763, 2000)], Applies),
+        ("HOST-1", [(20348, 2762)], NotApplicable),
+    ],
+)
+def test_builds_decide_too(ident: str, builds: list[Any], expected: type) -> None:
+    assert isinstance(applicability(catalog()[ident], with_builds(*builds)), expected)
+
+
+def test_a_denial_names_condition_and_fact() -> None:
+    assert str(outcome("BGP-1")) == "it is about mode bgp; here: mode vxlan (stand-in)"
+
+
+@pytest.mark.parametrize("version", [None, "master"])
+def test_an_unknown_version_is_judged_as_the_newest_and_that_is_said(version: str | None) -> None:
+    applies = outcome("XOP-1", calico_version=version)
+    assert isinstance(applies, Applies)
+    assert "judged as the newest" in applies.assumed[0]
+    assert "judged as the newest" in str(outcome("INST-2", calico_version=version))
+
+
+# --- loading ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    target = tmp_path / "data"
+    target.mkdir()
+    for name in ("documents.yaml", "tags.yaml"):
+        shutil.copy(DATA / name, target)
+    return target
+
+
+GOOD = """area: An area
+claims:
+  - id: ONE-1
+    statement: It works.
+    kind: capability
+    sources: [requirements v3.16, calico#1]
+    needs: {windows: 1}
+    tags: [vxlan]
+    verify: Look.
+"""
+
+
+def test_a_small_catalog_is_read(folder: Path) -> None:
+    (folder / "area.yaml").write_text(GOOD)
+    claim = load(folder)["ONE-1"]
+    assert claim.origin == "area.yaml:3"
+    assert claim.tags == {"vxlan", "windows"}
+    assert [str(source) for source in claim.sources] == [
+        "Calico for Windows, Requirements (v3.16)",
+        "projectcalico/calico#1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("kind: capability", "kind: wish", "area.yaml:5: 'wish' is not a valid ClaimKind"),
+        ("    verify: Look.\n", "", "area.yaml:3: missing: verify"),
+        ("id: ONE-1", "id: one", "area.yaml:3: id 'one'"),
+        ("tags: [vxlan]", "tags: [vxlam]", "area.yaml:8: ONE-1: unknown tag 'vxlam'"),
+        ("calico#1]", "rumour]", "area.yaml:6: source 'rumour': neither a document"),
+        ("calico#1]", "somewhere#1]", "area.yaml:6: source 'somewhere#1': unknown repository"),
+        ("needs: {windows: 1}", "needs: {window: 1}", "area.yaml:7: unknown key 'window'"),
+        ("needs: {windows: 1}", "needs: {windows: many}", "area.yaml:7: invalid literal"),
+        ("needs: {windows: 1}", "needs: {v3_api: yes}", "area.yaml:7: expected true or false"),
+        ("needs: {windows: 1}", "isolation: exclusive", "area.yaml:7: isolation 'exclusive'"),
+        ("needs: {windows: 1}", "isolation: node-exclusive", "node-exclusive, and only that, names an OS"),
+        ("needs: {windows: 1}", "applies: {modes: [overlay]}", "area.yaml:7: modes ['overlay']"),
+        ("needs: {windows: 1}", "applies: {calico: '3.16'}", "area.yaml:7: '3.16' is not a range"),
+        ("needs: {windows: 1}", "statement: Again.", "area.yaml:7: 'statement' is given twice"),
+        ("claims:", "claims: {", "area.yaml:"),
+    ],
+)
+def test_what_is_wrong_in_it_is_named_with_its_line(folder: Path, old: str, new: str, words: str) -> None:
+    assert old in GOOD
+    (folder / "area.yaml").write_text(GOOD.replace(old, new))
+    with pytest.raises(CatalogError) as caught:
+        load(folder)
+    assert words in str(caught.value)
+
+
+def test_a_claim_stands_once(folder: Path) -> None:
+    (folder / "a.yaml").write_text(GOOD)
+    (folder / "b.yaml").write_text(GOOD)
+    with pytest.raises(CatalogError, match=r"b.yaml:3: claim ONE-1 stands already in a.yaml:3"):
+        load(folder)
+
+
+def test_coverage_tells_untested_from_untestable() -> None:
+    claims = [catalog()[ident] for ident in ("PLAT-1", "PLAT-9", "CONN-1")]
+    covered = coverage(claims, [("CONN-1", "test_a"), ("CONN-1", "test_b")])
+    assert covered.tests == {"CONN-1": ("test_a", "test_b")}
+    assert (covered.without, covered.manual) == (("PLAT-1",), ("PLAT-9",))
+    assert str(covered) == "1 of 2 testable claims have tests; 1 can only be checked by hand"

@@ -1,0 +1,149 @@
+"""A small cluster in memory whose DaemonSets bring pods back, for disruptions to act on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.disrupt.patience import Patience
+from conformance.kube.guard import merged
+from conformance.kube.ownership import Ownership
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import Change, ObjectRef
+from tests.unit.conformance.expect.stand_ins import Clock
+
+Obj = dict[str, Any]
+V3 = "projectcalico.org/v3"
+PATIENCE = Patience(felix_restart=20.0, drain=30.0, vni_delivery=40.0, evict_again=5.0, poll_every=1.0)
+
+
+def pod(
+    name: str, node: str, *, owner: str = "ReplicaSet", labels: Mapping[str, str] | None = None,
+    namespace: str = "default", **more: Any,
+) -> Obj:  # fmt: skip
+    meta: Obj = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": dict(labels or {})}
+    if owner:
+        meta["ownerReferences"] = [{"kind": owner, "name": "owner", "controller": True}]
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"metadata": meta, "spec": {"nodeName": node, "containers": []}, "status": status} | more
+
+
+@dataclass
+class Cluster:
+    """Kube and Changes in one; every change is kept, in words."""
+
+    pods: list[Obj] = field(default_factory=list)
+    others: dict[tuple[str, str], Obj] = field(default_factory=dict)
+    """(kind, name) to object."""
+    log: list[str] = field(default_factory=list)
+    noted: list[str] = field(default_factory=list)
+    """Procedures whose end was not seen yet."""
+    refuse: dict[str, list[ApiRefused]] = field(default_factory=dict)
+    """Pod to what its evictions are refused with, one after the other."""
+    stubborn: set[str] = field(default_factory=set)
+    """Pods that stay although they were evicted or deleted."""
+    brought_back: Callable[[Obj, int], Obj | None] = lambda old, number: {
+        **old, "metadata": {**old["metadata"], "name": f"{old['metadata']['name']}-{number}", "uid": f"new-{number}"},
+    }  # fmt: skip
+    """What a DaemonSet makes in place of its pod."""
+    served: bool = True
+    run: Ownership = field(default_factory=lambda: Ownership("r1"))
+    dry_run: bool = False
+    _numbers: Any = field(default_factory=lambda: itertools.count(2))
+
+    @property
+    def kube(self) -> Cluster:
+        return self
+
+    @property
+    def discovery(self) -> Any:
+        return SimpleNamespace(serves=lambda api, kind: self.served)
+
+    def objects(
+        self, api: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> list[Obj]:
+        name, _, value = labels.partition("=")
+        return [
+            one
+            for one in self.pods
+            if namespace in (None, one["metadata"]["namespace"])
+            and (not labels or one["metadata"]["labels"].get(name) == value)
+            and (not fields or one["spec"]["nodeName"] == fields.partition("=")[2])
+        ]
+
+    def find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
+        return self.others.get((kind, name))
+
+    def make(self, change: Change) -> None:
+        waiting = self.refuse.get(change.target.name)
+        self.log.append(f"{change.verb} {change.target.name}")
+        if waiting:
+            raise waiting.pop(0)
+        self._end(change.target.name)
+
+    def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str, *, foreign: bool = True) -> None:
+        self.log.append(f"patch {target.kind} {target.name} {dict(merge_patch)}")
+        if target.kind == "Node":
+            self.others["Node", target.name] = merged(self.others["Node", target.name], merge_patch)
+
+    def delete(self, target: ObjectRef, why: str, *, foreign: bool = True) -> None:
+        self.log.append(f"delete {target.name}")
+        self._end(target.name)
+
+    delete_owned_pod = delete
+
+    def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> str:
+        self.noted.append(f"{name} {dict(arguments)}")
+        return self.noted[-1]
+
+    def close(self, entry: str) -> None:
+        self.noted.remove(entry)
+
+    def _end(self, name: str) -> None:
+        if name in self.stubborn:
+            return
+        for one in [each for each in self.pods if each["metadata"]["name"] == name]:
+            self.pods.remove(one)
+            if one["metadata"].get("ownerReferences", [{}])[0].get("kind") == "DaemonSet":
+                made = self.brought_back(one, next(self._numbers))
+                self.pods += [made] if made else []
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """A Windows node with a Felix, a Deployment's pod, and what no drain touches; a Linux node with a Felix."""
+    felix = {"k8s-app": "calico-node-windows"}
+    return Cluster(
+        pods=[
+            pod("felix-w", "w1", owner="DaemonSet", namespace="calico-system", labels=felix),
+            pod("felix-l", "l1", owner="DaemonSet", namespace="calico-system", labels={"k8s-app": "calico-node"}),
+            pod("web", "w1"),
+            pod("web-2", "w1"),
+            pod("elsewhere", "w2"),
+            pod("over", "w1", owner="Job", status={"phase": "Succeeded"}),
+        ],
+        others={("Node", "w1"): {"metadata": {"name": "w1"}, "spec": {}}},
+    )
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Time that passes only when somebody sleeps."""
+    return Clock()
+
+
+@pytest.fixture
+def patience() -> Patience:
+    """Enough, in the clock's own time."""
+    return PATIENCE
+
+
+@pytest.fixture
+def make_pod() -> Callable[..., Obj]:
+    """Builds pods."""
+    return pod

@@ -1,0 +1,243 @@
+"""The story of a VNI: kept and cut off is CONFIRMED, taken with traffic is LIFTED, all else VIOLATED; then put back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.cluster.journal import Outcome
+from conformance.disrupt.vni import Delivery
+from conformance.disrupt.vni_change import Parties, VniChange
+from conformance.errors import ControlBroken, EnvironmentBroken, EnvironmentLacks, Nonconformance
+from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import OS, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import Clock, observation, workload
+
+OLD, NEW = 4096, 4097
+
+
+@dataclass
+class World:
+    """Nodes with a VNI each: packets between nodes pass when both have one, in a node always."""
+
+    nodes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(["l1", "l2", "w1", "w2"], OLD))
+    configured: int = OLD
+    follows: Sequence[str] = ("l1", "l2")
+    """Nodes that take a VNI as soon as it is delivered."""
+    heals: bool = True
+    dead: bool = False
+    log: list[str] = field(default_factory=list)
+    restored: Outcome = Outcome.RESTORED
+    stays_broken: bool = False
+    refuses: bool = False
+
+    # as Vni
+    def possible(self, node: str = "") -> None:
+        if self.refuses:
+            raise EnvironmentLacks("no", "yes")
+
+    def vsid(self, node: str) -> int:
+        return self.nodes[node]
+
+    def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
+        self.log.append(f"deliver {vni} to {','.join([*linux, *windows])}")
+        before, self.configured = self.configured, vni
+        self.nodes |= dict.fromkeys(self.follows, vni)
+        return Delivery(vni=vni, before=before, seconds=1.5)
+
+    def delivered(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> float:
+        self.log.append(f"await {vni}")
+        return 0.0
+
+    # as Procedure
+    def new_network(self, node: str) -> None:
+        self.log.append(f"procedure on {node}")
+        self.nodes[node] = self.configured if self.heals else OLD
+
+    # as the journal
+    def procedure(self, name: str, arguments: Any, why: str) -> None:
+        self.log.append(f"note {name} {arguments['node']}")
+
+    def restore(self) -> list[Any]:
+        self.log.append("restore")
+        if not self.stays_broken:
+            self.nodes = dict.fromkeys(self.nodes, OLD)
+        self.configured = OLD
+        return [SimpleNamespace(outcome=self.restored)]
+
+    # as a prober
+    def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
+        return [self._one(one) for one in batch]
+
+    def unchanged(self, workloads: object) -> None:
+        pass
+
+    def _one(self, attempt: Attempt) -> Observation:
+        assert attempt.target
+        source, target = attempt.source.node, attempt.target.backends[0].node
+        passes = source == target or (self.nodes[source] == self.nodes[target] and not self.dead)
+        return observation(attempt, Verdict.CONNECTED if passes else Verdict.TIMED_OUT)
+
+
+@dataclass
+class Story:
+    """One story, and what it told the report."""
+
+    change: VniChange
+    lifted: list[str] = field(default_factory=list)
+    recorded: dict[str, float | str] = field(default_factory=dict)
+
+
+def party(name: str, os: OS, node: str, address: str) -> Workload:
+    return replace(workload(name, os), node=node, address=address)
+
+
+def story(world: World, *, second: bool = True) -> Story:
+    parties = Parties(
+        linux_client=party("lc", "linux", "l1", "10.1.1.1"),
+        linux_server=party("ls", "linux", "l1", "10.1.1.2"),
+        linux_elsewhere=party("lp", "linux", "l2", "10.1.2.1"),
+        windows_client=party("wc", "windows", "w1", "10.2.1.1"),
+        windows_server=party("ws", "windows", "w1", "10.2.1.2"),
+        windows_elsewhere=party("wp", "windows", "w2", "10.2.2.1") if second else None,
+    )
+    told = Story(change=None)  # type: ignore[arg-type]
+    context = Context(claims=("VXLAN-9",), record=told.recorded.__setitem__)
+    vni = SimpleNamespace(
+        possible=world.possible, configured=lambda: world.configured, vsid=world.vsid, deliver=world.deliver,
+        delivered=world.delivered,
+    )  # fmt: skip
+    told.change = VniChange(
+        vni=vni, procedure=world, journal=world, expect=Expect(world, load_timings(), context, Clock()),  # type: ignore[arg-type]
+        parties=lambda: parties, newcomers=lambda: world.log.append("newcomers"),
+        windows=["w1", "w2"] if second else ["w1"], lifted=told.lifted.append,
+    )  # fmt: skip
+    return told
+
+
+def delivered(world: World, **more: Any) -> Story:
+    told = story(world, **more)
+    told.change.prepare(because="one VNI")
+    told.change.deliver(because="told")
+    return told
+
+
+def test_the_healers_are_noted_before_anything_is_changed_and_new_pods_come_after_it() -> None:
+    world = World()
+    delivered(world)
+    assert world.log == [
+        "note hns-network w1", "note hns-network w2", f"deliver {NEW} to l1,l2,w1,w2", "newcomers",
+    ]  # fmt: skip
+
+
+def test_a_vsid_that_stays_with_linux_and_windows_apart_is_what_is_documented() -> None:
+    told = delivered(World())
+    told.change.stays_behind(because="it keeps its VNI")
+    assert told.lifted == []
+    assert told.recorded["windows to windows across nodes"] == "CONNECTED"
+    assert told.recorded["seconds to deliver a VNI"] == 1.5
+
+
+def test_one_windows_node_is_enough() -> None:
+    told = delivered(World(), second=False)
+    told.change.stays_behind(because="it keeps its VNI")
+    assert "windows to windows across nodes" not in told.recorded
+
+
+def test_windows_that_follows_live_with_traffic_is_lifted() -> None:
+    told = delivered(World(follows=["l1", "l2", "w1", "w2"]))
+    told.change.stays_behind(because="it keeps its VNI")
+    assert told.lifted == ["VNI 4097 was taken by every Windows node without the procedure, and traffic passes"]
+
+
+def test_windows_that_follows_without_traffic_is_violated_and_never_lifted() -> None:
+    world = World(follows=["l1", "l2", "w1", "w2"])
+    told = delivered(world)
+    world.dead = True
+    with pytest.raises(Nonconformance, match="expected CONNECTED, observed TIMED_OUT"):
+        told.change.stays_behind(because="it keeps its VNI")
+    assert told.lifted == []
+
+
+def test_windows_nodes_that_part_company_are_violated() -> None:
+    told = delivered(World(follows=["l1", "l2", "w2"]))
+    with pytest.raises(Nonconformance, match="HNS network Calico of node w2  expected VSID 4096, observed 4097"):
+        told.change.stays_behind(because="it keeps its VNI")
+
+
+def test_traffic_that_goes_on_across_different_vnis_is_violated() -> None:
+    world = World(follows=())  # nobody took it, though everyone was told
+    with pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED"):
+        delivered(world).change.stays_behind(because="it keeps its VNI")
+
+
+def test_the_procedure_on_every_node_heals() -> None:
+    world = World()
+    told = delivered(world)
+    told.change.follow_the_procedure(because="as documented")
+    told.change.heals(because="the VNI of now")
+    assert world.log[-2:] == ["procedure on w1", "procedure on w2"]
+
+
+def test_a_procedure_that_leaves_the_old_vsid_is_violated() -> None:
+    told = delivered(World(heals=False))
+    told.change.follow_the_procedure(because="as documented")
+    with pytest.raises(Nonconformance, match="node w1  expected VSID 4097, observed 4096"):
+        told.change.heals(because="the VNI of now")
+
+
+def test_a_procedure_after_which_traffic_does_not_pass_is_violated() -> None:
+    world = World()
+    told = delivered(world)
+    told.change.follow_the_procedure(because="as documented")
+    world.dead = True
+    with pytest.raises(Nonconformance, match="expected CONNECTED, observed TIMED_OUT"):
+        told.change.heals(because="the VNI of now")
+
+
+def test_a_cluster_that_is_not_whole_before_is_left_alone() -> None:
+    world = World(dead=True)
+    with pytest.raises(ControlBroken):
+        story(world).change.prepare(because="one VNI")
+    different = World(nodes={"l1": OLD, "l2": OLD, "w1": NEW, "w2": OLD})
+    with pytest.raises(EnvironmentBroken, match="the VNI is 4096, and Windows nodes use w1: 4097, w2: 4096"):
+        story(different).change.prepare(because="one VNI")
+    with pytest.raises(EnvironmentLacks):
+        story(World(refuses=True)).change.prepare(because="one VNI")
+    assert world.log == different.log == []
+
+
+def test_nothing_is_put_back_where_nothing_was_changed() -> None:
+    world = World()
+    told = story(world)
+    told.change.prepare(because="one VNI")
+    told.change.put_back()
+    assert world.log == []
+
+
+def test_putting_back_restores_awaits_the_old_vni_and_sees_all_paths_open_once() -> None:
+    world = World()
+    told = delivered(world)
+    told.change.put_back()
+    told.change.put_back()
+    assert world.log[4:] == ["restore", f"await {OLD}"]
+
+
+def test_a_cluster_that_is_not_whole_afterwards_is_told() -> None:
+    told = delivered(World(stays_broken=True))
+    with pytest.raises(ControlBroken, match="expected CONNECTED, observed TIMED_OUT"):
+        told.change.put_back()
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CONFLICT, Outcome.FAILED])
+def test_what_could_not_be_restored_is_told(outcome: Outcome) -> None:
+    told = delivered(World(restored=outcome))
+    with pytest.raises(EnvironmentBroken, match="after the test: "):
+        told.change.put_back()

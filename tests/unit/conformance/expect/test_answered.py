@@ -1,0 +1,82 @@
+"""A connection counts for a route only if, where the answer says whose it is, a backend of the target gave it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Path, Target
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, Clock, ScriptedProber, observation, workload
+
+FRIEND, STRANGER, BACKEND = workload("friend"), workload("stranger"), workload("backend")
+SERVICE = Target(
+    host="10.96.0.9", port=80, protocol="tcp", path=Path.CLUSTER_IP, backends=(BACKEND,), name="Service web"
+)
+
+
+def by(pod: str) -> Answer:
+    """An answer that says which pod gave it, as far as its kind of attempt can."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        said = {"served_by": pod, "seen_client": FRIEND.address} if attempt.kind is not Kind.TCP else {}
+        return observation(attempt, Verdict.CONNECTED, **said)
+
+    return answer
+
+
+def expecting(**answers: list[Answer]) -> Expect:
+    return Expect(ScriptedProber(answers), load_timings(), Context(claims=("CONN-4",)), Clock())
+
+
+@pytest.mark.parametrize("target", [SERVICE, replace(SERVICE, protocol="udp"), replace(SERVICE, path=Path.NODE_PORT)])
+def test_a_service_that_leads_to_another_pod_is_not_reached(target: Target) -> None:
+    with pytest.raises(Nonconformance, match="expected CONNECTED, observed CONNECTED with ns/impostor"):
+        expecting(friend=[by("ns/impostor")]).reachable(FRIEND, target, because="kube-proxy sends it on")
+
+
+def test_a_service_may_lead_elsewhere_until_its_rules_are_there() -> None:
+    late = expecting(friend=[by("ns/impostor"), by("ns/backend")])
+    assert late.reachable(FRIEND, SERVICE, because="kube-proxy sends it on")[0].served_by == "ns/backend"
+
+
+def test_whom_another_pod_saw_says_nothing_about_the_source() -> None:
+    with pytest.raises(Nonconformance, match="observed CONNECTED with ns/impostor"):
+        expecting(friend=[by("ns/impostor")]).source_is(FRIEND, BACKEND.tcp(8080), FRIEND.address, because="no NAT")
+
+
+@pytest.mark.parametrize("who", ["", "/", "/backend-node", "ns/"])
+def test_an_answer_without_a_whole_name_is_taken_for_the_backends(who: str) -> None:
+    expecting(friend=[by(who)]).reachable(FRIEND, SERVICE, because="kube-proxy sends it on")
+
+
+def test_a_path_is_not_seen_open_when_another_pod_answers() -> None:
+    with pytest.raises(ControlBroken, match=r"control failed: .* observed CONNECTED with ns/impostor"):
+        expecting(friend=[by("ns/impostor")]).control(FRIEND, SERVICE, because="no policy is in force yet")
+
+
+def test_a_denial_by_service_is_a_bare_connect_that_nothing_answers() -> None:
+    kinds: list[Kind] = []
+
+    def dropped(attempt: Attempt, _: int) -> Observation:
+        kinds.append(attempt.kind)
+        return observation(attempt, Verdict.TIMED_OUT)
+
+    expect = expecting(friend=[by("ns/backend")], stranger=[*[by("ns/backend")] * 3, dropped])
+    expect.control([FRIEND, STRANGER], SERVICE, because="no policy is in force yet")
+    expect.blocked(STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing")
+    assert set(kinds) == {Kind.TCP}
+
+
+def test_a_closed_way_that_another_pod_answers_is_a_broken_control_and_no_leak() -> None:
+    expect = expecting(friend=[by("ns/backend")], stranger=[*[by("ns/backend")] * 3, by("ns/impostor")])
+    expect.control([FRIEND, STRANGER], SERVICE, because="no policy is in force yet")
+    with pytest.raises(ControlBroken, match="expected TIMED_OUT, observed CONNECTED with ns/impostor"):
+        expect.blocked(
+            STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing", kind=Kind.HTTP
+        )

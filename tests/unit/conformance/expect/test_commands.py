@@ -1,0 +1,81 @@
+"""A literal command must agree with the attempts; only one that gets through where they do not is a violation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from conformance.errors import Nonconformance, ProbeBroken
+from conformance.expect.commands import Commands
+from conformance.expect.traffic import Context
+from conformance.model.endpoint import Workload
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import target, workload
+
+CLIENT, WINDOWS, SERVER = workload("linux-client"), workload("windows-client", "windows"), target()
+PAGE = "StatusCode        : 200\nContent           : <title>Welcome to nginx!</title>"
+TIMED_OUT = "Invoke-WebRequest : The operation has timed out.\nAt line:1 char:1"
+
+
+@dataclass
+class Ended:
+    exit_code: int
+    output: str
+    seconds: float = 2.34
+
+
+def commands(exit_code: int, output: str, ran: list[Sequence[str]] | None = None) -> Commands:
+    def run(where: Workload, argv: Sequence[str], within: float) -> Ended:
+        assert within > 5.0
+        if ran is not None:
+            ran.append(argv)
+        return Ended(exit_code, output)
+
+    return Commands(run, load_timings(), Context(claims=("DEMO-7",)))
+
+
+def test_the_commands_are_the_demos_to_the_letter() -> None:
+    ran: list[Sequence[str]] = []
+    commands(0, "192.168.0.9 (192.168.0.9:80) open", ran).nc_opens(CLIENT, SERVER, because="x")
+    commands(0, PAGE, ran).web_request_shows(WINDOWS, SERVER, "Welcome to nginx!", because="x")
+    assert [" ".join(argv) for argv in ran] == [
+        "nc -vz 192.168.0.9 80",
+        "powershell Invoke-WebRequest -Uri http://192.168.0.9 -UseBasicParsing -TimeoutSec 5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "output"),
+    [(1, "nc: 192.168.0.9 (192.168.0.9:80): Connection timed out"), (0, ""), (0, "192.168.0.9 (192.168.0.9:443) open")],
+)
+def test_a_command_that_fails_where_attempts_connect_breaks_the_probe(exit_code: int, output: str) -> None:
+    with pytest.raises(
+        ProbeBroken, match=r"DEMO-7  ns/linux-client .* nc -vz: expected exit code 0.*1 try, 2\.3 s"
+    ) as broken:
+        commands(exit_code, output).nc_opens(CLIENT, SERVER, because="nothing forbids it")
+    assert "attempts on the same path connected" in str(broken.value)
+    assert "nothing forbids it" in str(broken.value)
+
+
+def test_a_page_without_the_expected_text_breaks_the_probe() -> None:
+    with pytest.raises(ProbeBroken, match="printed   StatusCode : 200 Content : something else"):
+        commands(0, "StatusCode : 200\nContent : something else").web_request_shows(
+            WINDOWS, SERVER, "Welcome to nginx!", because="x"
+        )
+
+
+def test_a_command_that_times_out_as_documented_agrees_with_a_denial() -> None:
+    commands(1, TIMED_OUT).web_request_times_out(WINDOWS, SERVER, because="x")
+
+
+def test_a_command_that_gets_through_a_denial_is_a_violation() -> None:
+    with pytest.raises(Nonconformance, match=r"observed exit code 0 \(1 try, 2\.3 s\)") as failed:
+        commands(0, PAGE).web_request_times_out(WINDOWS, SERVER, because="only linux-client is allowed")
+    assert "the denial does not hold" in str(failed.value)
+
+
+def test_a_command_that_fails_otherwise_under_a_denial_breaks_the_probe() -> None:
+    with pytest.raises(ProbeBroken, match="failed for another reason"):
+        commands(1, "powershell: not recognized").web_request_times_out(WINDOWS, SERVER, because="x")

@@ -1,0 +1,127 @@
+"""What is taken down while expectations are decided: tries by direction, and when a policy change showed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from conformance.expect.figures import FigureLog, PolicyChange
+from conformance.expect.traffic import Context, Expect
+from conformance.model.figures import Effect, Tries
+from conformance.model.observation import Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, Clock, ScriptedProber, target, workload
+
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+FRIEND, STRANGER = workload("friend"), workload("stranger", "windows")
+SERVER = workload("server", "windows").tcp(8080)
+POLL = load_timings().of("linux").poll_every
+
+
+class Story:
+    """A test that sees paths open, changes a policy, and sees what comes of it."""
+
+    def __init__(self, side: str = "target") -> None:
+        self.clock, self.log = Clock(), FigureLog()
+        self.change: PolicyChange | None = None
+        self.side = side
+        self.prober = ScriptedProber({"friend": [UP], "stranger": [UP]})
+        context = Context(claims=("POL-1",), change=lambda: self.change, figures=self.log)
+        self.expect = Expect(self.prober, load_timings(), context, self.clock)
+
+    def begins(self) -> None:
+        self.expect.control([FRIEND, STRANGER], SERVER, because="nothing is in force")
+        self.log.tries.clear()
+
+    def changes(self, **answers: list[Answer]) -> None:
+        self.change = PolicyChange(what=f"policy at {self.clock.now}", at=self.clock.now, enforced_at=self.side)  # type: ignore[arg-type]
+        self.prober.answers, self.prober.rounds = answers, 0
+
+    def closes(self) -> None:
+        self.expect.blocked(STRANGER, SERVER, because="its label is missing", beside=[FRIEND, (STRANGER, BYSTANDER)])
+
+    def opens(self) -> None:
+        self.expect.reachable([FRIEND, STRANGER], SERVER, because="the policy is gone")
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story()
+
+
+def tries(story: Story) -> Sequence[tuple[str, int, int]]:
+    return [(one.direction, one.tries, one.attempts) for one in story.log.figures().tries]
+
+
+def test_an_attempt_that_is_right_at_once_needs_one_try(story: Story) -> None:
+    story.begins()
+    story.opens()
+    assert tries(story) == [("linux->windows", 1, 1), ("windows->windows", 1, 1)]
+
+
+def test_tries_count_up_to_the_last_wrong_round(story: Story) -> None:
+    story.begins()
+    story.changes(friend=[UP], stranger=[DROPPED, UP, DROPPED])
+    story.closes()
+    assert tries(story) == [("linux->windows", 1, 1), ("windows->-", 1, 1), ("windows->windows", 3, 1)]
+
+
+def test_a_denial_that_wavers_is_first_right_stable_and_open_at_different_times(story: Story) -> None:
+    story.begins()
+    story.changes(friend=[UP], stranger=[UP, DROPPED, UP, DROPPED])
+    story.closes()
+    [effect] = story.log.figures().effects
+    assert (effect.first_correct, effect.exposure, effect.stable) == (POLL, 2 * POLL, 3 * POLL)
+    assert (effect.os, effect.wanted) == ("windows", "closed")
+
+
+def test_a_denial_that_is_there_at_once_was_never_exposed(story: Story) -> None:
+    story.begins()
+    story.changes(friend=[UP], stranger=[DROPPED])
+    story.closes()
+    assert [effect.exposure for effect in story.log.figures().effects] == [0.0]
+
+
+def test_egress_is_enforced_at_the_source() -> None:
+    story = Story("source")
+    story.begins()
+    story.changes(friend=[DROPPED], stranger=[UP])
+    story.expect.blocked(FRIEND, SERVER, because="it may not leave", beside=STRANGER)
+    assert [effect.os for effect in story.log.figures().effects] == ["linux"]
+
+
+def test_a_change_is_timed_once_and_by_the_paths_that_it_turned(story: Story) -> None:
+    story.begins()
+    story.changes(friend=[UP], stranger=[DROPPED])
+    story.closes()
+    story.closes()
+    story.changes(friend=[UP], stranger=[DROPPED, UP])
+    story.opens()
+    found = [(effect.wanted, effect.os) for effect in story.log.figures().effects]
+    assert found == [("closed", "windows"), ("open", "windows")]  # the friend's path was open all the time
+
+
+def test_without_a_change_of_policy_there_is_no_effect(story: Story) -> None:
+    story.begins()
+    story.opens()
+    assert story.log.figures().effects == ()
+
+
+def test_what_fails_is_not_taken_down(story: Story) -> None:
+    story.begins()
+    story.changes(friend=[UP], stranger=[UP])
+    with pytest.raises(AssertionError):
+        story.closes()
+    assert story.log.figures().effects == ()
+    assert tries(story) == []
+
+
+def test_a_target_that_is_no_pod_has_no_operating_system(story: Story) -> None:
+    story.expect.reachable(FRIEND, target(), because="it is there")
+    assert story.log.figures().tries == (Tries(direction="linux->-", tries=1, attempts=1),)
+
+
+def test_an_effect_is_told_in_seconds_since_the_change() -> None:
+    effect = Effect(change="x", os="linux", wanted="open", first_correct=0.1, stable=0.2)
+    assert effect.exposure is None

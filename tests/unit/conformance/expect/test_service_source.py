@@ -1,0 +1,228 @@
+"""Whom a server saw by ClusterIP decides with what a policy made of it; the node is one that the claim is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from conformance.errors import ControlBroken, EnvironmentLacks, Nonconformance, ProbeBroken
+from conformance.expect.addresses import Addresses
+from conformance.expect.service_source import ServiceSource
+from conformance.expect.traffic import Context, Expect
+from conformance.expect.windows_nodes import WindowsNodes
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import Path, Workload
+from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.observation import Observation, Verdict
+from conformance.pods.placement import Placement
+from conformance.pods.services import Service
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, observation, workload
+
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+OLD, ABLE, NEW = (17763, 1397), (17763, 1432), (20348, 2762)
+CLIENT = replace(workload("client", "windows"), address="192.168.0.70")
+STRANGER = replace(workload("stranger", "windows"), address="192.168.0.71")
+SERVER = replace(workload("server"), address="192.168.0.9")
+SERVICE = Service(name="web", namespace="ns", domain="x", cluster_ip="10.96.0.9", node_port=None, backend=SERVER)
+OWN, SOURCE_VIP, NODE = CLIENT.address, "192.168.0.66", "10.0.0.11"
+
+
+def node(name: str, build: tuple[int, int], *, schedulable: bool = True) -> NodeFacts:
+    return NodeFacts(
+        name=name, os="windows", address=NODE, ready=True, schedulable=schedulable, control_plane=False,
+        kernel_version="", os_image="", container_runtime="", windows_build=build,
+        annotations={"projectcalico.org/IPv4VXLANTunnelAddr": "192.168.0.65"},
+    )  # fmt: skip
+
+
+def facts(*nodes: NodeFacts, dsr: bool | None = False, mode: Any = "vxlan") -> Facts:
+    unknown: Any = Fact(None, "-")
+    return Facts(
+        nodes=nodes, kubernetes_version=unknown, calico_version=unknown, mode=Fact(mode, "stand-in"),
+        datastore=unknown, install=unknown, platform=unknown, calico_apis=unknown, cni=unknown,
+        kube_proxy_mode=unknown, windows_dsr=Fact(dsr, "stand-in"), evidence="lab",
+    )  # fmt: skip
+
+
+@dataclass
+class Town:
+    """A client, its neighbour, and a server that says whom it sees."""
+
+    by_service: str = SOURCE_VIP
+    at_times: str = ""
+    """Seen by ClusterIP instead, every second time."""
+    directly: str = OWN
+    admitted: dict[tuple[str, Path], bool] = field(default_factory=dict)
+    """Under the policy: (pod, way) that gets through; empty: no policy is in force."""
+    said: list[str] = field(default_factory=list)
+
+    def source(self, **about: Any) -> ServiceSource:
+        prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})
+        expect = Expect(prober, load_timings(), Context(claims=("SVC-1",)), Clock())
+        known = facts(node("windows-1", NEW), **about)
+        return ServiceSource(expect, known, self.said.append, CLIENT, STRANGER, SERVICE)
+
+    def _answer(self, attempt: Attempt, number: int) -> Observation:
+        assert attempt.target
+        path = attempt.target.path
+        if attempt.target.host == CLIENT.address:  # no policy selects it
+            return observation(attempt, UP)
+        if self.admitted and not self.admitted.get((attempt.source.pod, path)):
+            return observation(attempt, DROPPED)
+        by_service = self.at_times if self.at_times and number % 2 else self.by_service
+        seen = self.directly if path is Path.POD_IP else by_service
+        return observation(attempt, UP, seen_client=seen if attempt.source.pod == "client" else STRANGER.address)
+
+
+BY_ADDRESS, BY_SERVICE = ("client", Path.POD_IP), ("client", Path.CLUSTER_IP)
+ALONE, EVERYWHERE = {BY_ADDRESS: True}, {BY_ADDRESS: True, BY_SERVICE: True}
+
+
+def limited(town: Town, under: dict[tuple[str, Path], bool], **about: Any) -> None:
+    source = town.source(**about)
+    source.is_rewritten(because="no DSR")
+    town.admitted = under
+    source.admits_by_address_alone(because="the policy names the client")
+
+
+def capable(town: Town, under: dict[tuple[str, Path], bool]) -> None:
+    source = town.source(dsr=True)
+    source.is_kept(because="DSR")
+    town.admitted = under
+    source.admits_everywhere(because="the policy names the client")
+
+
+def test_a_hidden_client_that_the_policy_does_not_know_confirms_the_limitation() -> None:
+    town = Town()
+    limited(town, ALONE)
+    assert town.said == []
+
+
+def test_a_client_that_is_seen_and_admitted_lifts_it() -> None:
+    town = Town(by_service=OWN)
+    limited(town, EVERYWHERE)
+    assert "the server saw the pod's own address 192.168.0.70" in town.said[0]
+
+
+def test_a_client_that_is_seen_and_not_admitted_is_a_violation() -> None:
+    town = Town(by_service=OWN)
+    with pytest.raises(Nonconformance, match="expected CONNECTED, observed TIMED_OUT"):
+        limited(town, ALONE)
+    assert town.said == []
+
+
+def test_a_hidden_client_that_is_admitted_all_the_same_is_a_violation() -> None:
+    with pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED"):
+        limited(Town(), EVERYWHERE)
+
+
+@pytest.mark.parametrize("mode", ["vxlan", "bgp"])
+def test_another_address_than_the_modes_is_a_violation(mode: str) -> None:
+    right, wrong = (SOURCE_VIP, NODE) if mode == "vxlan" else (NODE, SOURCE_VIP)
+    with pytest.raises(Nonconformance) as raised:
+        limited(Town(by_service=wrong), ALONE, mode=mode)
+    first, *rest = str(raised.value).splitlines()
+    assert first.startswith("SVC-1  ns/client (windows, node windows-1) -> 10.96.0.9:80/tcp (Service web)")
+    assert f"expected source {right}, observed source {wrong}" in first
+    assert any("--enable-dsr False" in line for line in rest)
+    limited(Town(by_service=right), ALONE, mode=mode)
+
+
+def test_a_client_that_is_seen_and_admitted_confirms_dsr() -> None:
+    capable(Town(by_service=OWN), EVERYWHERE)
+
+
+def test_a_rewritten_source_violates_dsr() -> None:
+    with pytest.raises(Nonconformance, match=r"expected source 192\.168\.0\.70, observed source 192\.168\.0\.66"):
+        capable(Town(), EVERYWHERE)
+
+
+def test_a_neighbour_that_is_admitted_too_violates_both() -> None:
+    stranger = {("stranger", Path.POD_IP): True, ("stranger", Path.CLUSTER_IP): True}
+    with pytest.raises(Nonconformance, match="stranger"):
+        capable(Town(by_service=OWN), EVERYWHERE | stranger)
+    with pytest.raises(Nonconformance, match="stranger"):
+        limited(Town(), ALONE | stranger)
+
+
+def test_a_source_that_is_rewritten_at_times_violates_dsr() -> None:
+    with pytest.raises(Nonconformance, match=r"expected source 192\.168\.0\.70, observed source 192\.168\.0\.66"):
+        capable(Town(by_service=OWN, at_times=SOURCE_VIP), EVERYWHERE)
+
+
+def test_a_source_that_is_rewritten_by_pod_address_too_decides_nothing() -> None:
+    first = r"SVC-1  ns/client .* expected source 192.168.0.70, observed source 10.0.0.11 \(3 tries, \d+.\d s\) .*NAT-1"
+    with pytest.raises(ControlBroken, match=first):
+        limited(Town(directly=NODE), ALONE)
+
+
+def test_a_source_that_is_now_kept_and_now_not_is_a_violation_and_no_lifted_limitation() -> None:
+    @dataclass
+    class Wavering(Town):
+        asked: int = 0
+
+        def _answer(self, attempt: Attempt, round_: int) -> Observation:
+            self.asked += 1
+            self.by_service = (OWN, SOURCE_VIP)[self.asked % 2]
+            return super()._answer(attempt, round_)
+
+    with pytest.raises(Nonconformance, match=r"observed source 192\.168\.0\..* 2 times, .* 1 time, last .*3 tries"):
+        limited(Wavering(), ALONE)
+
+
+def test_a_server_that_does_not_say_whom_it_saw_decides_nothing() -> None:
+    with pytest.raises(ProbeBroken, match="did not say whom it saw"):
+        limited(Town(by_service=""), ALONE)
+
+
+@pytest.mark.parametrize(
+    ("mode", "host_network", "expected"),
+    [
+        ("vxlan", False, SOURCE_VIP), ("vxlan", True, NODE), ("bgp", False, NODE), ("bgp", True, NODE),
+        ("policy-only", False, NODE),
+    ],
+)  # fmt: skip
+def test_the_address_follows_from_mode_and_backend(mode: str, host_network: bool, expected: str) -> None:
+    backend: Workload = replace(SERVER, host_network=host_network)
+    assert Addresses(facts(node("windows-1", NEW), mode=mode)).through_service(CLIENT, backend) == expected
+
+
+@pytest.mark.parametrize("mode", ["mixed", None])
+def test_no_address_is_guessed_for_a_mode_that_is_not_known(mode: str | None) -> None:
+    with pytest.raises(EnvironmentLacks, match="networking mode"):
+        Addresses(facts(node("windows-1", NEW), mode=mode)).through_service(CLIENT, SERVER)
+
+
+def nodes(*there: NodeFacts, dsr: bool | None = True) -> WindowsNodes:
+    known = facts(*there, dsr=dsr)
+    return WindowsNodes(known, Placement(known))
+
+
+def test_in_a_mixed_cluster_each_claim_gets_its_node() -> None:
+    mixed = nodes(node("old", OLD), node("new", NEW))
+    assert (mixed.with_dsr(), mixed.without_dsr()) == ("new", "old")
+    assert mixed.of_build(">=17763 <17763.1432") == "old"
+    assert nodes(node("new", NEW), node("able", ABLE), node("old", OLD)).any() == "old"
+
+
+def test_without_the_flag_no_node_has_it() -> None:
+    plain = nodes(node("new", NEW), dsr=False)
+    assert plain.without_dsr() == "new"
+    with pytest.raises(EnvironmentLacks, match="with direct server return"):
+        plain.with_dsr()
+
+
+def test_a_flag_that_is_not_known_decides_for_old_builds_only() -> None:
+    unknown = nodes(node("old", OLD), node("new", NEW), dsr=None)
+    assert unknown.without_dsr() == "old"
+    with pytest.raises(EnvironmentLacks):
+        unknown.with_dsr()
+
+
+def test_a_cordoned_node_is_not_taken_for_the_claims_about_it() -> None:
+    cordoned = nodes(node("old", OLD, schedulable=False), node("new", NEW))
+    with pytest.raises(EnvironmentLacks, match=r"of build >=17763 <17763.1432"):
+        cordoned.of_build(">=17763 <17763.1432")

@@ -1,0 +1,353 @@
+"""What expectations make of streams: lost and back, lost for good, paused, and pods that were not what they seemed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
+from conformance.expect.streams import StreamExpect
+from conformance.expect.traffic import Context, Expect
+from conformance.expect.upheaval import Upheaval
+from conformance.expect.witnesses import AclLists
+from conformance.model.endpoint import Workload
+from conformance.model.facts import Fact
+from conformance.model.host import AclRule
+from conformance.model.observation import Verdict
+from conformance.model.stream import StreamEnd, StreamEvent, StreamState, StreamVerdict
+from conformance.probe.streams import NotOpened, Stream
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, workload
+
+LINUX, WINDOWS = workload("linux"), workload("windows", "windows")
+CONTROL = (workload("control-client"), workload("control-server"))
+TIMINGS = load_timings(lab=True)
+RECOVER = TIMINGS.windows.stream_recover
+SURVIVED, STALLED, RESET, CLOSED = (StreamVerdict[name] for name in ("SURVIVED", "STALLED", "RESET", "CLOSED"))
+
+
+def end(pod: Workload, side: Any, verdict: StreamVerdict, quiet: float | None = None) -> StreamEnd:
+    events = [StreamEvent(at=1000.0, what="opened")]
+    if verdict not in (SURVIVED, STALLED):
+        events.append(StreamEvent(at=1001.5, what="ended", detail=f"{verdict} Connection reset by peer"))
+    if verdict is STALLED:
+        events.append(StreamEvent(at=1002.0, what="stalled", detail="no heartbeat for 600 ms"))
+    return StreamEnd(workload=pod, side=side, verdict=verdict, quiet=quiet, events=tuple(events))
+
+
+def state(client: StreamVerdict, server: StreamVerdict, after: float | None = None, quiet: float = 9.0) -> StreamState:
+    """From the Linux to the Windows pod."""
+    return StreamState(
+        client=end(LINUX, "client", client, quiet), server=end(WINDOWS, "server", server, quiet),
+        target=WINDOWS.tcp(9000), recovered_after=after, recovery_tries=1 if client is not SURVIVED else 0,
+    )  # fmt: skip
+
+
+WELL = state(SURVIVED, SURVIVED, quiet=0.1)
+LOST = state(RESET, STALLED)
+BACK = state(RESET, STALLED, 0.02)
+
+
+class ScriptedStreams:
+    """Streams whose states are a script, by their client's name; the last one lasts."""
+
+    def __init__(self, *script: StreamState | Exception, control: StreamState = WELL, opens: Exception | None = None):
+        self.script, self.control, self.opens = list(script), control, opens
+        self.looks, self.closed = 0, 0
+
+    def open(self, routes: Sequence[tuple[Workload, Workload]]) -> list[Stream]:
+        if self.opens:
+            raise self.opens
+        return [Stream(f"s{n}", *route, route[1].tcp(9000), ()) for n, route in enumerate(routes)]  # type: ignore[arg-type]
+
+    def look(self, streams: Sequence[Stream]) -> list[StreamState]:
+        return [self.control if one.client.pod.startswith("control") else self._next() for one in streams]
+
+    def close(self, streams: Sequence[Stream]) -> None:
+        self.closed += len(streams)
+        raise ProbeBroken("the agent is gone")
+
+    def _next(self) -> StreamState:
+        found = self.script[min(self.looks, len(self.script) - 1)]
+        self.looks += 1
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+class Scene:
+    """A test's expectations over scripts."""
+
+    def __init__(self, streams: ScriptedStreams, version: str = "v3.31.2", **answers: Any) -> None:
+        self.attached: dict[str, str] = {}
+        self.recorded: dict[str, Any] = {}
+        self.unobserved: list[str] = []
+        self.prober = ScriptedProber(answers)
+        context = Context(claims=("RST-1",), attach=lambda name, text: self.attached.update({name: text}))
+        self.expect = Expect(self.prober, TIMINGS, context, Clock())
+        self.streams = StreamExpect(streams, self.expect)
+        facts: Any = type("Facts", (), {"calico_version": Fact(value=version, source="test")})()
+        self.lists: list[tuple[AclRule, ...]] = []
+        self.upheaval = Upheaval(
+            self.streams, self.expect, facts,
+            record=lambda name, value: self.recorded.update({name: value}), not_observed=self.unobserved.append,
+        )  # fmt: skip
+
+    def acls(self, node: str, pod: Workload) -> tuple[AclRule, ...]:
+        return self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
+
+    def begin(self, **more: Any) -> None:
+        opens = {"opens": [(LINUX, WINDOWS.tcp(8080))]}
+        self.upheaval.begin((LINUX, WINDOWS), beside=CONTROL, **(more or opens))
+
+
+@dataclass(frozen=True)
+class Restart:
+    """One that was seen."""
+
+    node: str = "windows-1"
+    before: str = "calico-node-windows-a, 0 restarts"
+    after: str = "calico-node-windows-b, 0 restarts"
+    seconds: float = 2.5
+
+
+FLIPS = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CONNECTED]}
+
+
+def test_a_stream_that_nobody_touched_survives() -> None:
+    scene = Scene(ScriptedStreams(WELL))
+    assert scene.streams.survives(scene.streams.open((LINUX, WINDOWS)), because="nothing happens") == [WELL]
+    assert "client SURVIVED, server SURVIVED" in scene.attached["streams"]
+
+
+def test_a_pause_is_no_loss() -> None:
+    pausing = state(SURVIVED, STALLED, quiet=0.7)
+    scene = Scene(ScriptedStreams(WELL, pausing, pausing, WELL))
+    scene.streams.survives(scene.streams.open((LINUX, WINDOWS)), because="nothing happens")
+
+
+@pytest.mark.parametrize("lost", [BACK, LOST, state(SURVIVED, CLOSED, 0.1)])
+def test_a_lost_stream_did_not_survive(lost: StreamState) -> None:
+    scene = Scene(ScriptedStreams(WELL, lost))
+    with pytest.raises(Nonconformance, match="expected both ends SURVIVED, observed client"):
+        scene.streams.survives(scene.streams.open((LINUX, WINDOWS)), because="nothing happens")
+
+
+def test_the_message_of_a_loss_has_both_ends_on_one_time_line() -> None:
+    scene = Scene(ScriptedStreams(LOST))
+    with pytest.raises(Nonconformance) as caught:
+        scene.streams.outcome(scene.streams.open((LINUX, WINDOWS)), because="policy changes")
+    first, *rest = str(caught.value).splitlines()
+    assert first.startswith(
+        "RST-1  ns/linux (linux, node linux-1) -> 192.168.0.5:9000/tcp (windows, windows, node windows-1)  stream  "
+        f"expected a new connection within {RECOVER:.0f} s of the loss, "
+        "observed client RESET, server STALLED 9.0 s, no new connection in 1 try ("
+    )
+    assert rest == [
+        "  because   policy changes",
+        "  both ends on one time line:",
+        "  +  0.000 s  client  opened",
+        "  +  0.000 s  server  opened",
+        "  +  1.500 s  client  ended      RESET Connection reset by peer",
+        "  +  2.000 s  server  stalled    no heartbeat for 600 ms",
+    ]
+
+
+@pytest.mark.parametrize("after", [None, RECOVER + 0.1])
+def test_a_loss_without_recovery_in_time_is_a_violation(after: float | None) -> None:
+    scene = Scene(ScriptedStreams(state(RESET, STALLED, after)))
+    with pytest.raises(Nonconformance, match="a new connection within"):
+        scene.streams.outcome(scene.streams.open((LINUX, WINDOWS)), because="policy changes")
+
+
+def test_resets_wants_a_loss() -> None:
+    scene = Scene(ScriptedStreams(BACK))
+    scene.streams.resets(scene.streams.open((LINUX, WINDOWS)), because="policy changes")
+    scene = Scene(ScriptedStreams(WELL))
+    with pytest.raises(Nonconformance, match="expected the stream lost"):
+        scene.streams.resets(scene.streams.open((LINUX, WINDOWS)), because="policy changes")
+
+
+@pytest.mark.parametrize("found", [LOST, BACK])
+def test_a_pod_that_restarted_explains_a_loss(found: StreamState) -> None:
+    scene = Scene(ScriptedStreams(found))
+    streams = scene.streams.open((LINUX, WINDOWS))
+    scene.prober.restarted.add("windows")
+    with pytest.raises(EnvironmentBroken, match="restarted"):
+        scene.streams.outcome(streams, because="policy changes")
+
+
+def test_a_stream_that_does_not_open_is_a_broken_control() -> None:
+    scene = Scene(ScriptedStreams(WELL, opens=NotOpened("TIMED_OUT")))
+    with pytest.raises(ControlBroken, match="TIMED_OUT"):
+        scene.streams.open((LINUX, WINDOWS))
+
+
+def test_a_broken_agent_is_no_verdict() -> None:
+    scene = Scene(ScriptedStreams(ProbeBroken("the agent died")))
+    with pytest.raises(ProbeBroken):
+        scene.streams.survives(scene.streams.open((LINUX, WINDOWS)), because="nothing happens")
+
+
+def test_streams_are_closed_with_the_test_and_trouble_with_that_is_told() -> None:
+    streams = ScriptedStreams(WELL)
+    scene = Scene(streams)
+    scene.streams.open((LINUX, WINDOWS))
+    scene.streams.close()
+    assert (streams.closed, "gone" in scene.attached["streams not closed"]) == (1, True)
+
+
+# --- upheavals --------------------------------------------------------------------------------------------------------
+
+
+def test_a_loss_that_recovers_confirms_and_says_which_end_saw_what() -> None:
+    scene = Scene(ScriptedStreams(BACK), **FLIPS)
+    scene.begin()
+    scene.upheaval.may_lose(because="policy changes")
+    assert scene.recorded == {
+        "client on linux saw": RESET, "server on windows saw": STALLED, "seconds to a new connection": 0.02,
+    }  # fmt: skip
+    assert not scene.unobserved
+    assert "witness: 1 routes opened by it" in scene.attached["streams"]
+
+
+def test_no_loss_is_not_observed_and_names_the_witness() -> None:
+    scene = Scene(ScriptedStreams(WELL), **FLIPS)
+    scene.begin()
+    scene.upheaval.may_lose(because="policy changes")
+    (reason,) = scene.unobserved
+    assert "server SURVIVED, where it may be lost; witness: 1 routes opened" in reason
+
+
+@pytest.mark.parametrize("always", [Verdict.TIMED_OUT, Verdict.CONNECTED])
+def test_without_a_witness_nothing_is_decided(always: Verdict) -> None:
+    scene = Scene(ScriptedStreams(WELL), linux=[always])
+
+    def story() -> None:
+        scene.begin()
+        scene.upheaval.may_lose(because="policy changes")
+
+    with pytest.raises(ControlBroken, match="witness failed"):
+        story()
+    assert not scene.unobserved
+
+
+def test_a_stream_lost_for_good_is_its_own_witness() -> None:
+    scene = Scene(ScriptedStreams(LOST), linux=[Verdict.TIMED_OUT])
+    scene.begin()
+    with pytest.raises(Nonconformance, match="a new connection within"):
+        scene.upheaval.may_lose(because="policy changes")
+
+
+@pytest.mark.parametrize("control", [BACK, LOST])
+def test_a_linux_stream_must_not_be_lost(control: StreamState) -> None:
+    scene = Scene(ScriptedStreams(BACK, control=control), **FLIPS)
+    scene.begin()
+    with pytest.raises(Nonconformance, match="the stream of Linux pods beside it SURVIVED at both ends, observed"):
+        scene.upheaval.may_lose(because="policy changes")
+
+
+@pytest.mark.parametrize(
+    ("version", "found", "outcome"),
+    [
+        ("v3.31.2", WELL, "confirmed"),
+        ("v3.31.0", BACK, "violated"),
+        ("v3.30.4", BACK, "confirmed"),
+        ("v3.30.4", WELL, "not observed"),
+    ],
+)
+def test_trifles_lose_nothing_from_v3_31_on(version: str, found: StreamState, outcome: str) -> None:
+    scene = Scene(ScriptedStreams(found), version, **FLIPS)
+    scene.begin()
+    if outcome == "violated":
+        with pytest.raises(Nonconformance, match=r"both ends SURVIVED under Calico v3\.31\.0, observed client RESET"):
+            scene.upheaval.loses_nothing(because="a label that nobody selects")
+    else:
+        scene.upheaval.loses_nothing(because="a label that nobody selects")
+        assert bool(scene.unobserved) is (outcome == "not observed")
+
+
+def test_what_policies_close_stays_closed() -> None:
+    scene = Scene(ScriptedStreams(BACK), linux=[Verdict.CONNECTED] * 3 + [Verdict.TIMED_OUT] * 2 + [Verdict.CONNECTED])
+    scene.expect.control(LINUX, WINDOWS.tcp(8080), because="no policy yet")
+    scene.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
+    with pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED"):
+        scene.upheaval.may_lose(restart=Restart(), because="Felix restarts")
+
+
+@pytest.mark.parametrize("found", [BACK, WELL])
+def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found: StreamState) -> None:
+    scene = Scene(ScriptedStreams(found))
+    scene.begin(opens=[])
+    scene.upheaval.may_lose(restart=Restart(), because="Felix restarts")
+    assert bool(scene.unobserved) is (found is WELL)
+    seen = "witness: Felix on node windows-1 restarted in 2.50 s, pod calico-node-windows-a, 0 restarts -> "
+    assert seen in scene.attached["streams"]
+
+
+@pytest.mark.parametrize("found", [BACK, WELL])
+def test_without_routes_that_open_and_without_a_restart_nothing_is_decided(found: StreamState) -> None:
+    scene = Scene(ScriptedStreams(found), linux=[Verdict.TIMED_OUT])
+    scene.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
+    with pytest.raises(ControlBroken, match="nothing shows that the change took effect"):
+        scene.upheaval.may_lose(because="something changes")
+    assert not scene.unobserved
+
+
+def test_an_end_without_a_beginning_is_a_mistake() -> None:
+    with pytest.raises(UsageProblem):
+        Scene(ScriptedStreams(WELL)).upheaval.may_lose(because="x")
+
+
+# --- ACL lists --------------------------------------------------------------------------------------------------------
+
+
+RULE = AclRule(
+    id="policy-demo-a-0", action="Allow", direction="In", protocol="6", local_addresses="",
+    remote_addresses="192.168.0.7/32", local_ports="", remote_ports="", priority=1000,
+)  # fmt: skip
+END = replace(RULE, id="", action="Block", protocol="256", remote_addresses="", priority=1001)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        (replace(RULE, remote_addresses="192.168.0.8/32"), END),
+        (replace(RULE, id="policy-demo-b-0"), END),
+        (END,),
+        (END, RULE),
+    ],
+)
+def test_a_list_with_another_rule_field_or_order_is_another_one_and_the_difference_is_told(
+    after: tuple[AclRule, ...],
+) -> None:
+    scene = Scene(ScriptedStreams(WELL))
+    lists = AclLists(scene.expect, scene.acls)
+    scene.lists = [(RULE, END), (RULE, END), after]
+    lists.remember(WINDOWS)
+    lists.replaced(because="policy changes")
+    told = scene.attached["ACL lists"].splitlines()
+    assert any(line[:2] in {"- ", "+ "} for line in told)
+
+
+def test_the_same_list_is_a_violation_that_shows_it() -> None:
+    scene = Scene(ScriptedStreams(WELL))
+    lists = AclLists(scene.expect, scene.acls)
+    scene.lists = [(RULE, END)]
+    lists.remember(WINDOWS)
+    with pytest.raises(Nonconformance, match="expected another ACL list, observed the same 2 rules") as caught:
+        lists.replaced(because="policy changes")
+    assert f"  {END}" in str(caught.value).splitlines()
+
+
+def test_lists_that_were_not_remembered_are_a_mistake() -> None:
+    scene = Scene(ScriptedStreams(WELL))
+    with pytest.raises(UsageProblem):
+        AclLists(scene.expect, scene.acls).replaced(because="policy changes")
+
+
+def test_words_of_a_state() -> None:
+    assert replace(BACK, recovered_after=None).words == "client RESET, server STALLED 9.0 s, no new connection in 1 try"

@@ -1,0 +1,172 @@
+"""Builds, source addresses, pages and issues that can happen: each is decided by what the documents say."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.errors import Nonconformance
+from conformance.expect.addresses import Addresses
+from conformance.expect.builds import Builds
+from conformance.expect.known_issue import KnownIssue
+from conformance.expect.pages import Pages
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import Answer, Clock, ScriptedProber, target, workload
+
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+
+
+def facts(calico: str | None = "v3.31.2", install: str | None = "operator", tunnel: str = "") -> Facts:
+    node = NodeFacts(
+        name="windows-1", os="windows", address="10.0.0.11", ready=True, schedulable=True, control_plane=False,
+        kernel_version="10.0.20348.2762", os_image="", container_runtime="containerd://1.7.24",
+        annotations={"projectcalico.org/IPv4VXLANTunnelAddr": tunnel} if tunnel else {},
+    )  # fmt: skip
+    known: dict[str, Fact[object]] = {
+        name: Fact(None, "-")
+        for name in ("kubernetes_version", "mode", "datastore", "platform", "calico_apis", "cni", "kube_proxy_mode",
+                     "windows_dsr")
+    }  # fmt: skip
+    return Facts(
+        nodes=(node,), calico_version=Fact(calico, "-"), install=Fact(install, "-"),  # type: ignore[arg-type]
+        evidence="lab", **known,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("calico", "build", "listed"),
+    [
+        ("v3.31.2", (17763, 1432), True),
+        ("v3.31.2", (17763, 1431), False),
+        ("v3.31.2", (20348, 169), True),
+        ("v3.31.2", (20348, 168), False),
+        ("v3.31.2", (26100, 1), False),
+        ("v3.23.0", (19042, 1), True),
+        ("v3.23.0", (20348, 2000), False),
+        ("v3.18.0", (18362, 1), True),
+        ("v3.18.0", (17763, 1), True),
+        ("v3.21.5", (19041, 1), True),
+        (None, (20348, 169), True),
+    ],
+)
+def test_a_build_is_listed_by_the_row_of_its_calico_version(
+    calico: str | None, build: tuple[int, int], listed: bool
+) -> None:
+    assert Builds(facts(calico)).listed(build) is listed
+
+
+@pytest.mark.parametrize(
+    ("install", "runtime", "fits"),
+    [
+        ("operator", "containerd://1.7.24", True),
+        ("operator", "containerd://1.6.0", True),
+        ("operator", "containerd://1.5.18", False),
+        ("operator", "docker://20.10.21", False),
+        ("manual", "docker://20.10.21", True),
+        ("manual", "cri-o://1.30.0", False),
+        (None, "containerd://1.5.0", True),
+    ],
+)
+def test_a_runtime_fits_the_way_of_installation(install: str | None, runtime: str, fits: bool) -> None:
+    assert Builds(facts(install=install)).runtime_fits(runtime) is fits
+
+
+@pytest.mark.parametrize(
+    ("install", "version", "recent"),
+    [
+        ("operator", "v3.27.0", True),
+        ("operator", "v3.26.4", False),
+        ("manual", "v3.12.0", True),
+        (None, "v3.11.3", False),
+    ],
+)
+def test_the_floor_depends_on_the_way_of_installation(install: str | None, version: str, recent: bool) -> None:
+    assert Builds(facts(install=install)).recent(version) is recent
+
+
+def test_a_node_is_seen_under_its_own_address_or_its_tunnels() -> None:
+    pod = workload("pod", "windows")
+    assert Addresses(facts()).of_node(pod) == ["10.0.0.11"]
+    assert Addresses(facts(tunnel="192.168.7.65")).of_node(pod) == ["10.0.0.11", "192.168.7.65"]
+
+
+def test_a_windows_pod_may_appear_under_its_nodes_source_vip_and_a_linux_pod_may_not() -> None:
+    known = Addresses(facts(tunnel="192.168.7.65"))
+    assert known.behind(workload("pod", "windows"))[-1] == "192.168.7.66"
+    assert "192.168.7.66" not in known.behind(workload("pod", "linux"))
+
+
+def expecting(**answers: list[Answer]) -> Expect:
+    return Expect(ScriptedProber(answers), load_timings(), clock=Clock())
+
+
+def answer(status: int, body: bytes) -> Answer:
+    def make(attempt: Attempt, _: int) -> Observation:
+        return Observation(attempt=attempt, verdict=UP, at=0.0, seconds=0.01, status=status, body=body)
+
+    return make
+
+
+def test_a_page_is_shown_when_status_and_text_are_right() -> None:
+    client = workload("client")
+    Pages(expecting(client=[answer(200, b"<H1>Hello</H1>")])).show(client, target(), "<H1>Hello", because="x")
+    for wrong in (answer(200, b"<H1>Other</H1>"), answer(500, b"<H1>Hello</H1>")):
+        with pytest.raises(
+            Nonconformance, match=r"expected HTTP 200 and '<H1>Hello', observed HTTP .*\(121 tries, 30\.0 s\)"
+        ):
+            Pages(expecting(client=[wrong])).show(client, target(), "<H1>Hello", because="x")
+
+
+def by_port(answers: dict[int, Verdict], *, late: int = 0, who: str = "") -> Answer:
+    """The verdict that each port gives; port 80 drops everything in rounds before ``late``."""
+
+    def make(attempt: Attempt, number: int) -> Observation:
+        assert attempt.target
+        port = attempt.target.port
+        verdict = DROPPED if port == 80 and number < late else answers[port]
+        served_by = who if port == 80 and attempt.kind is Kind.HTTP else ""
+        return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.01, served_by=served_by)
+
+    return make
+
+
+def issue(*, late: int = 0, who: str = "", **ports: Verdict) -> tuple[KnownIssue, list[str]]:
+    said: list[str] = []
+    answers = {int(port[1:]): verdict for port, verdict in ports.items()}
+    return KnownIssue(expecting(client=[by_port(answers, late=late, who=who)]), said.append), said
+
+
+def test_an_issue_that_happens_is_confirmed_and_one_that_does_not_is_told() -> None:
+    client, pod = workload("client"), workload("server")
+    happens, said = issue(p80=DROPPED, p81=UP)
+    happens.may_fail(client, pod.tcp(80), beside=pod.tcp(81), because="x")
+    assert said == []
+    absent, said = issue(p80=UP, p81=UP)
+    absent.may_fail(client, pod.tcp(80), beside=pod.tcp(81), because="x")
+    assert len(said) == 1
+
+
+def test_rules_that_come_late_are_not_the_issue() -> None:
+    late, said = issue(late=6, p80=UP, p81=UP)
+    late.may_fail(workload("client"), workload("server").tcp(80), beside=workload("server").tcp(81), because="x")
+    assert len(said) == 1
+
+
+def test_another_pod_that_answers_is_neither_the_issue_nor_its_absence() -> None:
+    led_astray, said = issue(who="ns/impostor", p80=UP, p81=UP)
+    with pytest.raises(Nonconformance, match="observed CONNECTED with ns/impostor"):
+        led_astray.may_fail(
+            workload("client"), workload("server").tcp(80), beside=workload("server").tcp(81), because="x"
+        )
+    assert said == []
+
+
+def test_an_issue_without_its_witness_decides_nothing_in_its_favour() -> None:
+    client, pod = workload("client"), workload("server")
+    broken, said = issue(p80=DROPPED, p81=DROPPED)
+    with pytest.raises(Nonconformance, match="the witness"):
+        broken.may_fail(client, pod.tcp(80), beside=pod.tcp(81), because="x")
+    assert said == []

@@ -1,0 +1,340 @@
+"""An expectation passes only on what it names; a broken control or probe is never a denial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
+from conformance.expect.figures import PolicyChange
+from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import (
+    BYSTANDER,
+    Answer,
+    Clock,
+    ScriptedProber,
+    observation,
+    target,
+    workload,
+)
+
+FRIEND, STRANGER, SERVER = workload("friend"), workload("stranger", "windows"), target()
+UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
+
+OWN = (STRANGER, BYSTANDER)
+BESIDE = [FRIEND, OWN]
+"""Who gets to the same server, and where the stranger gets at the same time."""
+
+Make = Callable[..., Expect]
+
+
+@pytest.fixture
+def attached() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def expect(attached: dict[str, str]) -> Make:
+    def made(**answers: list[Answer]) -> Expect:
+        context = Context(claims=("POL-1",), policies=lambda: ["ns/allow-friend (31 s)"], attach=attached.__setitem__)
+        return Expect(ScriptedProber(answers), load_timings(), context, Clock())
+
+    return made
+
+
+def opened(expect: Expect) -> Expect:
+    """The same expectations after both routes were seen open; scripts start anew."""
+    prober = expect.prober
+    assert isinstance(prober, ScriptedProber)
+    after, prober.answers = prober.answers, {"friend": [UP], "stranger": [UP]}
+    expect.reachable([FRIEND, STRANGER], SERVER, because="no policy is in force yet")
+    prober.answers, prober.rounds = after, 0
+    return expect
+
+
+def test_a_connection_that_agrees_three_times_is_reachable(expect: Make) -> None:
+    last = expect(friend=[UP]).reachable(FRIEND, SERVER, because="nothing forbids it")
+    assert [seen.verdict for seen in last] == [UP]
+
+
+def test_a_single_connection_among_drops_is_not_reachable(expect: Make) -> None:
+    wavering = expect(friend=[UP, DROPPED, UP, UP, DROPPED, DROPPED])
+    with pytest.raises(Nonconformance, match=r"POL-1  ns/friend .* expected CONNECTED, observed TIMED_OUT \d+ times"):
+        wavering.reachable(FRIEND, SERVER, because="nothing forbids it")
+
+
+def test_a_policy_that_takes_effect_late_is_still_a_denial(expect: Make) -> None:
+    late = opened(expect(friend=[UP], stranger=[UP, UP, DROPPED]))
+    last = late.blocked(STRANGER, SERVER, because="its label is missing", beside=BESIDE)
+    assert [seen.verdict for seen in last] == [UP, UP, DROPPED]
+
+
+def test_an_open_path_is_not_blocked(expect: Make, attached: dict[str, str]) -> None:
+    with pytest.raises(Nonconformance) as failed:
+        opened(expect(friend=[UP], stranger=[UP])).blocked(STRANGER, SERVER, because="no label", beside=BESIDE)
+    first, *rest = str(failed.value).splitlines()
+    assert first.startswith(
+        "POL-1  ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp  expected TIMED_OUT, observed CONNECTED"
+    )
+    assert any("because" in line and "no label" in line for line in rest)
+    assert any("policies" in line and "ns/allow-friend (31 s)" in line for line in rest)
+    assert "<---- WRONG" in attached["matrix"]
+
+
+NAMELESS = {Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME}
+
+
+@pytest.mark.parametrize("verdict", [v for v in Verdict if v not in {UP, DROPPED, Verdict.RESOLVED, *NAMELESS}])
+def test_no_other_verdict_counts_as_a_denial(expect: Make, verdict: Verdict) -> None:
+    with pytest.raises(Nonconformance, match=f"expected TIMED_OUT, observed {verdict}"):
+        opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+
+
+@pytest.mark.parametrize("verdict", sorted(NAMELESS))
+def test_an_attempt_that_found_no_address_says_nothing_about_the_path(expect: Make, verdict: Verdict) -> None:
+    with pytest.raises(ControlBroken, match=f"expected TIMED_OUT, observed {verdict}"):
+        opened(expect(friend=[UP], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+
+
+def by_name(address: str) -> Callable[[Attempt, int], Observation]:
+    """Resolves to an address; where it is not the true one, nothing arrives."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        if attempt.kind is Kind.DNS:
+            found = Observation(attempt=attempt, verdict=Verdict.RESOLVED, at=0.0, seconds=0.0, answers=(address,))
+        else:
+            verdict = UP if address == "192.168.0.9" else DROPPED
+            found = Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.0, remote=f"{address}:80")
+        return found
+
+    return answer
+
+
+def test_a_name_that_leads_elsewhere_than_while_the_path_was_open_is_no_denial(expect: Make) -> None:
+    server = target("web.ns.svc")
+    wrong = expect(friend=[UP], stranger=[*[by_name("192.168.0.9")] * 3, by_name("203.0.113.9")])
+    wrong.control(STRANGER, server, because="no policy is in force")
+    with pytest.raises(
+        ControlBroken, match=r"led to 192\.168\.0\.9 while the path was open, and leads to 203\.0\.113\.9"
+    ):
+        wrong.blocked(STRANGER, server, because="x", beside=BESIDE)
+
+
+def test_a_failure_by_name_says_where_the_name_leads(expect: Make) -> None:
+    with pytest.raises(Nonconformance, match=r"observed TIMED_OUT, and the name leads to 203\.0\.113\.9"):
+        expect(friend=[by_name("203.0.113.9")]).reachable(FRIEND, target("web.ns.svc"), because="x")
+
+
+def test_a_container_whose_end_the_api_learns_late_is_no_violation(expect: Make) -> None:
+    one = opened(expect(friend=[UP], stranger=[REFUSED]))
+    prober = one.prober
+    assert isinstance(prober, ScriptedProber)
+    asked: list[int] = []
+
+    def unchanged(workloads: object) -> None:
+        asked.append(1)
+        if len(asked) > 1:
+            raise EnvironmentBroken("pod ns/server restarted 1 time")
+
+    prober.unchanged = unchanged  # type: ignore[method-assign]
+    with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen"):
+        one.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+
+
+def test_a_denial_that_does_not_hold_is_a_violation(expect: Make) -> None:
+    leaking = opened(expect(friend=[UP], stranger=[DROPPED, DROPPED, DROPPED, DROPPED, UP]))
+    with pytest.raises(Nonconformance, match="last CONNECTED"):
+        leaking.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+
+
+def test_one_lost_connection_of_an_open_route_is_no_violation_while_a_denial_is_held(expect: Make) -> None:
+    lossy = opened(expect(friend=[UP] * 4 + [DROPPED, UP], stranger=[DROPPED]))
+    lossy.matrix(open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter")
+    assert isinstance(lossy.prober, ScriptedProber)
+    assert lossy.prober.rounds > 5 + 3  # it agrees again, and is held again
+
+
+def test_an_open_route_that_stays_lost_while_a_denial_is_held_is_a_violation(
+    expect: Make, attached: dict[str, str]
+) -> None:
+    lost = opened(expect(friend=[UP] * 4 + [DROPPED], stranger=[DROPPED]))
+    with pytest.raises(Nonconformance, match=r"ns/friend .* expected CONNECTED, observed .*CONNECTED 4 times"):
+        lost.matrix(open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter")
+    assert "CONNECTED 4 times" in attached["matrix"]
+
+
+def test_an_open_route_that_never_holds_is_given_up_when_the_budget_is_spent(expect: Make) -> None:
+    flapping = opened(expect(friend=[*[UP, UP, UP, DROPPED] * 500], stranger=[DROPPED]))
+    with pytest.raises(Nonconformance, match=r"ns/friend .* expected CONNECTED"):
+        flapping.matrix(open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter")
+
+
+def test_a_leak_while_an_open_route_recovers_is_a_violation(expect: Make) -> None:
+    leaking = opened(expect(friend=[UP] * 4 + [DROPPED, DROPPED, UP], stranger=[DROPPED] * 5 + [UP, DROPPED]))
+    with pytest.raises(Nonconformance, match=r"ns/stranger .* expected TIMED_OUT, observed .* last CONNECTED"):
+        leaking.matrix(open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter")
+
+
+UNREACHABLE = Verdict.UNREACHABLE
+
+
+def test_a_path_without_any_network_is_no_violation_where_its_control_failed_too(expect: Make) -> None:
+    cut_off = opened(expect(friend=[UNREACHABLE], stranger=[UNREACHABLE]))
+    with pytest.raises(ControlBroken, match=r"control failed: .*ns/friend .* expected CONNECTED, observed UNREACHABLE"):
+        cut_off.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+
+
+@pytest.mark.parametrize("verdict", [UP, REFUSED, Verdict.RESET, Verdict.NO_ANSWER])
+def test_a_packet_that_arrived_is_a_violation_whatever_its_control_says(expect: Make, verdict: Verdict) -> None:
+    with pytest.raises(Nonconformance, match=rf"ns/stranger .* expected TIMED_OUT, observed {verdict}"):
+        opened(expect(friend=[DROPPED], stranger=[verdict])).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+
+
+def test_a_denial_without_a_control_before_proves_nothing(expect: Make) -> None:
+    with pytest.raises(ControlBroken, match="never saw the path open"):
+        expect(friend=[UP], stranger=[DROPPED]).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+
+
+@pytest.mark.parametrize("beside", [FRIEND, (FRIEND, target("192.168.0.77"))], ids=["same target", "unrelated"])
+def test_a_denial_without_an_open_route_of_its_source_beside_it_proves_nothing(
+    expect: Make, beside: Workload | tuple[Workload, Target]
+) -> None:
+    with pytest.raises(ControlBroken, match="no open route beside it is its source's"):
+        opened(expect(friend=[UP], stranger=[DROPPED])).blocked(STRANGER, SERVER, because="x", beside=beside)
+
+
+@pytest.mark.parametrize("side", ["source", "both"])
+def test_a_source_that_a_policy_may_shut_in_is_seen_beside_another_source(
+    expect: Make, side: Literal["source", "both"]
+) -> None:
+    shut_in = opened(expect(friend=[UP], stranger=[DROPPED]))
+    change = PolicyChange(what="a policy", at=0.0, enforced_at=side)
+    shut_in.context = replace(shut_in.context, change=lambda: change)
+    shut_in.blocked(STRANGER, SERVER, because="it may not leave", beside=FRIEND)
+    with pytest.raises(ControlBroken, match="no open route beside it is its source's"):
+        shut_in.blocked(STRANGER, SERVER, because="it may not leave", beside=(FRIEND, target("192.168.0.77")))
+
+
+def test_a_client_that_lost_its_network_is_a_broken_control_and_no_denial(expect: Make) -> None:
+    elsewhere = target("192.168.0.77")
+    dead = opened(expect(friend=[UP], stranger=[DROPPED]))
+    with pytest.raises(ControlBroken, match=r"control failed: .*ns/stranger .* -> 192\.168\.0\.77"):
+        dead.blocked(STRANGER, SERVER, because="x", beside=[FRIEND, (STRANGER, elsewhere)])
+
+
+def test_a_dead_server_is_a_broken_control_and_no_denial(expect: Make) -> None:
+    dead = opened(expect(friend=[DROPPED], stranger=[DROPPED]))
+    with pytest.raises(ControlBroken, match=r"control failed: .*ns/friend") as broken:
+        dead.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+    assert not isinstance(broken.value, AssertionError)
+
+
+@pytest.mark.parametrize("when", [0, 1, 4], ids=["at once", "while settling", "while holding"])
+def test_a_broken_probe_is_never_a_denial(expect: Make, when: int) -> None:
+    script: list[Answer] = [DROPPED] * when + [ProbeBroken("exec lost its status")]
+    with pytest.raises(ProbeBroken, match="lost its status"):
+        opened(expect(friend=[UP], stranger=script)).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+
+
+def test_a_matrix_names_the_wrong_cell_and_shows_both_sides(expect: Make) -> None:
+    with pytest.raises(Nonconformance) as failed:
+        opened(expect(friend=[DROPPED], stranger=[DROPPED])).matrix(
+            open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter"
+        )
+    text = str(failed.value)
+    assert "ns/friend" in text.splitlines()[0]
+    assert [line for line in text.splitlines() if line.endswith("<---- WRONG")] == [
+        line for line in text.splitlines() if line.startswith("ns/friend")
+    ]
+
+
+def telling(address: str) -> Answer:
+    def answer(attempt: object, _: int) -> Observation:
+        return observation(attempt, UP, seen_client=address)  # type: ignore[arg-type]
+
+    return answer
+
+
+def test_the_source_that_the_server_saw_is_compared(expect: Make) -> None:
+    expect(friend=[telling("192.168.0.5")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+    with pytest.raises(Nonconformance, match=r"expected source 192\.168\.0\.5, observed source 10\.0\.0\.11"):
+        expect(friend=[telling("10.0.0.11")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+
+
+def test_a_source_that_is_right_in_the_last_round_alone_is_not_the_source(expect: Make) -> None:
+    wavering = expect(friend=[telling("10.0.0.11"), telling("10.0.0.11"), telling("192.168.0.5")])
+    with pytest.raises(
+        Nonconformance, match=r"source 10\.0\.0\.11 2 times, 192\.168\.0\.5 1 time, last 192\.168\.0\.5"
+    ):
+        wavering.source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+
+
+def test_a_server_that_does_not_tell_breaks_the_probe(expect: Make) -> None:
+    with pytest.raises(ProbeBroken, match="did not say whom it saw"):
+        expect(friend=[telling("")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+
+
+def resolved(*answers: str) -> Answer:
+    def answer(attempt: object, _: int) -> Observation:
+        return observation(attempt, Verdict.RESOLVED, answers=answers)  # type: ignore[arg-type]
+
+    return answer
+
+
+def test_a_name_resolves_only_to_exactly_the_expected_answers(expect: Make) -> None:
+    expect(friend=[resolved("10.96.0.7")]).resolves(FRIEND, "web", ["10.96.0.7"], because="the Service says so")
+    for wrong in (resolved("10.96.0.8"), resolved("10.96.0.7", "10.96.0.8"), Verdict.DNS_FAILED, UP):
+        with pytest.raises(Nonconformance, match=r"expected RESOLVED to 10\.96\.0\.7"):
+            expect(friend=[wrong]).resolves(FRIEND, "web", ["10.96.0.7"], because="the Service says so")
+
+
+def test_the_first_line_says_what_a_name_resolved_to_instead(expect: Make) -> None:
+    with pytest.raises(Nonconformance) as raised:
+        expect(friend=[resolved("203.0.113.9")]).resolves(FRIEND, "web", ["10.96.0.7"], because="the Service says so")
+    assert "expected RESOLVED to 10.96.0.7, observed RESOLVED to 203.0.113.9" in str(raised.value).partition("\n")[0]
+
+
+def test_a_path_that_was_never_open_is_a_broken_control_and_no_violation(expect: Make) -> None:
+    with pytest.raises(ControlBroken, match=r"control failed: POL-1  ns/friend .* expected CONNECTED"):
+        expect(friend=[DROPPED]).control(FRIEND, SERVER, because="no policy is in force yet")
+
+
+def test_a_control_that_was_seen_opens_the_way_for_a_denial(expect: Make) -> None:
+    late = expect(friend=[UP], stranger=[UP, UP, UP, DROPPED])
+    late.control([FRIEND, STRANGER], SERVER, because="no policy is in force yet")
+    assert late.blocked(STRANGER, SERVER, because="no label", beside=BESIDE)
+
+
+def test_every_source_goes_to_every_target(expect: Make) -> None:
+    one = expect(friend=[UP], stranger=[UP])
+    one.reachable([FRIEND, STRANGER], [SERVER, target("192.168.0.10")], because="nothing forbids it")
+    assert isinstance(one.prober, ScriptedProber)
+    assert one.prober.batches[0] == ["friend", "friend", "stranger", "stranger"]
+
+
+def test_a_denial_beside_a_pod_that_restarted_is_no_denial(expect: Make) -> None:
+    closed = opened(expect(friend=[UP], stranger=[DROPPED]))
+    closed.prober.restarted = {"stranger"}  # type: ignore[attr-defined]
+    with pytest.raises(EnvironmentBroken, match=r"ns/stranger .* restarted"):
+        closed.blocked(STRANGER, SERVER, because="its label is missing", beside=BESIDE)
+
+
+def test_a_path_that_is_closed_because_its_pod_restarted_is_no_violation(expect: Make) -> None:
+    dead = expect(friend=[DROPPED])
+    dead.prober.restarted = {"friend"}  # type: ignore[attr-defined]
+    with pytest.raises(
+        EnvironmentBroken, match=r"ns/friend .* restarted 1 time, while this was seen: POL-1  ns/friend"
+    ):
+        dead.reachable(FRIEND, SERVER, because="nothing forbids it")
+
+
+def test_the_matrix_is_kept_with_a_success_too(expect: Make, attached: dict[str, str]) -> None:
+    expect(friend=[UP], stranger=[UP]).reachable([FRIEND, STRANGER], SERVER, because="nothing forbids it")
+    assert attached["matrix"].count("CONNECTED | CONNECTED") == 2

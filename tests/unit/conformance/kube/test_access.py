@@ -1,0 +1,148 @@
+"""What is wrong with a kubeconfig or a cluster is said in one line, and as what it is."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from conformance.errors import ClusterUnusable, UsageProblem
+from conformance.kube.access import from_environment, from_kubeconfig, in_cluster
+from conformance.kube.client import Kube
+from conformance.settings import load_timings
+
+RUN = load_timings().run
+
+
+def test_importing_the_package_does_not_import_the_kubernetes_client() -> None:
+    code = "import sys; import conformance.kube.client, conformance.kube.execute; print('kubernetes' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": "lib"},
+        cwd=Path(__file__).parents[4], timeout=20, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("content", "context", "expected"),
+    [
+        (None, None, "does not exist"),
+        ("", None, "is empty"),
+        ("[1]", None, "is not a mapping"),
+        ("a: [1\nb: }", None, "line 2 is not YAML"),
+        ("clusters: 5", None, "clusters is not a list"),
+        ("{}", None, "has no current-context; choose one of none"),
+    ],
+)
+def test_a_damaged_kubeconfig_is_named_with_what_is_wrong(
+    tmp_path: Path, content: str | None, context: str | None, expected: str
+) -> None:
+    path = tmp_path / "kubeconfig"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UsageProblem) as caught:
+        from_kubeconfig(path, context)
+    assert expected in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_context_is_answered_with_the_known_ones(tmp_path: Path, fakes: Any) -> None:
+    path = fakes.kubeconfig(tmp_path / "k", "https://127.0.0.1:1")
+    with pytest.raises(UsageProblem, match="has no context 'there'; it has here"):
+        from_kubeconfig(path, "there")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"clusters": []}, "names cluster 'c', which is not in it"),
+        ({"users": []}, "names user 'u', which is not in it"),
+        ({"clusters": [{"name": "c", "cluster": {}}]}, "has no server address"),
+    ],
+)
+def test_a_context_that_points_nowhere_is_a_usage_problem(
+    tmp_path: Path, fakes: Any, change: dict[str, Any], expected: str
+) -> None:
+    path = fakes.kubeconfig(tmp_path / "k", "https://127.0.0.1:1", **change)
+    with pytest.raises(UsageProblem, match=expected):
+        from_kubeconfig(path)
+
+
+@pytest.mark.parametrize("data", ["abc", "bm8gY2VydGlmaWNhdGU="])
+def test_damaged_certificate_data_is_a_usage_problem(tmp_path: Path, fakes: Any, data: str) -> None:
+    clusters = [{"name": "c", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": data}}]
+    with pytest.raises(UsageProblem, match="context here: "):
+        from_kubeconfig(fakes.kubeconfig(tmp_path / "k", "", clusters=clusters))
+
+
+def test_kubeconfig_from_the_environment_must_be_set() -> None:
+    with pytest.raises(UsageProblem, match="KUBECONFIG is not set"):
+        from_environment({})
+
+
+def test_several_files_are_merged_and_the_first_context_wins(tmp_path: Path, fakes: Any) -> None:
+    first = fakes.kubeconfig(tmp_path / "a", "https://127.0.0.1:1")
+    second = fakes.kubeconfig(tmp_path / "b", "https://127.0.0.1:2", **{"current-context": "other"})
+    access = from_environment({"KUBECONFIG": f"{first}:{second}:{tmp_path / 'missing'}"})
+    assert access.server == "https://127.0.0.1:1"
+
+
+def test_outside_a_pod_everything_that_is_missing_is_listed(tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem) as caught:
+        in_cluster({}, tmp_path)
+    for what in ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "token", "ca.crt"):
+        assert what in str(caught.value)
+
+
+def test_a_rotated_service_account_token_is_read_again(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("one")
+    (tmp_path / "ca.crt").write_text("")
+    access = in_cluster({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}, tmp_path)
+    (tmp_path / "token").write_text("two")
+    assert access.configuration.get_api_key_with_prefix("BearerToken") == "Bearer two"
+
+
+def unusable(path: Path) -> str:
+    kube = Kube(from_kubeconfig(path), RUN)
+    with pytest.raises(ClusterUnusable) as caught:
+        kube.version()
+    assert len(caught.value.reasons) == 1
+    return str(caught.value)
+
+
+def test_a_server_that_refuses_connections_is_unusable(tmp_path: Path, fakes: Any) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        text = unusable(fakes.kubeconfig(tmp_path / "k", f"https://127.0.0.1:{closed.getsockname()[1]}"))
+    assert "refuses connections: is the cluster (or the lab that wrote this kubeconfig) still running?" in text
+
+
+def test_a_certificate_of_another_authority_is_named_as_that(tmp_path: Path, fakes: Any) -> None:
+    ours, theirs = trustme.CA(), trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.issue_cert("127.0.0.1").configure_cert(context)
+    api = fakes.FakeApi()
+    api.start(context)
+    try:
+        path = fakes.kubeconfig(tmp_path / "k", api.url, authority=ours.cert_pem.bytes().decode())
+        assert "this kubeconfig's certificate authority did not sign" in unusable(path)
+    finally:
+        api.stop()
+
+
+def test_an_expired_token_is_named_as_that(tmp_path: Path, fakes: Any, api: Any) -> None:
+    api.routes["GET /version"] = fakes.status(401, "Unauthorized", "token has expired")
+    text = unusable(fakes.kubeconfig(tmp_path / "k", api.url))
+    assert "does not accept the credentials of u: expired or revoked (token has expired)" in text
+
+
+def test_something_else_than_an_api_server_is_named_as_that(tmp_path: Path, fakes: Any, api: Any) -> None:
+    api.routes["GET /version"] = (200, b"<html>")
+    assert "is no Kubernetes API server" in unusable(fakes.kubeconfig(tmp_path / "k", api.url))

@@ -1,0 +1,75 @@
+"""A policy's blanks are filled with what a test names, or the test is told what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.errors import UsageProblem
+from conformance.policy import placeholders
+from tests.unit.conformance.expect.stand_ins import workload
+
+KNOWN = placeholders.values(namespace="demo-1", run="abc", server=workload("web", "windows"), team="red")
+
+
+def policy(**spec: Any) -> list[dict[str, Any]]:
+    return [{"kind": "NetworkPolicy", "metadata": {"name": "p"}, "spec": spec}]
+
+
+def test_a_workload_is_named_by_its_role_address_namespace_node_and_system() -> None:
+    assert KNOWN == {
+        "namespace": "demo-1",
+        "run": "abc",
+        "team": "red",
+        "server.role": "client",
+        "server.address": "192.168.0.5",
+        "server.namespace": "ns",
+        "server.node_address": "10.0.0.11",
+        "server.os": "windows",
+    }
+
+
+def test_placeholders_are_filled_wherever_text_stands() -> None:
+    filled = placeholders.fill(
+        policy(selector="app == '${server.role}'", nets=["${server.address}/32"], labels={"${team}": "${run}"}),
+        KNOWN,
+        where="p.yaml",
+    )
+    assert filled == policy(selector="app == 'client'", nets=["192.168.0.5/32"], labels={"red": "abc"})
+
+
+def test_the_manifest_itself_is_left_as_it_was() -> None:
+    original = policy(selector="${team}", order=10, applied=True, nothing=None)
+    assert placeholders.fill(original, KNOWN, where="p.yaml")[0]["spec"] == {
+        "selector": "red",
+        "order": 10,
+        "applied": True,
+        "nothing": None,
+    }
+    assert original == policy(selector="${team}", order=10, applied=True, nothing=None)
+
+
+def test_a_value_cannot_change_the_structure_of_a_manifest() -> None:
+    known = {"team": "red'}, x: {y: 'z"}
+    assert placeholders.fill(policy(selector="${team}"), known, where="p.yaml")[0]["spec"] == {
+        "selector": known["team"]
+    }
+
+
+def test_an_unknown_placeholder_is_refused_with_what_there_is() -> None:
+    with pytest.raises(
+        UsageProblem, match=r"p\.yaml: no value for \$\{client\.role\}; there are namespace, run, server"
+    ):
+        placeholders.fill(policy(selector="${client.role}"), KNOWN, where="p.yaml")
+
+
+@pytest.mark.parametrize("text", ["${team", "${{team}}", "$${te{am}"])
+def test_what_only_looks_like_a_placeholder_is_refused(text: str) -> None:
+    with pytest.raises(UsageProblem, match="placeholder that cannot be read"):
+        placeholders.fill(policy(selector=text), KNOWN, where="p.yaml")
+
+
+def test_a_value_that_no_placeholder_asks_for_is_told() -> None:
+    objects = policy(selector="${server.role}")
+    assert placeholders.unused(objects, ["server", "friend"]) == ["friend"]

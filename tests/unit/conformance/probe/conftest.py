@@ -1,0 +1,141 @@
+"""Fixtures of the probe tests: a fake API server whose execs run the real Linux agent on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.kube.access import from_kubeconfig
+from conformance.kube.client import Kube
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import OS, Target, Workload
+from conformance.model.endpoint import Path as Route
+from conformance.probe.prober import Prober
+from conformance.settings import Settings, load_timings
+
+_spec = importlib.util.spec_from_file_location("fake_api", Path(__file__).parents[1] / "kube" / "fake_api.py")
+assert _spec
+assert _spec.loader
+fake_api = importlib.util.module_from_spec(_spec)
+sys.modules.setdefault("fake_api", fake_api)
+_spec.loader.exec_module(fake_api)
+
+AGENT = Path(__file__).parents[4] / "manifests" / "probes" / "agent.py"
+TIMINGS = load_timings()
+QUICK = replace(
+    TIMINGS,
+    linux=replace(TIMINGS.linux, exec_overhead=5.0),
+    windows=replace(TIMINGS.windows, exec_overhead=5.0),
+    run=replace(TIMINGS.run, api_connect=2.0, api_answer=2.0, api_retry=0.0, agent_silence=2.0),
+)
+
+
+def workload(name: str = "client", os: OS = "linux", node: str = "w1", **more: Any) -> Workload:
+    fields = {
+        "namespace": "n", "pod": name, "container": "agent", "uid": f"uid-{name}", "role": f"{os}-client", "os": os,
+        "node": node, "address": "10.0.0.9", "node_address": "192.0.2.1",
+    }  # fmt: skip
+    return Workload(**{**fields, **more})
+
+
+def attempt(port: int, source: Workload | None = None, kind: Kind = Kind.TCP, give_up: float = 1.0) -> Attempt:
+    target = Target(host="127.0.0.1", port=port, protocol="tcp", path=Route.POD_IP)
+    return Attempt(source=source or workload(), kind=kind, give_up_after=give_up, target=target)
+
+
+class Agents:
+    """Execs of the fake API: each runs the real agent, unless ``script`` has something else for the next one."""
+
+    def __init__(self, api: Any) -> None:
+        self.api = api
+        self.started: list[dict[str, list[str]]] = []
+        self.script: list[Callable[[Any, dict[str, list[str]]], None]] = []
+        self.pods: dict[str, dict[str, Any]] = {}
+        api.exec = self.serve
+        api.routes["GET /api/v1/namespaces/n/pods/.*"] = self.pod
+
+    def pod(self, request: Any) -> Any:
+        name = request.path.rpartition("/")[2]
+        as_it_was = {
+            "metadata": {"name": name, "namespace": "n", "uid": f"uid-{name}"},
+            "spec": {"nodeName": "w1"},
+            "status": {"phase": "Running", "containerStatuses": [{"name": "agent", "restartCount": 0}]},
+        }
+        return 200, self.pods.get(name, as_it_was)
+
+    def serve(self, channel: Any, query: dict[str, list[str]]) -> None:
+        self.started.append(query)
+        (self.script.pop(0) if self.script else self.real)(channel, query)
+
+    def real(self, channel: Any, query: Any, argv: tuple[str, ...] = ()) -> None:
+        asked = AGENT.with_name(Path((query or {}).get("command", [""])[-1]).name)
+        program = asked if asked.is_file() and asked.suffix == ".py" else AGENT
+        command = [sys.executable, "-I", "-S", "-u", str(program), *argv]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+            assert process.stdin
+            assert process.stdout
+
+            def pump() -> None:
+                while data := process.stdout.read(65536):
+                    channel.send(1, data)
+
+            reader = threading.Thread(target=pump, daemon=True)
+            reader.start()
+            while (frame := channel.receive()) is not None and frame[0] == 0:
+                process.stdin.write(frame[1])
+            process.stdin.close()
+            reader.join(5)
+            channel.status(process.wait(5))
+            channel.close()
+
+
+@pytest.fixture
+def api() -> Iterator[Any]:
+    """A running fake API server."""
+    server = fake_api.FakeApi()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def kube(api: Any, tmp_path: Path) -> Iterator[Kube]:
+    """A client of it."""
+    client = Kube(from_kubeconfig(fake_api.kubeconfig(tmp_path / "kubeconfig", api.url)), QUICK.run)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def agents(api: Any) -> Agents:
+    """The execs of the fake API server."""
+    return Agents(api)
+
+
+@pytest.fixture
+def prober(kube: Kube, agents: Agents, tmp_path: Path) -> Iterator[Prober]:
+    """A prober over them."""
+    one = Prober(kube, tmp_path / "run", Settings(timings=QUICK))
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def make() -> Any:
+    """Builds workloads and attempts."""
+
+    class Make:
+        workload = staticmethod(workload)
+        attempt = staticmethod(attempt)
+        settings = Settings(timings=QUICK)
+        agent = AGENT
+
+    return Make

@@ -1,0 +1,155 @@
+"""Looking into a host gives facts or ProbeBroken: ConvertTo-Json is understood, and no silence is taken for "none"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from conformance.errors import ProbeBroken
+from conformance.kube.channels import ExecBroken
+from conformance.kube.execute import ExecResult
+from conformance.model.endpoint import Workload
+from conformance.model.host import HnsSubnet
+from conformance.probe.host import WITNESS, Hosts
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import Clock
+
+NETWORK = {
+    "ID": "a1", "Name": "Calico", "Type": "Overlay", "ManagementIP": "10.0.0.14",
+    "Subnets": [{"AddressPrefix": "192.168.4.0/26", "GatewayAddress": "192.168.4.1",
+                 "Policies": [{"Type": "VSID", "VSID": 4096}]}],
+}  # fmt: skip
+ACL = {
+    "Type": "ACL", "Id": "r1", "Action": "Allow", "Direction": "In", "Protocol": 6, "LocalAddresses": "",
+    "RemoteAddresses": "10.1.0.0/16", "LocalPorts": "80", "RemotePorts": "", "Priority": 1000, "RuleType": "Switch",
+}  # fmt: skip
+ENDPOINT = {
+    "ID": "e1", "Name": "x_Calico", "IPAddress": "192.168.0.5", "MacAddress": "0E-2A-c0-a8-00-05",
+    "VirtualNetwork": "a1", "VirtualNetworkName": "Calico", "Policies": [{"Type": "OutBoundNAT"}, ACL],
+}  # fmt: skip
+Answer = str | bytes | int | Exception
+
+
+@dataclass
+class Node:
+    """A Windows node that answers PowerShell from a script; the last answer lasts."""
+
+    answers: dict[str, list[Answer]]
+    asked: list[str] = field(default_factory=list)
+
+    def run(self, workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
+        script = argv[-1]
+        self.asked.append(script)
+        known = self.answers[next(name for name in self.answers if name in script)]
+        answer = known.pop(0) if len(known) > 1 else known[0]
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, int):
+            return ExecResult(answer, b"", b"not emulated: this", 0.1)
+        return ExecResult(0, answer if isinstance(answer, bytes) else answer.encode(), b"", 0.1)
+
+
+def workload(name: str = "client", address: str = "192.168.0.5") -> Workload:
+    return Workload(
+        namespace="ns", pod=name, container="host", uid=f"uid-{name}", role="windows-host", os="windows", node="w1",
+        address=address, node_address="10.0.0.14",
+    )  # fmt: skip
+
+
+def hosts(**answers: Sequence[Answer]) -> tuple[Hosts, Node]:
+    node = Node({"Get-Content": ["{}"], **{name.replace("_", "-"): list(known) for name, known in answers.items()}})
+    place: Callable[[str], Workload] = lambda name: workload()  # noqa: E731
+    return Hosts(node.run, place, place, load_timings(), clock=Clock()), node
+
+
+def text(*objects: dict[str, Any]) -> str:
+    """As ConvertTo-Json writes them."""
+    return json.dumps(objects[0] if len(objects) == 1 else objects) if objects else ""
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_one_object_and_several_are_read_alike(count: int) -> None:
+    one, _ = hosts(Get_HnsNetwork=[text(*[NETWORK] * count)])
+    networks = one.hns_networks("w1")
+    assert [network.name for network in networks] == ["Calico"] * count
+    assert networks[0].subnets == (HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=4096),)
+
+
+def test_nothing_is_none_only_when_the_pod_shows_that_output_arrives() -> None:
+    there, node = hosts(Get_HnsEndpoint=[""])
+    assert there.hns_endpoints("w1") == []
+    assert node.asked[-1] == WITNESS
+    silent, _ = hosts(Get_HnsEndpoint=[""], Get_Content=[""])
+    with pytest.raises(ProbeBroken, match="empty output, and nothing shows that output arrives"):
+        silent.hns_endpoints("w1")
+
+
+def test_lists_inside_may_be_single_absent_or_wrapped_and_a_byte_order_mark_is_no_trouble() -> None:
+    subnet = {**NETWORK["Subnets"][0], "Policies": {"value": [{"Type": "VSID", "VSID": "4097"}], "Count": 1}}  # type: ignore[index]
+    shapes = [{**NETWORK, "Subnets": subnet}, {**NETWORK, "Type": "nat", "Subnets": None}]
+    one, _ = hosts(Get_HnsNetwork=[b"\xef\xbb\xbf" + text(*shapes).encode() + b"\r\n"])
+    first, second = one.hns_networks("w1")
+    assert [subnet.vsid for subnet in first.subnets] == [4097]
+    assert second.subnets == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ('{"ID": "a1", "Na', "garbled output"),
+        ('"Calico"', "output is not of objects"),
+        (text({**NETWORK, "Name": None}), "has no Name"),
+        (text({**NETWORK, "Subnets": [{"AddressPrefix": "x", "Policies": [{"VSID": "many"}]}]}), "VSID is no number"),
+        (1, "exit status 1: not emulated: this"),
+        (b"\xff\xfe{\0}\0", "garbled output"),
+        (ExecBroken("cut", transport="cut"), "cut"),
+    ],
+    ids=["cut", "no object", "no name", "no number", "failed", "another encoding", "broken exec"],
+)
+def test_whatever_cannot_be_read_is_a_broken_probe(answer: Answer, words: str) -> None:
+    one, node = hosts(Get_HnsNetwork=[answer])
+    with pytest.raises(ProbeBroken, match=words):
+        one.hns_networks("w1")
+    assert len(node.asked) >= 1
+
+
+def test_trouble_that_passes_is_asked_again_and_what_cannot_start_is_not() -> None:
+    cut = ExecBroken("cut", transport="cut")
+    passing, node = hosts(Get_HnsNetwork=[cut, cut, text(NETWORK)])
+    assert passing.hns_networks("w1")[0].id == "a1"
+    assert len(node.asked) == 3
+    hopeless, node = hosts(Get_HnsNetwork=[ExecBroken("no such program", transport="x", retryable=False)])
+    with pytest.raises(ProbeBroken, match=r"no such program .1 try"):
+        hopeless.hns_networks("w1")
+    assert len(node.asked) == 1
+
+
+def test_the_access_rules_are_those_of_the_pods_endpoint_and_only_rules() -> None:
+    other = {**ENDPOINT, "ID": "e2", "IPAddress": "192.168.0.6", "Policies": []}
+    one, _ = hosts(Get_HnsEndpoint=[text(other, ENDPOINT)])
+    (rule,) = one.acl_list("w1", workload())
+    assert (rule.id, rule.action, rule.direction, rule.protocol, rule.remote_addresses, rule.priority) == (
+        "r1", "Allow", "In", "6", "10.1.0.0/16", 1000,
+    )  # fmt: skip
+    assert one.acl_list("w1", workload(address="192.168.0.6")) == ()
+
+
+def test_a_pod_without_an_endpoint_is_a_broken_probe_and_no_empty_list() -> None:
+    one, _ = hosts(Get_HnsEndpoint=[text(ENDPOINT)])
+    with pytest.raises(ProbeBroken, match=r"no HNS endpoint for .* 192.168.0.9; it has 192.168.0.5"):
+        one.acl_list("w1", workload(address="192.168.0.9"))
+
+
+def test_removing_a_network_takes_a_cut_stream_for_what_it_is_and_a_failure_for_a_failure() -> None:
+    cut, _ = hosts(Remove_HnsNetwork=[ExecBroken("the connection was cut", transport="cut")])
+    assert "cut" in cut.remove_hns_network("w1")
+    failed, _ = hosts(Remove_HnsNetwork=[1])
+    with pytest.raises(ProbeBroken, match="exit status 1"):
+        failed.remove_hns_network("w1")
+    refused, _ = hosts(Remove_HnsNetwork=[ExecBroken("refused", transport="403", retryable=False)])
+    with pytest.raises(ExecBroken):
+        refused.remove_hns_network("w1")

@@ -1,0 +1,435 @@
+"""Calico put together: objects, IPAM, CNI and Felix agree with each other and with the API."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+
+import pytest
+
+from hybridlab.dataplane.contract import DataplaneError
+from hybridlab.dataplane.pod_network import SandboxError
+from tests.unit.hybridlab.calico.cluster_bench import Bench, bench
+
+DENY = {"metadata": {"name": "deny", "namespace": "demo"}, "spec": {"podSelector": {}}}
+POLICIES = "networkpolicies.networking.k8s.io"
+BLOCKS = "ipamblocks.crd.projectcalico.org"
+
+
+def test_routes_lead_to_every_other_nodes_block_over_its_tunnel():
+    async def run() -> None:
+        async with bench() as b:
+            await b.until(lambda: len(b.dataplane.routes) == 6)
+            routes = b.dataplane.routes["linux-1"]
+            blocks = {block.node: str(block.cidr) for block in b.calico.ipam.blocks()}
+            assert routes.own_blocks == (blocks["linux-1"],)
+            assert {block.cidr for block in routes.remote_blocks} == set(blocks.values()) - {blocks["linux-1"]}
+            windows = next(block for block in routes.remote_blocks if block.cidr == blocks["windows-2022"])
+            node = await b.client.get("nodes", "windows-2022")
+            assert windows.tunnel_address == node["metadata"]["annotations"]["projectcalico.org/IPv4VXLANTunnelAddr"]
+            assert windows.tunnel_address.endswith(".1")
+            assert windows.tunnel_mac == node["metadata"]["annotations"]["projectcalico.org/VXLANTunnelMACAddr"]
+            assert windows.tunnel_mac.startswith("00:15:5d:")
+            spec = b.dataplane.vxlan["windows-2022"]
+            assert spec is not None
+            assert (spec.vni, spec.port, spec.mtu) == (4096, 4789, 1450)
+            assert (spec.tunnel_address, spec.tunnel_mac) == (windows.tunnel_address, windows.tunnel_mac)
+
+    asyncio.run(run())
+
+
+def test_linux_has_no_mac_annotation_and_the_mac_of_its_name():
+    async def run() -> None:
+        async with bench() as b:
+            await b.until(lambda: len(b.dataplane.routes) == 6)
+            node = await b.client.get("nodes", "linux-1")
+            assert "projectcalico.org/VXLANTunnelMACAddr" not in node["metadata"]["annotations"]
+            assert node["metadata"]["annotations"]["projectcalico.org/IPv4Address"] == "10.0.0.11/24"
+            spec = b.dataplane.vxlan["linux-1"]
+            assert spec is not None
+            assert spec.tunnel_mac.replace(":", "") == "66" + hashlib.sha1(b"linux-1").hexdigest()[:10]
+
+    asyncio.run(run())
+
+
+def test_a_pod_gets_address_gateway_mtu_and_mac_by_its_nodes_system():
+    async def run() -> None:
+        async with bench() as b:
+            _, linux = await b.pod("l", "linux-1")
+            windows_pod, windows = await b.pod("w", "windows-2022")
+            assert (linux.gateway, linux.mtu, linux.mac) == ("169.254.1.1", 1440, None)
+            octets = [int(part) for part in windows.address.split(".")]
+            assert windows.gateway == ".".join(map(str, [*octets[:3], octets[3] - 2]))
+            assert windows.mac == "0e:2a:" + ":".join(f"{octet:02x}" for octet in octets)
+            spec = b.dataplane.pods[windows_pod["metadata"]["uid"]]
+            assert (spec.address, spec.gateway, spec.mac) == (windows.address, windows.gateway, windows.mac)
+            assert spec.nameservers == ("10.96.0.10",)
+            assert spec.searches[0] == "demo.svc.cluster.local"
+            assert windows.annotations["cni.projectcalico.org/podIP"] == f"{windows.address}/32"
+
+    asyncio.run(run())
+
+
+def test_the_api_says_what_ipam_does_as_soon_as_a_pod_is_attached():
+    async def run() -> None:
+        async with bench() as b:
+            pod, attachment = await b.pod("w", "windows-2022")
+            block = b.calico.ipam.blocks_of("windows-2022")[0]
+            name = str(block.cidr).replace(".", "-").replace("/", "-")
+            spec = (await b.client.get(BLOCKS, name))["spec"]
+            ordinal = block.ordinal(attachment.address)
+            attribute = spec["attributes"][spec["allocations"][ordinal]]
+            assert attribute["secondary"]["pod"] == "w"
+            handle = attribute["handle_id"]
+            assert handle == f"Calico.{attachment.annotations['cni.projectcalico.org/containerID']}"
+            found = await b.client.get("ipamhandles.crd.projectcalico.org", handle.lower())
+            assert found["spec"]["block"] == {str(block.cidr): 1}
+            await b.calico.pod_network.detach(pod["metadata"]["uid"])
+            spec = (await b.client.get(BLOCKS, name))["spec"]
+            assert spec["allocations"][ordinal] is None
+            assert spec["unallocated"][-1] == ordinal
+            assert not [h for h in await handles(b) if h["spec"]["handleID"] == handle]
+            assert pod["metadata"]["uid"] not in b.dataplane.pods
+
+    asyncio.run(run())
+
+
+async def handles(b: Bench) -> list[dict]:
+    return (await b.client.list("ipamhandles.crd.projectcalico.org"))[0]
+
+
+def test_attaching_twice_gives_the_same_and_detaching_twice_does_nothing():
+    async def run() -> None:
+        async with bench() as b:
+            pod, first = await b.pod("l", "linux-1")
+            assert await b.calico.pod_network.attach(pod, "linux-1") is first
+            await b.calico.pod_network.detach(pod["metadata"]["uid"])
+            await b.calico.pod_network.detach(pod["metadata"]["uid"])
+
+    asyncio.run(run())
+
+
+def test_two_hundred_pods_need_few_updates_and_share_one_program():
+    async def run() -> None:
+        async with bench() as b:
+            await b.client.create(POLICIES, DENY)
+            await b.settled()
+            before = len(b.dataplane.updates)
+            nodes = [node for node in b.calico.nodes if node != "control-plane"]
+            pods = await asyncio.gather(*(b.pod(f"p{n}", nodes[n % 5], app="x") for n in range(200)))
+            await b.settled()
+            assert len({attachment.address for _, attachment in pods}) == 200
+            assert all(b.program(pod).ingress[0].end == "deny" for pod, _ in pods)
+            assert len(b.dataplane.updates) - before < 100
+            assert len({id(b.program(pod)) for pod, _ in pods}) == 5
+
+    asyncio.run(run())
+
+
+def test_a_policy_reaches_every_node_that_has_a_pod_of_it_and_no_other():
+    async def run() -> None:
+        async with bench() as b:
+            pod, _ = await b.pod("l", "linux-1")
+            far, _ = await b.pod("w", "windows-2022")
+            other, _ = await b.pod("o", "linux-2", "other")
+            await b.settled()
+            b.dataplane.updates.clear()
+            await b.client.create(POLICIES, DENY)
+            await b.settled()
+            assert b.program(pod).ingress[0].end == "deny"
+            assert b.program(far).ingress[0].end == "deny"
+            assert b.program(other).ingress == ()
+            assert sorted(node for node, _ in b.dataplane.updates) == ["linux-1", "windows-2022"]
+
+    asyncio.run(run())
+
+
+def test_without_its_felix_a_node_keeps_the_old_policy_and_catches_up_when_it_is_back():
+    async def run() -> None:
+        async with bench() as b:
+            pods = [(await b.pod("l", "linux-1"))[0], (await b.pod("m", "linux-2"))[0]]
+            await b.settled()
+            await b.calico.felix_stopped("linux-1")
+            await b.client.create(POLICIES, DENY)
+            await b.settled()
+            assert b.program(pods[0]).ingress == ()
+            assert b.program(pods[1]).ingress[0].end == "deny"
+            b.calico.felix_started("linux-1")
+            await b.settled()
+            assert b.program(pods[0]).ingress[0].end == "deny"
+
+    asyncio.run(run())
+
+
+def test_a_starting_felix_programs_everything_anew_and_removes_what_it_no_longer_needs():
+    async def run() -> None:
+        async with bench() as b:
+            pod, _ = await b.pod("l", "linux-1", app="web")
+            allow = {"from": [{"podSelector": {"matchLabels": {"app": "web"}}}]}
+            await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}})
+            await b.settled()
+            assert len(b.dataplane.sets["linux-1"]) == 1
+            await b.calico.felix_stopped("linux-1")
+            await b.client.delete(POLICIES, "deny", "demo")
+            b.dataplane.updates.clear()
+            b.calico.felix_started("linux-1")
+            await b.settled()
+            assert b.dataplane.sets["linux-1"] == {}
+            assert b.program(pod).ingress == ()
+            assert [pod["metadata"]["uid"] in update.endpoints for _, update in b.dataplane.updates] == [True]
+
+    asyncio.run(run())
+
+
+def test_a_new_member_changes_the_set_and_no_program():
+    async def run() -> None:
+        async with bench() as b:
+            await b.pod("l", "linux-1", app="web")
+            allow = {"from": [{"podSelector": {"matchLabels": {"app": "client"}}}]}
+            await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}})
+            await b.settled()
+            b.dataplane.updates.clear()
+            _, attachment = await b.pod("c", "linux-2", "demo", app="client")
+            await b.settled()
+            updates = [update for node, update in b.dataplane.updates if node == "linux-1"]
+            assert [update.endpoints for update in updates] == [{}]
+            assert list(updates[0].sets.values()) == [(attachment.address,)]
+            b.dataplane.updates.clear()
+            await b.client.patch("pods", "c", {"metadata": {"labels": {"irrelevant": "yes"}}}, "demo")
+            await b.settled()
+            assert b.dataplane.updates == []
+            await b.client.patch("pods", "c", {"metadata": {"labels": {"app": "no-more"}}}, "demo")
+            await b.settled()
+            assert list(b.dataplane.sets["linux-1"].values()) == [()]
+
+    asyncio.run(run())
+
+
+def test_an_edit_of_a_rule_alone_reaches_the_pods_that_the_policy_already_selects():
+    async def run() -> None:
+        async with bench() as b:
+            pod, _ = await b.pod("l", "linux-1")
+            ingress = [{"ports": [{"port": 80}]}]
+            await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": ingress}})
+            await b.settled()
+            assert b.program(pod).ingress[0].rules[0].match.dst_ports == ((80, 80),)
+            change = {"spec": {"ingress": [{"ports": [{"port": 81}]}]}}
+            await b.client.patch(POLICIES, "deny", change, "demo")
+            await b.settled()
+            assert b.program(pod).ingress[0].rules[0].match.dst_ports == ((81, 81),)
+
+    asyncio.run(run())
+
+
+def test_a_namespaces_labels_and_a_pods_end_count():
+    async def run() -> None:
+        async with bench() as b:
+            await b.pod("l", "linux-1")
+            allow = {"from": [{"namespaceSelector": {"matchLabels": {"trusted": "yes"}}}]}
+            await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}})
+            _, attachment = await b.pod("o", "linux-2", "other")
+            await b.settled()
+            assert list(b.dataplane.sets["linux-1"].values()) == [()]
+            await b.client.patch("namespaces", "other", {"metadata": {"labels": {"trusted": "yes"}}})
+            await b.settled()
+            assert list(b.dataplane.sets["linux-1"].values()) == [(attachment.address,)]
+            await b.client.patch("pods", "o", {"status": {"phase": "Succeeded"}}, "other", subresource="status")
+            await b.settled()
+            assert list(b.dataplane.sets["linux-1"].values()) == [()]
+
+    asyncio.run(run())
+
+
+def test_after_a_refusal_everything_is_programmed_again(monkeypatch):
+    monkeypatch.setattr("hybridlab.calico.felix.RETRY_SECONDS", 0.01)
+
+    async def run() -> None:
+        async with bench() as b:
+            pod, _ = await b.pod("l", "linux-1")
+            await b.settled()
+            b.dataplane.refuse = "the kernel says no"
+            await b.client.create(POLICIES, DENY)
+            await b.until(lambda: any("the kernel says no" in line for _, line in b.logged))
+            b.dataplane.refuse = ""
+            await b.until(lambda: b.program(pod).ingress)
+
+    asyncio.run(run())
+
+
+def test_a_policy_that_cannot_be_read_is_logged_and_left_out():
+    async def run() -> None:
+        async with bench() as b:
+            pod, _ = await b.pod("l", "linux-1")
+            wrong = {"metadata": {"name": "p", "namespace": "demo"}, "spec": {"selector": "a ! b"}}
+            await b.client.create("networkpolicies.projectcalico.org", wrong)
+            await b.until(lambda: any("demo/p is not applied: selector 'a ! b'" in line for _, line in b.logged))
+            await b.settled()
+            assert b.program(pod).ingress == ()
+
+    asyncio.run(run())
+
+
+def test_the_profiles_programming_delay_holds_policy_back_on_that_system_only():
+    async def run() -> None:
+        async with bench("timing.windows_policy_delay_ms=200") as b:
+            windows, _ = await b.pod("w", "windows-2022")
+            await b.until(lambda: b.program(windows))
+            linux, _ = await b.pod("l", "linux-1")
+            await b.client.create(POLICIES, DENY)
+            await b.until(lambda: b.program(linux).ingress)
+            assert b.program(windows).ingress == ()
+            await b.until(lambda: b.program(windows).ingress)
+
+    asyncio.run(run())
+
+
+def test_turning_strict_affinity_off_stops_new_windows_pods_and_degrades_the_status():
+    async def run() -> None:
+        async with bench() as b:
+            await b.pod("before", "windows-2022")
+            change = {"spec": {"strictAffinity": False}}
+            await b.client.patch("ipamconfigurations.projectcalico.org", "default", change)
+            await b.until(lambda: not b.calico.ipam.strict_affinity)
+            message = "global strict affinity should not be false for Windows node"
+            with pytest.raises(SandboxError, match=message):
+                await b.pod("after", "windows-2022")
+            await b.pod("linux", "linux-1")
+            await asyncio.sleep(0.01)
+            degraded = await condition(b, "calico-windows", "Degraded")
+            assert degraded["status"] == "True"
+            assert degraded["message"].startswith("Invalid StrictAffinity, it must be set to 'true'")
+            change["spec"]["strictAffinity"] = True
+            await b.client.patch("ipamconfigurations.projectcalico.org", "default", change)
+            await b.until(lambda: b.calico.ipam.strict_affinity)
+            await asyncio.sleep(0.01)
+            assert (await condition(b, "calico-windows", "Degraded"))["status"] == "False"
+
+    asyncio.run(run())
+
+
+async def condition(b: Bench, name: str, kind: str) -> dict:
+    status = await b.client.get("tigerastatuses.operator.tigera.io", name)
+    return next(found for found in status["status"]["conditions"] if found["type"] == kind)
+
+
+@pytest.mark.parametrize(
+    ("override", "pool", "degraded"),
+    [
+        ("network.encapsulation=VXLAN", ("Always", "Never"), ""),
+        (
+            "network.encapsulation=VXLANCrossSubnet",
+            ("CrossSubnet", "Never"),
+            "IPv4 IPPool encapsulation VXLANCrossSubnet is not supported by Calico for Windows",
+        ),
+        (
+            "network.encapsulation=IPIP",
+            ("Never", "Always"),
+            "IPv4 IPPool encapsulation IPIP is not supported by Calico for Windows",
+        ),
+        ("network.strict_affinity=false", ("Always", "Never"), "Invalid StrictAffinity"),
+    ],
+)
+def test_the_objects_say_what_the_profile_is_and_the_operator_refuses_what_windows_cannot(override, pool, degraded):
+    async def run() -> None:
+        async with bench(override) as b:
+            found = await b.client.get("ippools.projectcalico.org", "default-ipv4-ippool")
+            assert (found["spec"]["vxlanMode"], found["spec"]["ipipMode"]) == pool
+            state = await condition(b, "calico-windows", "Degraded")
+            assert (state["status"] == "True") is bool(degraded)
+            assert degraded in state["message"]
+            assert (await condition(b, "calico", "Available"))["status"] == "True"
+
+    asyncio.run(run())
+
+
+def test_with_the_old_api_group_only_everything_is_there_under_its_old_names():
+    async def run() -> None:
+        async with bench("calico.v3_api=false") as b:
+            await b.until(lambda: len(b.dataplane.routes) == 6)
+            found = await b.client.get("ipamconfigs.crd.projectcalico.org", "default")
+            assert found["spec"]["strictAffinity"] is True
+            affinity = (await b.client.list("blockaffinities.crd.projectcalico.org"))[0][0]
+            assert affinity["spec"]["deleted"] == "false"
+            assert "default" in {t["metadata"]["name"] for t in (await b.client.list("tiers.crd.projectcalico.org"))[0]}
+
+    asyncio.run(run())
+
+
+def test_a_vni_that_windows_cannot_do_fails_its_pods_and_not_linux():
+    async def run() -> None:
+        async with bench("network.vxlan_vni=4095") as b:
+            await b.pod("l", "linux-1")
+            with pytest.raises(SandboxError, match="Windows does not support VXLANVNI < 4096"):
+                await b.pod("w", "windows-2022")
+
+    asyncio.run(run())
+
+
+def test_linux_follows_the_vni_of_felix_configuration_and_windows_keeps_its_own():
+    async def run() -> None:
+        async with bench() as b:
+            await b.until(lambda: len(b.dataplane.routes) == 6)
+            change = {"spec": {"vxlanVNI": 4097, "vxlanPort": 4790}}
+            await b.client.patch("felixconfigurations.projectcalico.org", "default", change)
+            await b.until(lambda: b.dataplane.vxlan["linux-1"].vni == 4097 and "linux-1" in b.dataplane.routes)
+            assert b.dataplane.vxlan["linux-1"].port == 4790
+            assert (b.dataplane.vxlan["windows-2022"].vni, b.dataplane.vxlan["windows-2022"].port) == (4096, 4789)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("override", "vip"), [("kube_proxy.windows_dsr=true", False), ("kube_proxy.windows_dsr=false", True)]
+)
+def test_without_dsr_a_windows_nodes_service_traffic_comes_from_the_second_address_of_its_block(override, vip):
+    async def run() -> None:
+        async with bench(override) as b:
+            block = b.calico.ipam.blocks_of("windows-2022")[0]
+            assert b.calico.snat_for("windows-2022") == (block.address(2) if vip else None)
+            assert b.calico.snat_for("linux-1") is None
+            assert b.calico.node_port_snat_for("windows-2022") == block.address(2)
+            assert b.calico.node_port_snat_for("linux-1") is None
+
+    asyncio.run(run())
+
+
+def test_a_felix_that_fails_unforeseen_says_so_and_starts_again(monkeypatch):
+    monkeypatch.setattr("hybridlab.calico.felix.RETRY_SECONDS", 0.01)
+
+    async def run() -> None:
+        async with bench() as b:
+            pod, _ = await b.pod("l", "linux-1")
+            await b.settled()
+            real = b.dataplane.update_policy
+
+            async def broken(node, update):
+                raise RuntimeError("nobody foresaw this")
+
+            b.dataplane.update_policy = broken
+            await b.client.create(POLICIES, DENY)
+            await b.until(lambda: any("nobody foresaw this" in line for _, line in b.logged))
+            b.dataplane.update_policy = real
+            await b.until(lambda: b.program(pod).ingress)
+
+    asyncio.run(run())
+
+
+def test_a_pod_that_cannot_be_wired_leaves_nothing_behind_and_can_be_tried_again():
+    async def run() -> None:
+        async with bench() as b:
+            real = b.dataplane.add_pod
+
+            async def refuses(spec):
+                raise DataplaneError("the kernel says no")
+
+            b.dataplane.add_pod = refuses
+            with pytest.raises(SandboxError, match=r'plugin type="calico" failed \(add\): the kernel says no'):
+                await b.pod("l", "linux-1")
+            block = b.calico.ipam.blocks_of("linux-1")[0]
+            assert len(block.used) == 1, "the tunnel address only"
+            b.dataplane.add_pod = real
+            pod = await b.client.get("pods", "l", "demo")
+            assert (await b.calico.pod_network.attach(pod, "linux-1")).address
+            assert pod["metadata"]["uid"] in b.dataplane.pods
+
+    asyncio.run(run())

@@ -1,0 +1,389 @@
+"""A pod's life on its node, seen through the API as kubectl would."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from hybridlab.api.contract import ApiError, Obj, StreamCut
+from tests.unit.hybridlab.controllers.stand_ins import Cluster, is_ready, pod
+
+
+def in_cluster(scene: Callable[[Cluster], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with Cluster() as cluster:
+            await scene(cluster)
+
+    asyncio.run(run())
+
+
+def waiting(found: Obj, reason: str) -> Any:
+    statuses = found.get("status", {}).get("containerStatuses") or ()
+    return any(each["state"].get("waiting", {}).get("reason") == reason for each in statuses)
+
+
+def first(found: Obj) -> Obj:
+    return dict(found["status"]["containerStatuses"][0])
+
+
+class Channel:
+    def __init__(self) -> None:
+        self.data = b""
+
+    async def send(self, data: bytes) -> None:
+        self.data += data
+
+
+def test_a_running_pod_says_everything_a_client_may_ask() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod())
+        found = await cluster.running("web")
+        status, node = found["status"], found["spec"]["nodeName"]
+        assert node in {"linux-1", "linux-2"}
+        assert status["podIP"] == status["podIPs"][0]["ip"] == cluster.network.attached[found["metadata"]["uid"]]
+        assert status["hostIP"] == cluster.dataplane.nodes[node].address
+        assert found["metadata"]["annotations"]["cni.projectcalico.org/podIP"] == f"{status['podIP']}/32"
+        kinds = {entry["type"]: entry["status"] for entry in status["conditions"]}
+        assert kinds == dict.fromkeys(
+            ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"), "True"
+        )
+        assert first(found)["containerID"] == f"containerd://{cluster.runtime.started[0].id}"
+        assert await cluster.event("Scheduled") == f"Successfully assigned default/web to {node}"
+        assert await cluster.event("Started") == "Started container main"
+
+    in_cluster(scene)
+
+
+def test_few_writes_bring_a_pod_up() -> None:
+    async def scene(cluster: Cluster) -> None:
+        before = (await cluster.client.create("pods", pod()))["metadata"]["resourceVersion"]
+        await cluster.running("web")
+        changes = []
+        async for event in cluster.client.watch("pods", since=before):
+            changes.append(event)
+            if is_ready(event.object):
+                break
+        assert len(changes) <= 3
+
+    in_cluster(scene)
+
+
+def test_an_unknown_image_backs_off_and_says_why_as_containerd_does() -> None:
+    async def scene(cluster: Cluster) -> None:
+        cluster.runtime.unknown.add("nosuch:1")
+        await cluster.client.create("pods", pod(image="nosuch:1"))
+        found = await cluster.pod_when("web", lambda pod: waiting(pod, "ImagePullBackOff"))
+        message = first(found)["state"]["waiting"]["message"]
+        assert message.startswith('Back-off pulling image "nosuch:1": ErrImagePull: rpc error: code = NotFound')
+        assert found["status"]["phase"] == "Pending"
+        failed = await cluster.events("Failed")
+        assert any(text.startswith('Failed to pull image "nosuch:1": rpc error:') for text in failed)
+        cluster.runtime.unknown.clear()
+        await cluster.running("web")
+
+    in_cluster(scene)
+
+
+def test_never_pull_needs_the_image_to_be_there() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod(container={"imagePullPolicy": "Never"}))
+        await cluster.pod_when("web", lambda pod: waiting(pod, "ErrImageNeverPull"))
+        assert not cluster.runtime.started
+
+    in_cluster(scene)
+
+
+def test_a_failing_container_crash_loops_and_counts_its_restarts() -> None:
+    async def scene(cluster: Cluster) -> None:
+        cluster.runtime.ends_with["main"] = [1, 2, 3]
+        await cluster.client.create("pods", pod())
+        found = await cluster.pod_when("web", lambda pod: waiting(pod, "CrashLoopBackOff"))
+        assert found["status"]["phase"] == "Running"
+        assert not is_ready(found)
+        found = await cluster.running("web")
+        assert first(found)["restartCount"] == 3
+        assert first(found)["lastState"]["terminated"]["exitCode"] == 3
+        assert "Back-off restarting failed container main in pod web_default(" in await cluster.event("BackOff")
+
+    in_cluster(scene)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "phase"), [("Never", 0, "Succeeded"), ("Never", 1, "Failed"), ("OnFailure", 0, "Succeeded")]
+)
+def test_the_restart_policy_decides_how_a_pod_ends(policy: str, code: int, phase: str) -> None:
+    async def scene(cluster: Cluster) -> None:
+        cluster.runtime.ends_with["main"] = [code]
+        await cluster.client.create("pods", pod(restartPolicy=policy))
+        found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == phase)
+        assert first(found)["state"]["terminated"]["exitCode"] == code
+
+        async def released() -> bool:
+            return not cluster.network.attached
+
+        await cluster.until(released)
+        await cluster.client.delete("pods", "web", "default")
+
+    in_cluster(scene)
+
+
+def test_a_command_that_cannot_start_is_a_start_error() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod(restartPolicy="Never", container={"command": ["missing"]}))
+        found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == "Failed")
+        ended = first(found)["state"]["terminated"]
+        assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
+        assert "executable file not found" in ended["message"]
+
+    in_cluster(scene)
+
+
+def test_init_containers_run_one_after_the_other_before_the_rest() -> None:
+    async def scene(cluster: Cluster) -> None:
+        cluster.runtime.ends_with = {"one": [1, 0], "two": [0]}
+        inits = [{"name": name, "image": "busybox:1"} for name in ("one", "two")]
+        await cluster.client.create("pods", pod(initContainers=inits))
+        found = await cluster.running("web")
+        assert [spec.name for spec in cluster.runtime.started] == ["one", "one", "two", "main"]
+        assert [each["restartCount"] for each in found["status"]["initContainerStatuses"]] == [1, 0]
+
+    in_cluster(scene)
+
+
+def test_readiness_follows_its_probe_both_ways_and_says_so() -> None:
+    async def scene(cluster: Cluster) -> None:
+        answers = {"ok": False}
+        cluster.runtime.probe_answer = lambda spec: answers["ok"]
+        probe = {"httpGet": {"port": "http", "path": "/r"}, "periodSeconds": 1, "failureThreshold": 1}
+        ports = [{"name": "http", "containerPort": 8080}]
+        await cluster.client.create("pods", pod(container={"readinessProbe": probe, "ports": ports}))
+        found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == "Running")
+        assert not is_ready(found)
+        condition = next(entry for entry in found["status"]["conditions"] if entry["type"] == "Ready")
+        assert condition["reason"] == "ContainersNotReady"
+        assert condition["message"] == "containers with unready status: [main]"
+        answers["ok"] = True
+        await cluster.running("web")
+
+    in_cluster(scene)
+
+
+def test_a_failed_liveness_probe_restarts_the_container() -> None:
+    async def scene(cluster: Cluster) -> None:
+        cluster.runtime.probe_answer = lambda spec: len(cluster.runtime.started) > 1
+        probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 1}
+        await cluster.client.create("pods", pod(container={"livenessProbe": probe}))
+        found = await cluster.pod_when("web", lambda pod: first(pod)["restartCount"] if is_ready(pod) else 0)
+        assert first(found)["restartCount"] == 1
+        assert "Liveness probe failed: as told" in await cluster.events("Unhealthy")
+
+    in_cluster(scene)
+
+
+def test_deleting_a_pod_gives_its_containers_their_grace_and_frees_the_address() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod(terminationGracePeriodSeconds=7))
+        await cluster.running("web")
+        await cluster.client.delete("pods", "web", "default")
+
+        async def gone() -> bool:
+            return not (await cluster.client.list("pods"))[0]
+
+        await cluster.until(gone)
+        assert cluster.runtime.stopped == [(cluster.runtime.started[0].id, 7.0)]
+        assert not cluster.network.attached
+        assert not cluster.runtime.running
+
+    in_cluster(scene)
+
+
+def test_a_forced_delete_kills_at_once_and_still_cleans_up() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod())
+        await cluster.running("web")
+        await cluster.client.delete("pods", "web", "default", grace_period_seconds=0)
+
+        async def clean() -> bool:
+            return not cluster.network.attached and not cluster.runtime.running
+
+        await cluster.until(clean)
+        assert cluster.runtime.stopped[0][1] == 0.0
+
+    in_cluster(scene)
+
+
+def test_a_refused_sandbox_is_reported_and_tried_again() -> None:
+    async def scene(cluster: Cluster) -> None:
+        cluster.network.refusals = 2
+        await cluster.client.create("pods", pod())
+        await cluster.running("web")
+        message = await cluster.event("FailedCreatePodSandBox")
+        assert message.startswith("Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup")
+        assert message.endswith("no more free addresses in the assigned block")
+
+    in_cluster(scene)
+
+
+def test_a_pod_waits_for_its_config_map_and_then_follows_it() -> None:
+    async def scene(cluster: Cluster) -> None:
+        mount = {"volumeMounts": [{"name": "v", "mountPath": "/m"}]}
+        volumes = [{"name": "v", "configMap": {"name": "conf"}}]
+        await cluster.client.create("pods", pod(container=mount, volumes=volumes))
+        assert 'configmap "conf" not found' in await cluster.event("FailedMount")
+        body = {"metadata": {"name": "conf", "namespace": "default"}, "data": {"k": "1"}}
+        await cluster.client.create("configmaps", body)
+        await cluster.running("web")
+        assert cluster.runtime.started[0].files == {"/m/k": base64.b64encode(b"1").decode()}
+        await cluster.client.patch("configmaps", "conf", {"data": {"k": "2"}}, "default")
+
+        async def updated() -> bool:
+            return cluster.runtime.updates == [
+                (cluster.runtime.started[0].id, {"/m/k": base64.b64encode(b"2").decode()})
+            ]
+
+        await cluster.until(updated)
+
+    in_cluster(scene)
+
+
+def test_a_container_with_a_missing_key_waits_with_a_config_error() -> None:
+    async def scene(cluster: Cluster) -> None:
+        env = [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "none", "key": "k"}}}]
+        await cluster.client.create("pods", pod(container={"env": env}))
+        await cluster.pod_when("web", lambda pod: waiting(pod, "CreateContainerConfigError"))
+        await cluster.client.create(
+            "configmaps", {"metadata": {"name": "none", "namespace": "default"}, "data": {"k": "v"}}
+        )
+        await cluster.running("web")
+        assert ("X", "v") in cluster.runtime.started[0].env
+
+    in_cluster(scene)
+
+
+def test_host_network_pods_have_their_nodes_address_and_no_interface_of_their_own() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod(hostNetwork=True))
+        found = await cluster.running("web")
+        assert found["status"]["podIP"] == found["status"]["hostIP"]
+        assert not cluster.network.attached
+        assert cluster.dataplane.pods[found["metadata"]["uid"]].address is None
+
+    in_cluster(scene)
+
+
+def test_a_host_process_pod_runs_on_the_windows_host() -> None:
+    async def scene(cluster: Cluster) -> None:
+        security = {"windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}}
+        made = pod(
+            image="windows/hpc:1",
+            hostNetwork=True,
+            securityContext=security,
+            nodeSelector={"kubernetes.io/os": "windows"},
+            tolerations=[{"operator": "Exists"}],
+        )
+        await cluster.client.create("pods", made)
+        found = await cluster.running("web")
+        assert found["spec"]["nodeName"] == "win"
+        assert cluster.runtime.started[0].host_process
+        assert not cluster.network.attached
+
+    in_cluster(scene)
+
+
+def test_a_pod_forced_onto_the_wrong_system_is_not_admitted() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod(nodeName="win", os={"name": "linux"}))
+        found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == "Failed")
+        assert found["status"]["reason"] == "PodOSNotSupported"
+        assert not cluster.runtime.started
+
+    in_cluster(scene)
+
+
+def test_an_image_of_another_windows_build_is_refused_on_the_node() -> None:
+    async def scene(cluster: Cluster) -> None:
+        cluster.runtime.builds = (17763,)
+        made = pod(image="windows/servercore:1809", nodeName="win", tolerations=[{"operator": "Exists"}])
+        await cluster.client.create("pods", made)
+        found = await cluster.pod_when("web", lambda pod: waiting(pod, "ErrImagePull"))
+        assert "no match for platform in manifest" in first(found)["state"]["waiting"]["message"]
+
+    in_cluster(scene)
+
+
+def test_exec_carries_all_streams_and_the_exit_status() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod())
+        found = await cluster.running("web")
+        agent = cluster.control_plane.node_agent(found["spec"]["nodeName"])
+        assert agent is not None
+        stdin = asyncio.StreamReader()
+        stdin.feed_data(b"given")
+        stdin.feed_eof()
+        out, err = Channel(), Channel()
+        ended = await agent.exec(found, "main", ("x",), stdin=stdin, stdout=out, stderr=err)
+        assert (ended.exit_code, out.data, err.data) == (3, b"out:given", b"err")
+        refused = await agent.exec(found, "main", ("absent",), stdin=None, stdout=out, stderr=err)
+        assert refused.start_error == 'exec: "absent": not found'
+        with pytest.raises(ApiError, match=r'container not found \("other"\)'):
+            await agent.exec(found, "other", ("x",), stdin=None, stdout=out, stderr=err)
+
+    in_cluster(scene)
+
+
+def test_a_node_whose_network_breaks_cuts_its_execs_and_takes_new_ones() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod())
+        found = await cluster.running("web")
+        kubelet = cluster.control_plane.kubelets[found["spec"]["nodeName"]]
+        streams: Any = {"stdin": None, "stdout": Channel(), "stderr": Channel()}
+        waiting = asyncio.create_task(kubelet.exec(found, "main", ("wait",), **streams))
+        await asyncio.sleep(0)
+        kubelet.cut_streams()
+        with pytest.raises(StreamCut):
+            await waiting
+        assert (await kubelet.exec(found, "main", ("x",), **streams)).exit_code == 3
+
+    in_cluster(scene)
+
+
+def test_logs_are_cut_to_the_last_lines_and_stamped() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod())
+        found = await cluster.running("web")
+        cluster.runtime.lines[cluster.runtime.started[0].id] = [b"one\n", b"two\n", b"three\n"]
+        agent = cluster.control_plane.kubelets[found["spec"]["nodeName"]]
+
+        async def read(**more: Any) -> list[bytes]:
+            options = {"follow": False, "previous": False, "tail_lines": None, "since_seconds": None}
+            chosen = {**options, "timestamps": False, "limit_bytes": None, **more}
+            return [line async for line in agent.logs(found, "main", **chosen)]
+
+        assert await read(tail_lines=2) == [b"two\n", b"three\n"]
+        assert await read(limit_bytes=6) == [b"one\n", b"tw"]
+        assert (await read(tail_lines=1, timestamps=True))[0].split(b" ")[1] == b"three\n"
+        with pytest.raises(ApiError, match="previous terminated container"):
+            await read(previous=True)
+
+    in_cluster(scene)
+
+
+def test_container_hooks_tell_where_what_started_and_stopped() -> None:
+    async def scene(cluster: Cluster) -> None:
+        told: list[tuple[str, str]] = []
+        cluster.control_plane.on_container_started(lambda node, pod, name: told.append(("started", name)))
+        cluster.control_plane.on_container_stopped(lambda node, pod, name: told.append(("stopped", name)))
+        await cluster.client.create("pods", pod())
+        await cluster.running("web")
+        await cluster.client.delete("pods", "web", "default")
+
+        async def stopped() -> bool:
+            return told == [("started", "main"), ("stopped", "main")]
+
+        await cluster.until(stopped)
+
+    in_cluster(scene)

@@ -1,0 +1,508 @@
+"""Every fault: put in place, read back from the true state, healed; and never believed without that.
+
+One file, since nearly all of its tests read the same samples and the same lab at its top.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hybridlab.api.interference import Interference
+from hybridlab.dataplane.model import Zone
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.injector import Injector
+from hybridlab.faults.model import BadFault, FaultFailed
+from hybridlab.faults.registry import FAULTS
+from hybridlab.faults.zone import WRONG_ADDRESS, ZoneGate
+from tests.unit.hybridlab.calico.cluster_bench import Bench as CalicoBench
+from tests.unit.hybridlab.calico.cluster_bench import bench as calico_bench
+
+ZONE = Zone(
+    domain="cluster.local",
+    a={"web.demo.svc.cluster.local": ("10.96.0.20",), "db.demo.svc.cluster.local": ("10.96.0.30",)},
+)
+NAMES = {
+    "mtu-black-hole",
+    "udp4789-dropped",
+    "policy-not-enforced",
+    "policy-late",
+    "no-reset-recovery",
+    "rst-storm-linux",
+    "acl-not-replaced",
+    "felix-never-restarts",
+    "open-before-policy",
+    "dns-wrong",
+    "dns-silent",
+    "service-backend-missing",
+    "snat-pod-to-pod",
+    "snat-despite-dsr",
+    "wrong-snat-address",
+    "dsr-despite-build",
+    "ping-natted",
+    "ping-dropped",
+    "reserved-not-reserved",
+    "vni-followed-live",
+    "vsid-differs",
+    "procedure-does-not-heal",
+    "policy-refuses",
+    "exec-hangs",
+    "exec-empty-output",
+    "exec-half-output",
+    "exec-loses-status",
+    "exec-cut",
+    "exec-missing-binary",
+    "exec-wrong-binary",
+    "exec-killed",
+    "api-429",
+    "api-500",
+    "api-unreachable",
+    "pod-restarts",
+}
+SAMPLES = {
+    "mtu-black-hole": {},
+    "udp4789-dropped": {},
+    "policy-not-enforced": {"node": "windows-2022"},
+    "policy-late": {"seconds": "5"},
+    "no-reset-recovery": {},
+    "rst-storm-linux": {"node": "linux-1"},
+    "acl-not-replaced": {"node": "windows-2022"},
+    "felix-never-restarts": {},
+    "open-before-policy": {"seconds": "5"},
+    "dns-wrong": {},
+    "dns-silent": {"node": "linux-1"},
+    "service-backend-missing": {"service": "demo/web", "node": "linux-1"},
+    "snat-pod-to-pod": {"node": "linux-1"},
+    "snat-despite-dsr": {},
+    "wrong-snat-address": {"node": "windows-2022"},
+    "dsr-despite-build": {"node": "windows-2022"},
+    "ping-natted": {"node": "windows-2022"},
+    "ping-dropped": {},
+    "reserved-not-reserved": {"node": "windows-2022"},
+    "vni-followed-live": {},
+    "vsid-differs": {"node": "windows-2022"},
+    "procedure-does-not-heal": {"node": "windows-2019"},
+    "policy-refuses": {},
+    "exec-hangs": {"namespace": "demo", "pod": "a"},
+    "exec-empty-output": {"namespace": "demo", "pod": "b"},
+    "exec-half-output": {"namespace": "demo", "pod": "c"},
+    "exec-loses-status": {"namespace": "demo", "pod": "d", "first": "2"},
+    "exec-cut": {"namespace": "demo", "pod": "e"},
+    "exec-missing-binary": {"node": "linux-1", "pod": "f"},
+    "exec-wrong-binary": {"node": "linux-1", "pod": "g", "program": "hostname"},
+    "exec-killed": {"namespace": "demo", "pod": "h"},
+    "api-429": {"seconds": "30"},
+    "api-unreachable": {"seconds": "30"},
+    "api-500": {"seconds": "30", "namespace": "demo", "first": "3"},
+    "pod-restarts": {"pod": "demo/web-1"},
+}
+
+
+class Lab:
+    def __init__(self, calico: CalicoBench) -> None:
+        self.calico, self.dataplane = calico, calico.dataplane
+        self.gate = ZoneGate(calico.dataplane)
+        self.interference = Interference()
+        self.killed: list[tuple[str, str]] = []
+        self.injector = Injector(
+            Bench(calico.dataplane, calico.calico, calico.client, self.gate, self.interference, self.kill)
+        )
+
+    async def kill(self, pod, container):
+        self.killed.append((pod["metadata"]["name"], container))
+
+    def rules(self, scope: str) -> list[str]:
+        return [rule for rules in self.dataplane.faults.get(scope, {}).values() for rule in rules]
+
+
+@contextlib.asynccontextmanager
+async def lab() -> AsyncIterator[Lab]:
+    async with calico_bench() as calico:
+        service = {
+            "metadata": {"name": "web", "namespace": "demo"},
+            "spec": {
+                "type": "NodePort",
+                "clusterIP": "10.96.0.20",
+                "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}],
+            },
+        }
+        await calico.client.create("services", service)
+        pod = {
+            "metadata": {"name": "web-1", "namespace": "demo"},
+            "spec": {"nodeName": "linux-1", "containers": [{"name": "main", "image": "busybox"}]},
+        }
+        await calico.client.create("pods", pod)
+        status = {"containerStatuses": [{"name": "main", "state": {"running": {}}, "containerID": "containerd://1"}]}
+        await calico.client.patch("pods", "web-1", {"status": status}, "demo", subresource="status")
+        made = Lab(calico)
+        await made.gate.set_zone(ZONE)
+        yield made
+
+
+def test_every_fault_has_a_sample():
+    assert set(FAULTS) == NAMES
+    assert set(SAMPLES) == NAMES
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_each_is_in_effect_after_its_injection_and_not_after_its_healing(name):
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject(name, SAMPLES[name])
+            assert await made.injector.evidence(identity)
+            assert [(one["id"], one["fault"]) for one in made.injector.active()] == [(identity, name)]
+            fault = made.injector._active[identity].fault
+            await made.injector.heal(identity)
+            assert made.injector.active() == []
+            assert not await fault.verified()
+            assert all(not by_name for by_name in made.dataplane.faults.values())
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "rules"),
+    [
+        ({}, ["f_fwd: udp dport 4789 drop"]),
+        (
+            {"scope": "node", "node": "linux-1"},
+            ["f_fwd: ip saddr 10.0.0.11 udp dport 4789 drop", "f_fwd: ip daddr 10.0.0.11 udp dport 4789 drop"],
+        ),
+        (
+            {"scope": "pair", "node": "linux-1", "peer": "windows-2022"},
+            [
+                "f_fwd: ip saddr 10.0.0.11 ip daddr 10.0.0.14 udp dport 4789 drop",
+                "f_fwd: ip saddr 10.0.0.14 ip daddr 10.0.0.11 udp dport 4789 drop",
+            ],
+        ),
+    ],
+)
+def test_udp4789_is_dropped_in_the_underlay_in_its_scope(parameters, rules):
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("udp4789-dropped", parameters)
+            assert made.rules("fabric") == rules
+            assert set(made.dataplane.faults) == {"fabric"}
+
+    asyncio.run(run())
+
+
+def test_an_mtu_black_hole_s_parameter_is_the_largest_packet_that_passes():
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("mtu-black-hole", {"bytes": "1200"})
+            assert made.rules("fabric") == ["f_fwd: udp dport 4789 ip length > 1200 drop"]
+            listed = {one["name"]: one["parameters"] for one in made.injector.catalogue()}
+            assert listed["mtu-black-hole"]["bytes"].startswith("largest outer packet that passes")
+
+    asyncio.run(run())
+
+
+def test_policy_not_enforced_passes_policy_by_on_that_node_only():
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("policy-not-enforced", {"node": "linux-2"})
+            assert {rule.partition(":")[0] for rule in made.rules("linux-2")} == {"f_policy"}
+            assert all(rule.endswith("accept") for rule in made.rules("linux-2"))
+            assert set(made.dataplane.faults) == {"linux-2"}
+
+    asyncio.run(run())
+
+
+def test_dns_silent_on_one_node_and_on_all():
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("dns-silent", {"node": "linux-1"})
+            rule = "ip daddr 10.96.0.10 meta l4proto { tcp, udp } th dport 53 drop"
+            assert made.rules("linux-1") == [f"f_raw: {rule}", f"f_out: {rule}"]
+            assert made.rules("linux-2") == []
+            await made.injector.heal(identity)
+            await made.injector.inject("dns-silent")
+            assert all(made.rules(node) for node in made.calico.calico.nodes)
+
+    asyncio.run(run())
+
+
+def test_dns_wrong_answers_one_name_or_all_and_goes_on_doing_so_as_the_zone_changes():
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("dns-wrong", {"name": "web.demo.svc.cluster.local"})
+            served = made.dataplane.zone.a
+            assert served["web.demo.svc.cluster.local"] == (WRONG_ADDRESS,)
+            assert served["db.demo.svc.cluster.local"] == ("10.96.0.30",)
+            await made.gate.set_zone(Zone(domain="cluster.local", a={**ZONE.a, "new": ("10.96.0.40",)}))
+            assert made.dataplane.zone.a["web.demo.svc.cluster.local"] == (WRONG_ADDRESS,)
+            assert made.dataplane.zone.a["new"] == ("10.96.0.40",)
+            other = await made.injector.inject("dns-wrong")
+            assert set(made.dataplane.zone.a.values()) == {(WRONG_ADDRESS,)}
+            await made.injector.heal(other)
+            assert made.dataplane.zone.a["new"] == ("10.96.0.40",)
+            await made.injector.heal(identity)
+            assert made.dataplane.zone.a["web.demo.svc.cluster.local"] == ("10.96.0.20",)
+
+    asyncio.run(run())
+
+
+def test_dns_wrong_for_a_name_that_nobody_answers_is_no_fault():
+    async def run() -> None:
+        async with lab() as made:
+            with pytest.raises(FaultFailed, match="dns-wrong is not in effect after its injection"):
+                await made.injector.inject("dns-wrong", {"name": "nobody.demo.svc.cluster.local"})
+            assert made.dataplane.zone == ZONE
+
+    asyncio.run(run())
+
+
+def test_a_services_cluster_ip_and_node_port_do_not_answer_on_that_node():
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("service-backend-missing", SAMPLES["service-backend-missing"])
+            assert "f_raw: ip daddr 10.96.0.20 tcp dport 80 drop" in made.rules("linux-1")
+            assert "f_out: fib daddr type local tcp dport 30080 drop" in made.rules("linux-1")
+            assert len(made.rules("linux-1")) == 4
+
+    asyncio.run(run())
+
+
+def test_snat_is_for_the_nodes_own_pods_only():
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("snat-pod-to-pod", {"node": "linux-1"})
+            block = made.calico.calico.ipam.blocks_of("linux-1")[0].cidr
+            assert made.rules("linux-1") == [
+                f'f_snat: oifname "vxlan.calico" ip saddr {{ {block} }} masquerade',
+                f'f_snat: oifname "cali*" ip saddr {{ {block} }} snat to 10.0.0.11',
+            ]
+
+    asyncio.run(run())
+
+
+POLICIES = "networkpolicies.networking.k8s.io"
+DENY = {"metadata": {"name": "deny", "namespace": "demo"}, "spec": {"podSelector": {}}}
+
+
+def test_policy_late_holds_back_that_node_and_healing_applies_what_waits():
+    async def run() -> None:
+        async with lab() as made:
+            b = made.calico
+            late, _ = await b.pod("late", "linux-1")
+            prompt, _ = await b.pod("prompt", "linux-2")
+            await b.settled()
+            identity = await made.injector.inject("policy-late", {"node": "linux-1", "seconds": "600"})
+            await b.client.create(POLICIES, DENY)
+            await b.until(lambda: b.program(prompt).ingress)
+            await b.settled()
+            assert b.program(late).ingress == ()
+            await made.injector.heal(identity)
+            await b.until(lambda: b.program(late).ingress)
+
+    asyncio.run(run())
+
+
+def test_of_two_delays_the_longer_counts_and_healing_one_leaves_the_other():
+    async def run() -> None:
+        async with lab() as made:
+            felix = made.calico.calico.felixes["linux-1"]
+            short = await made.injector.inject("policy-late", {"seconds": "2"})
+            await made.injector.inject("policy-late", {"node": "linux-1", "seconds": "7"})
+            assert felix.delay == 7
+            await made.injector.heal(short)
+            assert felix.delay == 7
+            assert made.calico.calico.felixes["linux-2"].delay == 0
+            await made.injector.heal_all()
+            assert felix.delay == 0
+
+    asyncio.run(run())
+
+
+def test_unreserved_addresses_go_to_pods_and_the_block_says_so():
+    async def run() -> None:
+        async with lab() as made:
+            b = made.calico
+            identity = await made.injector.inject("reserved-not-reserved", {"node": "windows-2022"})
+            pod, attachment = await b.pod("thief", "windows-2022")
+            block = b.calico.ipam.blocks_of("windows-2022")[0]
+            assert attachment.address == block.address(2)
+            await made.injector.heal(identity)
+            name = str(block.cidr).replace(".", "-").replace("/", "-")
+
+            async def handles() -> list[str | None]:
+                spec = (await b.client.get("ipamblocks.crd.projectcalico.org", name))["spec"]
+                indexes = [spec["allocations"][ordinal] for ordinal in (0, 1, 2, 63)]
+                return [None if i is None else spec["attributes"][i]["handle_id"] for i in indexes]
+
+            reserved = "windows-reserved-ipam-handle"
+            assert [handle == reserved for handle in await handles()] == [True, True, False, True]
+            await b.calico.pod_network.detach(pod["metadata"]["uid"])
+            assert await handles() == [reserved] * 4
+
+    asyncio.run(run())
+
+
+def test_exec_and_requests_go_wrong_through_the_interference():
+    async def run() -> None:
+        async with lab() as made:
+            execs = made.interference.execs
+            identity = await made.injector.inject("exec-empty-output")
+            assert await made.injector.evidence(identity) == ["exec: empty-output (everywhere); 0 caught"]
+            with pytest.raises(BadFault, match="exec is already made to fail: empty-output"):
+                await made.injector.inject("exec-loses-status")
+            assert list(execs.active) == [identity]
+            await made.injector.heal(identity)
+            identity = await made.injector.inject("exec-loses-status", {"pod": "p", "first": "2"})
+            assert await made.injector.evidence(identity) == ["exec: lost-status (pod p); 0 of the first 2 caught"]
+            refusing = await made.injector.inject("api-429", {"seconds": "30"})
+            assert 29 < made.interference.refusing(refusing) <= 30
+            await made.injector.heal_all()
+            assert not execs.active
+            assert made.interference.refusing(refusing) == 0
+
+    asyncio.run(run())
+
+
+def test_healing_one_api_that_cannot_be_reached_leaves_the_other():
+    async def run() -> None:
+        async with lab() as made:
+            short = await made.injector.inject("api-unreachable", {"seconds": "30"})
+            long = await made.injector.inject("api-unreachable", {"seconds": "60"})
+            await made.injector.heal(short)
+            assert made.interference.away()
+            assert 59 < made.interference.going_away(long) <= 60
+            await made.injector.heal(long)
+            assert not made.interference.away()
+
+    asyncio.run(run())
+
+
+def test_a_missing_program_is_told_in_the_words_of_the_node_s_runtime():
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("exec-missing-binary")
+            words = made.interference.execs.active[identity].start_error
+            pod = {"spec": {"nodeName": "linux-1"}}
+            assert 'exec: "python3": executable file not found in $PATH' in words(pod, "c", ("python3",))
+            pod = {"spec": {"nodeName": "windows-2022"}}
+            assert "The system cannot find the file specified" in words(pod, "c", ("powershell.exe",))
+
+    asyncio.run(run())
+
+
+def test_a_container_is_killed_once_and_what_is_not_there_is_named():
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("pod-restarts", {"pod": "demo/web-1"})
+            assert made.killed == [("web-1", "main")]
+            for pod, container, message in (
+                ("web-1", "", "expected NAMESPACE/NAME"),
+                ("demo/nobody", "", "there is no Pod demo/nobody"),
+                ("demo/web-1", "side", "has no container 'side'"),
+            ):
+                with pytest.raises(BadFault, match=message):
+                    await made.injector.inject("pod-restarts", {"pod": pod, "container": container})
+
+    asyncio.run(run())
+
+
+def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that_is():
+    async def run() -> None:
+        async with lab() as made:
+            resources = [
+                "nodes", "services", "ippools.projectcalico.org", "felixconfigurations.projectcalico.org",
+                "ipamconfigurations.projectcalico.org", "tigerastatuses.operator.tigera.io",
+                "blockaffinities.projectcalico.org", "ipamblocks.crd.projectcalico.org",
+            ]  # fmt: skip
+            for name, parameters in SAMPLES.items():
+                before = [(await made.calico.client.list(resource))[0] for resource in resources]
+                await made.injector.inject(name, parameters)
+                after = [(await made.calico.client.list(resource))[0] for resource in resources]
+                assert (before == after) is (name != "reserved-not-reserved"), name
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("udp4789", {}, "there is no fault 'udp4789'; there are udp4789-dropped, mtu-black-hole"),
+        ("dns-silent", {"where": "x"}, "fault dns-silent has no parameter 'where'; it takes node"),
+        ("exec-cut", {"where": "x"}, "fault exec-cut has no parameter 'where'; it takes node, namespace, pod, first"),
+        ("exec-cut", {"node": "nowhere"}, "there is no node 'nowhere'"),
+        ("exec-cut", {"first": "-1"}, "first is '-1', expected a whole number, 0 or more"),
+        ("exec-wrong-binary", {"program": " "}, "program is empty"),
+        ("policy-refuses", {"with": "words"}, "with is 'words', expected one of rst, icmp"),
+        ("policy-not-enforced", {}, "fault policy-not-enforced needs node: name of a node"),
+        ("policy-not-enforced", {"node": "nowhere"}, "there is no node 'nowhere'; there are control-plane, linux-1"),
+        ("policy-late", {"seconds": "soon"}, "seconds is 'soon', expected a number of seconds"),
+        ("policy-late", {"seconds": "-1"}, "seconds is '-1', expected a number of seconds"),
+        ("policy-late", {"seconds": "nan"}, "seconds is 'nan', expected a number of seconds"),
+        ("policy-late", {"seconds": "0"}, "seconds is '0', expected a number of seconds above 0"),
+        ("no-reset-recovery", {"seconds": "-1"}, "seconds is '-1', expected a number of seconds"),
+        ("no-reset-recovery", {"seconds": "nan"}, "seconds is 'nan', expected a number of seconds"),
+        ("no-reset-recovery", {"seconds": "inf"}, "seconds is 'inf', expected a number of seconds"),
+        ("no-reset-recovery", {"seconds": "abc"}, "above 0 and below 86400, or 0"),
+        ("udp4789-dropped", {"scope": "rack"}, "scope is 'rack', expected one of all, node, pair"),
+        ("udp4789-dropped", {"scope": "pair", "node": "linux-1"}, "there is no node ''"),
+        ("udp4789-dropped", {"node": "linux-1"}, "scope all takes no node; node is 'linux-1'"),
+        ("service-backend-missing", {"service": "web", "node": "linux-1"}, "service is 'web', expected NAMESPACE/NAME"),
+        ("service-backend-missing", {"service": "demo/x", "node": "linux-1"}, "there is no Service demo/x"),
+        ("reserved-not-reserved", {"node": "linux-1"}, "there is no Windows node 'linux-1'; there are windows-2022"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused_with_what_there_is(name, parameters, message):
+    async def run() -> None:
+        async with lab() as made:
+            with pytest.raises(BadFault) as refused:
+                await made.injector.inject(name, parameters)
+            assert message in str(refused.value)
+            assert made.injector.active() == []
+
+    asyncio.run(run())
+
+
+def test_an_injection_that_the_kernel_does_not_show_is_not_believed():
+    async def run() -> None:
+        async with lab() as made:
+            made.dataplane.deaf = True
+            with pytest.raises(
+                FaultFailed, match="udp4789-dropped is not in effect after its injection; found nothing"
+            ):
+                await made.injector.inject("udp4789-dropped")
+            assert made.injector.active() == []
+
+    asyncio.run(run())
+
+
+def test_a_healing_that_the_kernel_does_not_show_is_not_believed_and_the_fault_stays_active():
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("udp4789-dropped")
+            made.dataplane.deaf = True
+            with pytest.raises(FaultFailed, match="is still in effect after its healing: fabric f_fwd: udp dport 4789"):
+                await made.injector.heal(identity)
+            with pytest.raises(FaultFailed, match=identity):
+                await made.injector.heal_all()
+            assert [one["id"] for one in made.injector.active()] == [identity]
+            made.dataplane.deaf = False
+            await made.injector.heal_all()
+            assert made.injector.active() == []
+
+    asyncio.run(run())
+
+
+def test_an_unknown_id_is_refused_with_the_active_ones():
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("dns-silent")
+            with pytest.raises(BadFault, match=f"no active fault 'x'; active are {identity}"):
+                await made.injector.heal("x")
+
+    asyncio.run(run())
+
+
+def test_the_catalogue_tells_what_each_fault_takes():
+    listed = {one["name"]: one for one in Injector.catalogue()}
+    assert listed["policy-late"]["parameters"] == {"node": "name of a node, or all", "seconds": "how much later"}
+    assert all(one["description"] and one["scope"] and one["layer"] for one in listed.values())

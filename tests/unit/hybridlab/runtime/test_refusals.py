@@ -1,0 +1,57 @@
+"""Programs of Windows hear of a refused connection as late as the lab is told, those of Linux at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from hybridlab.runtime.applets.agnhost import agnhost
+from hybridlab.windows.powershell.applets import applets
+from tests.unit.hybridlab.runtime.conftest import Bench, Ran
+
+AGNHOST = ("/agnhost", "connect", "127.0.0.1:PORT")
+POWERSHELL = ("powershell", "-Command")
+PROGRAMS = [
+    pytest.param((*POWERSHELL, "iwr http://127.0.0.1:PORT -UseBasicParsing"), id="Invoke-WebRequest"),
+    pytest.param((*POWERSHELL, "(New-Object Net.Sockets.TcpClient).Connect('127.0.0.1', PORT)"), id="TcpClient"),
+    pytest.param((*POWERSHELL, "(tnc 127.0.0.1 -Port PORT).TcpTestSucceeded"), id="Test-NetConnection"),
+    pytest.param((*POWERSHELL, "curl.exe -s http://127.0.0.1:PORT"), id="curl.exe"),
+    pytest.param(AGNHOST, id="agnhost"),
+]
+
+
+def ran(bench: Bench, port: int, argv: tuple[str, ...]) -> Ran:
+    applet = agnhost if argv[0] == "/agnhost" else applets()["powershell"]
+    return bench.run(applet, *(word.replace("PORT", str(port)) for word in argv))
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr("hybridlab.runtime.applets.refusals.asyncio.sleep", sleep)
+    return waits
+
+
+@pytest.mark.parametrize("argv", PROGRAMS)
+def test_a_program_of_windows_hears_of_a_refusal_late(
+    bench: Bench, closed_port: int, slept: list[float], argv: tuple[str, ...]
+) -> None:
+    bench.settings |= {"os": "windows", "windows_refused_ms": 1500}
+    ran(bench, closed_port, argv)
+    assert 1.5 in slept
+
+
+def test_a_program_of_linux_hears_of_it_at_once(bench: Bench, closed_port: int, slept: list[float]) -> None:
+    bench.settings |= {"os": "linux", "windows_refused_ms": 1500}
+    assert "REFUSED" in ran(bench, closed_port, AGNHOST).err
+    assert 1.5 not in slept
+
+
+def test_who_waits_less_long_than_windows_does_times_out(bench: Bench, closed_port: int) -> None:
+    bench.settings |= {"os": "windows", "windows_refused_ms": 60000}
+    assert ran(bench, closed_port, (*AGNHOST, "--timeout=50ms")).err == "TIMEOUT\n"
+    script = "iwr http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 1"
+    assert "The operation has timed out." in ran(bench, closed_port, (*POWERSHELL, script)).err

@@ -1,0 +1,65 @@
+"""Every policy of the suites can be filled in, stays inside the run, and says the same in both of its forms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.kube import guard, manifest
+from conformance.kube.changes import reference
+from conformance.kube.ownership import Ownership
+from conformance.model.change import Change
+from conformance.policy import placeholders
+from tests.unit.conformance.expect.stand_ins import workload
+
+ROOT = Path(__file__).parents[2]
+MANIFESTS = ROOT / "manifests"
+POLICIES = sorted((MANIFESTS / "policy").rglob("*.yaml"))
+RUN = Ownership("abc", "gw0")
+
+
+def filled(path: Path) -> list[dict[str, Any]]:
+    pods = {name: workload(name) for name in ("server", "client", "friend", "bystander")}
+    apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
+    apps |= {"beside_app": "linux-server", "guest": "linux-client"}
+    known = placeholders.values(namespace=RUN.namespace, run=RUN.run, **pods, **apps)
+    return placeholders.fill(manifest.load(path), known, where=path.name)
+
+
+def ids(path: Path) -> str:
+    return str(path.relative_to(MANIFESTS / "policy"))
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=ids)
+def test_a_policy_stays_inside_the_run(path: Path) -> None:
+    for obj in filled(path):
+        namespace = None if obj["kind"].startswith("Global") else RUN.namespace
+        guard.check(Change(verb="apply", target=reference(obj, namespace), why="test", body=obj), RUN)
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=ids)
+def test_a_policy_is_used_by_a_test(path: Path) -> None:
+    suites = "\n".join(one.read_text() for one in (ROOT / "suites").rglob("*.py"))
+    name = str(path.relative_to(MANIFESTS))
+    ways = name.replace("ingress", "{way}").replace("egress", "{way}")
+    assert name in suites or f'either_policy_api("{path.stem}")' in suites or f'either_way("{ways}")' in suites
+
+
+@pytest.mark.parametrize("path", sorted((MANIFESTS / "policy" / "kubernetes").glob("*.yaml")), ids=ids)
+def test_both_forms_of_a_policy_ask_for_the_same_pods(path: Path) -> None:
+    twin = MANIFESTS / "policy" / "calico" / path.name
+    (ours,), (theirs,) = manifest.load(path), manifest.load(twin)
+    assert ours["metadata"]["name"] == theirs["metadata"]["name"]
+    assert ours["spec"]["policyTypes"] == theirs["spec"]["types"]
+    (selected,) = ours["spec"]["podSelector"]["matchLabels"].values()
+    assert theirs["spec"]["selector"] == f"app == '{selected}'"
+    assert path.read_text().splitlines()[0] == twin.read_text().splitlines()[0]
+
+
+def test_a_global_policy_without_its_limit_would_be_refused() -> None:
+    (obj,) = filled(MANIFESTS / "policy" / "calico" / "global_deny.yaml")
+    obj["spec"]["namespaceSelector"] = "all()"
+    with pytest.raises(guard.GuardRefused):
+        guard.check(Change(verb="apply", target=reference(obj), why="test", body=obj), RUN)
