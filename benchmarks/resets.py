@@ -14,13 +14,13 @@ import statistics
 import time
 
 from benchmarks import machine
-from hybridlab.dataplane.model import EndpointProgram, NodeSpec, PodSpec, PolicyUpdate, Rule, Tier
+from hybridlab.dataplane.model import Acl, EndpointProgram, NodeSpec, PodSpec, PolicyUpdate
 from hybridlab.dataplane.remote import RemoteDataplane
 from hybridlab.labd.launch import LabdSettings, launch
 
 ROUNDS = 10
 PORT = 8080
-ALLOW_ALL = EndpointProgram(ingress=(Tier(name="default", rules=(Rule(action="allow"),)),))
+ALLOW_ALL = EndpointProgram(acls=(Acl(action="Allow", direction="In", priority=1000),))
 
 
 async def build(plane: RemoteDataplane) -> None:

@@ -31,6 +31,7 @@ from hybridlab.dataplane.model import (
 )
 from hybridlab.dataplane.remote import RemoteDataplane
 from hybridlab.labd.launch import LabdSettings, launch
+from tests.lab.dataplane.lists import with_list
 
 T = TypeVar("T")
 POOL = "192.168.0.0/16"
@@ -118,6 +119,8 @@ class Lab:
         return found
 
     def program(self, pod: str, program: EndpointProgram, **sets: tuple[str, ...]) -> None:
+        if self.pods[pod].node.startswith("w"):
+            program, sets = with_list(program, sets), {}
         update = PolicyUpdate(endpoints={pod: program}, sets=sets)
         self.run(self.plane.update_policy(self.pods[pod].node, update))
 
@@ -129,7 +132,7 @@ class Lab:
             yield
         finally:
             node = self.pods[pod].node
-            update = PolicyUpdate(endpoints={pod: OPEN}, removed_sets=tuple(sets))
+            update = PolicyUpdate(endpoints={pod: OPEN}, removed_sets=() if node.startswith("w") else tuple(sets))
             self.run(self.plane.update_policy(node, update))
 
     @contextlib.contextmanager
