@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from hybridlab.api.contract import Obj
-from hybridlab.controllers.quantities import quantity
+from hybridlab.api.quantities import quantity
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()$]*)\))")
 _SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['([^']+)'\]$")
