@@ -65,8 +65,9 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "errors": {"model"},
     "model": set(),
 }  # fmt: skip
-"""Room of conformance, from the top down, to what else of conformance it may import.  ``undo`` has two floors: what puts
-disruptions back knows them, and they know the journal."""
+"""Room of conformance, from the top down, to what else of conformance it may import.
+
+``undo`` has two floors: what puts disruptions back knows them, and they know the journal."""
 
 DOORS: dict[str, set[str]] = {
     "kubernetes": {"conformance.kube"},
