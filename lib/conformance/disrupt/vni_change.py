@@ -13,7 +13,8 @@ from conformance.disrupt.parties import Parties
 from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.vni import Delivery, Vni
 from conformance.errors import EnvironmentBroken, Nonconformance
-from conformance.expect.traffic import Expect, Route
+from conformance.expect.routes import Route
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.undo.journal import Journalled, Outcome
 
