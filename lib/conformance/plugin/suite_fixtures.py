@@ -275,6 +275,7 @@ def context(request: pytest.FixtureRequest, attach: Attachments, record: Recorde
         draw=attach.svg,
         change=newest_change,
         figures=record.figures,
+        keep=lambda seen: record.decided(*seen),
     )
 
 
