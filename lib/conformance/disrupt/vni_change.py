@@ -14,7 +14,8 @@ from conformance.disrupt.healing import announce
 from conformance.disrupt.procedure import Procedure
 from conformance.disrupt.vni import Delivery, Vni
 from conformance.errors import EnvironmentBroken, Nonconformance
-from conformance.expect.traffic import Expect, Route
+from conformance.expect.routes import Route
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
 

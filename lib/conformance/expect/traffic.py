@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect import message, names, picture
 from conformance.expect.answered import ARRIVED, as_wanted, impostor, telling, usual
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.rounds import watch
+from conformance.expect.routes import Route, Routes, each, routes_of
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
@@ -26,10 +27,19 @@ from conformance.timing import SYSTEM_CLOCK, Answer, Clock, hold, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
-Route = tuple[Workload, Target]
-"""Who goes where."""
-Routes = tuple[Workload | Sequence[Workload], Target | Sequence[Target]]
-"""Each of some sources to each of some targets."""
+
+class Policies(Protocol):
+    """The policies of a test, once they are said completely."""
+
+    def apply(self) -> None:
+        """Bring them into force; raises as the API server answers."""
+
+
+class Removable(Protocol):
+    """Policies in force."""
+
+    def remove(self) -> None:
+        """Delete them and wait until they are gone; raises EnvironmentBroken when one stays."""
 
 
 class Prober(Protocol):
@@ -72,31 +82,38 @@ class Expect:
     """Routes that this test has seen open: the controls before."""
     _led: dict[tuple[str, str], str] = field(default_factory=dict)
     """Addresses to which names led when those routes were seen open."""
-    _closed: set[tuple[str, str]] = field(default_factory=set)
+    _closed: dict[tuple[str, str], Route] = field(default_factory=dict)
     """Routes that it has seen closed, and not open since."""
 
     # --- what tests say --------------------------------------------------------------------------------------------
 
     def reachable(
         self,
-        sources: Workload | Sequence[Workload],
-        targets: Target | Sequence[Target],
+        sources: Workload | Iterable[Workload | Route],
+        targets: Target | Sequence[Target] | None = None,
         *,
         because: str,
         kind: Kind | None = None,
     ) -> list[Observation]:
-        """Every source connects to every target; returns the last round's observations."""
-        return self.matrix(open=[(sources, targets)], because=because, kind=kind)
+        """Every source connects to every target; returns the last round's observations.
+
+        Without ``targets``, ``sources`` are routes.
+        """
+        return self._decide(routes_of(sources, targets), [], because, kind, open_is_control=False)[-1]
 
     def control(
-        self, sources: Workload | Sequence[Workload], targets: Target | Sequence[Target], *, because: str
+        self,
+        sources: Workload | Iterable[Workload | Route],
+        targets: Target | Sequence[Target] | None = None,
+        *,
+        because: str,
     ) -> list[Observation]:
         """As :meth:`reachable`, for what has to be so before the test says anything: raises ControlBroken."""
-        return self._decide(_each([(sources, targets)]), [], because, None, open_is_control=True)[-1]
+        return self._decide(routes_of(sources, targets), [], because, None, open_is_control=True)[-1]
 
-    def controls(self, routes: Sequence[Route], *, because: str) -> list[Observation]:
-        """As :meth:`control`, for single routes."""
-        return self._decide(list(routes), [], because, None, open_is_control=True)[-1]
+    def controls(self, routes: Iterable[Routes], *, because: str) -> list[Observation]:
+        """As :meth:`control`, for several routes."""
+        return self._decide(each(routes), [], because, None, open_is_control=True)[-1]
 
     def blocked(
         self,
@@ -114,21 +131,49 @@ class Expect:
         """
         named = beside if isinstance(beside, list) else [beside]
         controls = [(one, target) if isinstance(one, Workload) else one for one in named]
-        return self._decide(controls, _each([(sources, target)]), because, kind, open_is_control=True)[-1]
+        return self._decide(controls, each([(sources, target)]), because, kind, open_is_control=True)[-1]
 
     def matrix(
         self,
         *,
         because: str,
-        open: Sequence[Routes] = (),
-        closed: Sequence[Routes] = (),
+        open: Iterable[Routes] = (),
+        closed: Iterable[Routes] = (),
         kind: Kind | None = None,
     ) -> list[Observation]:
         """All ``open`` routes connect and all ``closed`` ones time out, in the same rounds, until N agree; then held.
 
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
-        return self._decide(_each(open), _each(closed), because, kind, open_is_control=False)[-1]
+        return self._decide(each(open), each(closed), because, kind, open_is_control=False)[-1]
+
+    def change(
+        self,
+        *policies: Policies,
+        open: Iterable[Routes] = (),
+        closed: Iterable[Routes] = (),
+        because: str,
+        kind: Kind | None = None,
+    ) -> list[Observation]:
+        """Applying ``policies`` leaves the ``open`` routes open and closes the ``closed`` ones.
+
+        All of them are seen open before (but those that an earlier change of this test has closed): the control
+        before is part of it.  Raises as :meth:`control` before the change and as :meth:`matrix` after it, and what
+        applying raises.
+        """
+        opened, shut = each(open), each(closed)
+        before = [one for one in dict.fromkeys((*opened, *shut)) if route_key(*one) not in self._closed]
+        self.controls(before, because="before the change nothing closes this path")
+        for policy in policies:
+            policy.apply()
+        return self._decide(opened, shut, because, kind, open_is_control=False)[-1]
+
+    def removed(self, policies: Removable, *, because: str) -> list[Observation]:
+        """Once ``policies`` are removed, every route that this test has seen closed is open again."""
+        if not self._closed:
+            raise UsageProblem("expect.removed(...): this test has seen no route closed that could be open again")
+        policies.remove()
+        return self.reachable(list(self._closed.values()), because=because)
 
     def source_is(self, source: Workload, target: Target, address: str | Sequence[str], *, because: str) -> Observation:
         """The server sees ``address`` (or one of them) as its client, each time; ProbeBroken when it does not tell."""
@@ -244,8 +289,10 @@ class Expect:
         self._opened.update(_key(attempt) for _, attempt, want in paths if want)
         last = rounds[-1].value
         self._led.update({_key(one): names.reached(last[index]) for index, one, want in paths if want})
-        self._closed.update(_key(attempt) for _, attempt, want in paths if not want)
-        self._closed.difference_update(_key(attempt) for _, attempt, want in paths if want)
+        for _, attempt, want in paths:
+            self._closed.pop(_key(attempt), None)
+            if not want and attempt.target is not None:
+                self._closed[_key(attempt)] = (attempt.source, attempt.target)
 
     def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
         patience = self.timings.of(source.os)
@@ -399,15 +446,10 @@ class Expect:
         return sum(not as_wanted(round_[index], wanted[index]) for round_ in rounds)
 
 
-def _each(routes: Sequence[Routes]) -> list[Route]:
-    """Every single route."""
-    return [
-        (source, target)
-        for sources, targets in routes
-        for source in ([sources] if isinstance(sources, Workload) else sources)
-        for target in ([targets] if isinstance(targets, Target) else targets)
-    ]
+def route_key(source: Workload, target: Target | None) -> tuple[str, str]:
+    """What a test's memory knows a route by."""
+    return source.uid, target.label if target else ""
 
 
 def _key(attempt: Attempt) -> tuple[str, str]:
-    return (attempt.source.uid, attempt.target.label if attempt.target else "")
+    return route_key(attempt.source, attempt.target)

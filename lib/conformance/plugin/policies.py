@@ -6,7 +6,8 @@ Calico's objects go through whatever writes them on this cluster, Kubernetes' th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from conformance.cluster.calico_api import CalicoApi
@@ -71,9 +72,14 @@ class Policy:
             what=", ".join(target.label for target in self._applied), at=time.monotonic(), enforced_at=_side(filled)
         )
 
+    def filled(self, *, into: str = "", **named: Workload | str) -> Filled:
+        """The policies with these values for their placeholders, not yet applied; arguments as of :meth:`apply`."""
+        return Filled(self, into, named)
+
     def remove(self) -> None:
         """Delete what was applied and wait until it is gone.  Raises EnvironmentBroken when something stays."""
         troubles: list[SuiteTrouble] = []
+        labels = ", ".join(target.label for target in self._applied)
         for target in list(self._applied):
             try:
                 if target.api_version.startswith(GROUP):
@@ -87,11 +93,26 @@ class Policy:
                 troubles.append(trouble)
         if troubles:
             raise troubles[0]
+        if self.change is not None and labels:
+            self.change = replace(self.change, what=f"removal of {labels}", at=time.monotonic())
 
     def in_force(self) -> list[str]:
         """What is applied, with its age: ``NetworkPolicy ns/allow-friend (projectcalico.org/v3), applied 31 s ago``."""
         now = time.monotonic()
         return [f"{target.label}, applied {now - at:.0f} s ago" for target, at in self._applied.items()]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A manifest's policies, with the values that a test gives their placeholders."""
+
+    policy: Policy
+    into: str
+    named: Mapping[str, Workload | str]
+
+    def apply(self) -> None:
+        """As :meth:`Policy.apply`."""
+        self.policy.apply(into=self.into, **self.named)
 
 
 def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:

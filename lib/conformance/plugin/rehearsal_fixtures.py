@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.vni import Vni
+from conformance.expect.traffic import Policies, Removable
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
@@ -47,6 +48,19 @@ class Silent:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
+
+
+class ImaginedExpect(Silent):
+    """Expects nothing, but makes the changes that expectations are about."""
+
+    def change(self, *policies: Policies, **_: object) -> None:
+        """Apply them."""
+        for policy in policies:
+            policy.apply()
+
+    def removed(self, policies: Removable, **_: object) -> None:
+        """Remove them."""
+        policies.remove()
 
 
 class ImaginedHosts(Silent):
@@ -113,7 +127,7 @@ def prober(tell: Callable[[str], None]) -> Silent:
 @pytest.fixture
 def expect(tell: Callable[[str], None]) -> Silent:
     """Expects nothing."""
-    return Silent("expect", tell)
+    return ImaginedExpect("expect", tell)
 
 
 @pytest.fixture(scope="session")
