@@ -7,7 +7,7 @@ In pytest's terms VIOLATED is failed, INCONCLUSIVE an error, NOT_RUN and NOT_APP
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import pytest
 
@@ -15,6 +15,8 @@ from conformance.catalog import Catalog, Claim, catalog
 from conformance.errors import EnvironmentBroken, EnvironmentLacks, Unmet, first_line
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import to_plain
+from conformance.model.decision import Decision as Decided
+from conformance.model.decision import Seen, folded
 from conformance.plugin import options, plan
 from conformance.plugin.plan import Decision, PlannedTest
 from conformance.plugin.state import State
@@ -258,6 +260,7 @@ class Judge:
             remedy=remedy,
             evidence="lab" if self.state.evidence == "lab" else "field",
             measured=measured,
+            decisions=() if claim.id in inapplicable else _decisions(claim, part.part, item.nodeid, statement.seen),
         )
 
     def _applicable(self, item: pytest.Item) -> list[Claim]:
@@ -283,6 +286,10 @@ class Judge:
 def recorder(item: pytest.Item) -> Recorder:
     """The ``record`` fixture's value for a test."""
     return Recorder(item.stash[PLANNED].claims(catalog()), item.stash[STATEMENT])
+
+
+def _decisions(claim: Claim, part: str, test: str, seen: Sequence[Seen]) -> tuple[Decided, ...]:
+    return tuple(Decided(claim=claim.id, part=part, test=test, **vars(one)) for one in folded(seen, claim.kind))
 
 
 def _skipped(reason: str) -> BaseException:

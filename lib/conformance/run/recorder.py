@@ -8,6 +8,7 @@ from conformance.catalog import Claim, Modality
 from conformance.errors import SuiteTrouble
 from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.run.verdicts import Statement
 
 
@@ -30,6 +31,10 @@ class Recorder:
     def figures(self) -> FigureLog:
         """Where expectations take down tries and the effect of policy changes."""
         return self._statement.figures
+
+    def decided(self, *seen: Seen) -> None:
+        """Keep what an expectation decided: it counts for each claim and part of the test."""
+        self._statement.seen.extend(seen)
 
     def not_observed(self, reason: str, claim: str = "") -> None:
         """A claim that "can happen" did not, although a witness shows that its cause took effect."""

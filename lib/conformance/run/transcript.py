@@ -16,7 +16,7 @@ from conformance.kube.transcript import ExecRecord
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation
-from conformance.probe.prober import Prober
+from conformance.probe.prober import Answered, Asking, Prober
 
 KEPT = 4000
 """Characters of one exec's output that a test's attachment shows; the rest is in the worker's file."""
@@ -73,9 +73,36 @@ class Witnessed:
         self._transcript.attempts(seen)
         return seen
 
+    def asking(self) -> Asking:
+        """As :meth:`Prober.asking`; an attempt is written down when its result is taken."""
+        return _WitnessedAsking(self._prober.asking(), self._transcript)
+
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         """As :meth:`Prober.unchanged`."""
         self._prober.unchanged(workloads)
+
+
+class _WitnessedAsking:
+    """Attempts under way, of which each result is written down when it is taken."""
+
+    def __init__(self, asking: Asking, transcript: ExecTranscript) -> None:
+        self._asking, self._transcript = asking, transcript
+
+    @property
+    def pending(self) -> int:
+        return self._asking.pending
+
+    def begin(self, attempts: Sequence[Attempt]) -> list[int]:
+        return self._asking.begin(attempts)
+
+    def next(self, within: float) -> Answered | None:
+        answered = self._asking.next(within)
+        if answered is not None and answered.observation is not None:
+            self._transcript.attempts([answered.observation])
+        return answered
+
+    def cancel(self) -> None:
+        self._asking.cancel()
 
 
 def _clock(at: float) -> str:

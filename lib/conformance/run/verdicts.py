@@ -8,6 +8,7 @@ from conformance.catalog import Claim
 from conformance.errors import EnvironmentLacks, Unmet, first_line
 from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimVerdict
+from conformance.model.decision import Seen
 
 SETTLED = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
 """What nothing that comes later covers up."""
@@ -26,6 +27,8 @@ class Statement:
     measured: dict[str, float | str] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
     figures: FigureLog = field(default_factory=FigureLog)
+    seen: list[Seen] = field(default_factory=list)
+    """What its expectations have decided, way by way."""
 
     def say(self, verdict: ClaimVerdict, reason: str, remedy: str = "") -> None:
         """Note a verdict; a violation is never taken back, and trouble is not covered up by a skip."""

@@ -60,8 +60,8 @@ def without_v3(world: Any) -> None:
 
 
 def test_v3_is_used_where_it_is_served(kube: Any, world: Any) -> None:
-    path = f"/apis/projectcalico.org/v3/namespaces/{RUN.namespace}/networkpolicies/p"
-    world.api.routes[f"PATCH {path}"] = (200, {})
+    path = f"/apis/projectcalico.org/v3/namespaces/{RUN.namespace}/networkpolicies"
+    world.api.routes[f"POST {path}"] = (201, {})
     calico = CalicoApi(kube, Changes(kube, RUN))
     calico.apply(POLICY, "a test", namespace=RUN.namespace)
     assert calico.how == "projectcalico.org/v3"
