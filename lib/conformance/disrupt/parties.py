@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from conformance.expect.traffic import Route
+from conformance.expect.routes import Route
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import Pods, Wish
