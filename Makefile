@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN ?= $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-reliability check-false-alarms kube-binaries
+.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-reliability check-false-alarms kube-binaries
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -52,6 +52,11 @@ check-conformance:
 # docs/wrong-verdicts.md say what comes out.
 check-detection:
 	$(BIN)/pytest tests/detection -m detection -p no:cacheprovider
+
+# One share of those rows, chosen by the commit's id and printed in the run's header.
+SHARES ?= 8
+check-detection-share:
+	$(BIN)/pytest tests/detection -m detection -k test_every_claim_says --detection-shares $(SHARES) -p no:cacheprovider
 
 # How often healthy labs raise a false alarm, and what killed runs leave behind; docs/reliability.md. Both go on where
 # they were interrupted.

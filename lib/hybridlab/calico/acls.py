@@ -2,9 +2,9 @@
 
 From Calico's Windows data plane (felix/dataplane/windows): per direction the policies' rules in order, the end of the
 tier, tiers flattened into one list; besides them what Calico always puts there.  A rule that HNS has no words for does
-not come here: ``render.WindowsRenderer`` leaves it out.  Ids are Felix' own and say the same each time (policysets.go,
-endpoint_mgr.go): of a policy's rule its policy, a hash of the rule and a number, of the rule for the host a fixed one,
-of the ends of tiers none.  What HNS shows for a rule without Id is deduced: none.
+not come here: ``render.WindowsProgramBuilder`` leaves it out.  Ids are Felix' own and say the same each time
+(policysets.go, endpoint_mgr.go): of a policy's rule its policy, a hash of the rule and a number, of the rule for the
+host a fixed one, of the ends of tiers none.  What HNS shows for a rule without Id is deduced: none.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A rule becomes one or more matches: numbers and names of ports are alternatives, which one match cannot say.  What the
 lab's data plane has no match for is reported and made to deny rather than to allow.  What Windows skips is decided in
-:class:`WindowsRenderer` and nowhere else: ACL lists and packet rules both come from the program that is left.
+:class:`WindowsProgramBuilder` and nowhere else: ACL lists and packet rules both come from the program that is left.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TierPolicies:
     policies: tuple[Policy, ...]
 
 
-class Renderer:
+class ProgramBuilder:
     """How Linux gets its policy: every rule as it stands."""
 
     def __init__(self, log: Log) -> None:
@@ -74,7 +74,7 @@ class Renderer:
             yield Rule(action=rule.action, match=match, comment=comment)
 
 
-class WindowsRenderer(Renderer):
+class WindowsProgramBuilder(ProgramBuilder):
     """How Windows gets its policy; rules that Felix does not express in ACLs are left out."""
 
     def skips(self, rule: PolicyRule) -> bool:
@@ -86,9 +86,9 @@ class WindowsRenderer(Renderer):
         return negated or named_port or rule.icmp is not None or rule.action == "log"
 
 
-def renderer(os: Literal["linux", "windows"], log: Log) -> Renderer:
-    """The renderer of an operating system."""
-    return WindowsRenderer(log) if os == "windows" else Renderer(log)
+def program_builder(os: Literal["linux", "windows"], log: Log) -> ProgramBuilder:
+    """The builder for an operating system."""
+    return WindowsProgramBuilder(log) if os == "windows" else ProgramBuilder(log)
 
 
 def set_keys(rule: PolicyRule) -> Iterator[SetKey]:

@@ -41,7 +41,7 @@ def _state(node: WindowsNode, calico: Calico, control_plane: ControlPlane) -> Ho
     def remote_routes() -> list[dict[str, Any]]:
         return [
             remote_subnet_route(block.cidr, node.felix_vni, block.tunnel_mac, block.node_address)
-            for block in felix.remote_routes()
+            for block in felix.routing.remote_blocks
         ]
 
     async def remove_network(identity: str) -> None:

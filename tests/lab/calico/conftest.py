@@ -74,7 +74,7 @@ class CalicoLab:
         await self.calico.start()
         for node in self.calico.nodes:
             self.calico.felix_started(node)
-        await self.until(lambda: all(felix.routed for felix in self.calico.felixes.values()))
+        await self.until(lambda: all(felix.routing.routes for felix in self.calico.felixes.values()))
 
     async def until(self, test: Callable[[], Any]) -> None:
         async with asyncio.timeout(PATIENCE):

@@ -12,8 +12,9 @@ from typing import Any
 
 from hybridlab.runtime.applets import dns, http
 from hybridlab.runtime.applets.refusals import heard_late
+from hybridlab.windows.powershell.addresses import ip_address
 from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Interpreter, Library
+from hybridlab.windows.powershell.interpreter import Exit, Interpreter, Library
 from hybridlab.windows.powershell.listener import http_listener
 from hybridlab.windows.powershell.objects import Awaitable, HashTable, NetObject, to_number, to_text
 from hybridlab.windows.powershell.syntax import NotEmulated
@@ -34,9 +35,6 @@ _SOCKET_WORDS = {
 }
 
 
-_ADDRESS_FLAGS = ("IsIPv6Multicast", "IsIPv6LinkLocal", "IsIPv6SiteLocal", "IsIPv6Teredo", "IsIPv4MappedToIPv6")
-
-
 def call_fault(method: str, count: int, message: str, identity: str) -> Fault:
     """What a .NET exception becomes in PowerShell."""
     return Fault(
@@ -44,23 +42,6 @@ def call_fault(method: str, count: int, message: str, identity: str) -> Fault:
         "NotSpecified: (:) [], MethodInvocationException",
         identity,
         kind="System.Management.Automation.MethodInvocationException",
-    )
-
-
-def ip_address(text: str) -> NetObject:
-    """A System.Net.IPAddress."""
-    flags = dict.fromkeys(_ADDRESS_FLAGS, False)
-    shown = ("Address", "AddressFamily", "ScopeId", *_ADDRESS_FLAGS, "IPAddressToString")
-    number = int.from_bytes(bytes(int(part) for part in text.split(".")), "little")
-    return NetObject(
-        "System.Net.IPAddress",
-        flags,
-        text=text,
-        shown=shown,
-        Address=number,
-        AddressFamily="InterNetwork",
-        ScopeId=None,
-        IPAddressToString=text,
     )
 
 
@@ -153,8 +134,6 @@ async def _environment(shell: Interpreter, name: str, arguments: list[object] | 
         case "getenvironmentvariable", [text, *_]:
             return shell.variable(f"env:{to_text(text)}")
         case "exit", [status]:
-            from hybridlab.windows.powershell.interpreter import Exit
-
             raise Exit(int(to_number(status)))
     raise NotEmulated(f"[Environment]::{name}")
 

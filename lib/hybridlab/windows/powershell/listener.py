@@ -8,6 +8,7 @@ import re
 import socket
 
 from hybridlab.runtime.applets import http
+from hybridlab.windows.powershell.addresses import ip_address
 from hybridlab.windows.powershell.faults import Fault
 from hybridlab.windows.powershell.interpreter import Interpreter
 from hybridlab.windows.powershell.objects import NetObject, to_number, to_text
@@ -81,8 +82,6 @@ class _Listener:
 
 
 def _endpoint(peer: tuple[str, int]) -> NetObject:
-    from hybridlab.windows.powershell.dotnet import ip_address
-
     return NetObject("System.Net.IPEndPoint", text=f"{peer[0]}:{peer[1]}", Address=ip_address(peer[0]), Port=peer[1])
 
 

@@ -241,7 +241,7 @@ def test_a_namespaces_labels_and_a_pods_end_count():
 
 
 def test_after_a_refusal_everything_is_programmed_again(monkeypatch):
-    monkeypatch.setattr("hybridlab.calico.felix.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("hybridlab.calico.felix_queue.RETRY_SECONDS", 0.01)
 
     async def run() -> None:
         async with bench() as b:

@@ -14,7 +14,7 @@ import yaml
 from hybridlab.calico.conversion import network_set, pod_facts, slice_members, tier_facts
 from hybridlab.calico.kubernetes_policy import from_kubernetes
 from hybridlab.calico.policy import from_calico
-from hybridlab.calico.render import renderer
+from hybridlab.calico.render import program_builder
 from hybridlab.calico.resolve import Graph
 from hybridlab.dataplane.model import Match, Rule, Tier
 
@@ -27,7 +27,7 @@ class World:
         self.uids: dict[str, str] = {}
         self.addresses: dict[str, str] = {}
         self.logged: list[str] = []
-        self.renderer = renderer(os, self.logged.append)  # type: ignore[arg-type]
+        self.builder = program_builder(os, self.logged.append)  # type: ignore[arg-type]
 
     def namespace(self, name: str, **labels: str) -> None:
         self.graph.set_namespace(name, {"kubernetes.io/metadata.name": name, **labels})
@@ -65,7 +65,7 @@ class World:
                 self.graph.set_slice((meta["namespace"], service), meta["name"], *slice_members(obj))
 
     def program(self, where: str):
-        return self.renderer.endpoint(self.graph.tiers_for(self.graph.keys_for(self.uids[where])))
+        return self.builder.endpoint(self.graph.tiers_for(self.graph.keys_for(self.uids[where])))
 
     def allowed(self, source: str, destination: str, port: int = 80, protocol: str = "tcp", icmp: int = 8) -> bool:
         """Whether a new connection passes; ends that are no pods are addresses."""

@@ -308,12 +308,12 @@ def test_of_two_delays_the_longer_counts_and_healing_one_leaves_the_other():
             felix = made.calico.calico.felixes["linux-1"]
             short = await made.injector.inject("policy-late", {"seconds": "2"})
             await made.injector.inject("policy-late", {"node": "linux-1", "seconds": "7"})
-            assert felix.delay == 7
+            assert felix.queue.delay == 7
             await made.injector.heal(short)
-            assert felix.delay == 7
-            assert made.calico.calico.felixes["linux-2"].delay == 0
+            assert felix.queue.delay == 7
+            assert made.calico.calico.felixes["linux-2"].queue.delay == 0
             await made.injector.heal_all()
-            assert felix.delay == 0
+            assert felix.queue.delay == 0
 
     asyncio.run(run())
 
