@@ -83,6 +83,7 @@ DOORS: dict[str, set[str]] = {
         "conformance.settings",
         "conformance.catalog",
         "conformance.kube",
+        "hybridlab.api.http.yaml_bodies",
         "hybridlab.profiles",
         "hybridlab.runtime.images",
     },

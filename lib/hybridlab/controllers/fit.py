@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from hybridlab.api.contract import Obj
-from hybridlab.api.quantities import quantity
+from hybridlab.api.contract import Obj, quantity
 from hybridlab.controllers.quantities import requests
 from hybridlab.controllers.selectors import expressions_match, labels_of, matches, node_term_matches
 

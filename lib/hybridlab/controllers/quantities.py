@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from hybridlab.api.contract import Obj
-from hybridlab.api.quantities import quantity
+from hybridlab.api.contract import Obj, quantity
 
 
 def requests(pod: Obj) -> dict[str, Decimal]:
