@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from hybridlab.api.quantities import quantity
 
-__all__ = ["ApiError", "ChannelWriter", "Client", "Event", "ExecOutcome", "NodeAgent", "Obj", "quantity"]
+__all__ = ["ApiError", "ChannelWriter", "Client", "Event", "ExecOutcome", "NodeAgent", "Obj", "StreamCut", "quantity"]
 
 Obj = dict[str, Any]
 """A Kubernetes object.  What a client hands out is shared: copy before changing it."""
