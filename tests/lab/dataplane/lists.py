@@ -12,6 +12,7 @@ from typing import Literal
 from hybridlab.dataplane.model import Acl, EndpointProgram, Match, Tier
 
 Sets = Mapping[str, tuple[str, ...]]
+_SAID = ("protocol", "src_nets", "dst_nets", "src_sets", "dst_sets", "src_ports", "dst_ports")
 _PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1}
 
 
@@ -49,7 +50,7 @@ def _number(match: Match) -> int:
 
 def _addresses(match: Match, sets: Sets) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     """Source and destination; None: an empty set, which nothing is in."""
-    assert not (match.not_src_nets or match.not_dst_nets or match.not_src_sets or match.not_protocol)
+    assert match == Match(**{k: getattr(match, k) for k in _SAID}), "a list has no words for the rest"
     found: list[tuple[str, ...] | None] = []
     for nets, names in ((match.src_nets, match.src_sets), (match.dst_nets, match.dst_sets)):
         members = tuple(member for name in names for member in sets[name])
