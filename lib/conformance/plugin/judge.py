@@ -44,7 +44,7 @@ class Judge:
     """The hooks around tests."""
 
     def __init__(self, state: State) -> None:
-        self.state = state
+        self.state, self.run = state, state.run
         self.catalog: Catalog = catalog()
 
     # --- selection ----------------------------------------------------------------------------------------------------
@@ -55,9 +55,9 @@ class Judge:
         try:
             tests = [plan.planned(item, self.catalog) for item in items]
         except pytest.UsageError as problem:
-            if not self.state.run:
+            if not self.run.directory:
                 raise
-            self.state.run.write_problem(
+            self.run.directory.write_problem(
                 str(problem)
             )  # the controller, of which workers can only tell so, ends the run
             items.clear()
@@ -86,9 +86,9 @@ class Judge:
     @pytest.hookimpl(tryfirst=True)  # the controller looks as soon as xdist tells it of the end
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Leave the plan for the controller, which has to know of tests that nobody heard of again."""
-        if self.state.run:
+        if self.run.directory:
             tests = [to_plain(item.stash[PLANNED]) for item in session.items]
-            self.state.run.write_plan(self.state.settings.worker, tests)
+            self.run.directory.write_plan(self.run.settings.worker, tests)
 
     # --- running ------------------------------------------------------------------------------------------------------
 
@@ -96,8 +96,8 @@ class Judge:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """From here on attachments and requests are this test's."""
         self.state.attachments.enter(nodeid)
-        if self.state.provider:
-            self.state.provider.enter(nodeid)
+        if self.run.provider:
+            self.run.provider.enter(nodeid)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -107,17 +107,17 @@ class Judge:
             self._try_again(item)
         statement = item.stash[STATEMENT] = Statement()
         item.stash[SECONDS] = 0.0
-        facts = self.state.facts
-        decision = plan.decide(item.stash[PLANNED], self.catalog, facts, self.state.settings) if facts else Decision()
+        facts = self.run.facts
+        decision = plan.decide(item.stash[PLANNED], self.catalog, facts, self.run.settings) if facts else Decision()
         item.stash[DECISION] = decision
         if decision.verdict:
             statement.say(decision.verdict, decision.reason, decision.remedy)
             remedy = f"; {decision.remedy}" if decision.remedy else ""
             raise _skipped(f"{decision.verdict}: {decision.reason}{remedy}")
         try:
-            if self.state.not_put_back:
-                raise EnvironmentBroken(self.state.not_put_back)
-            self.state.epoch.catch_up()
+            if self.state.restoration.not_put_back:
+                raise EnvironmentBroken(self.state.restoration.not_put_back)
+            self.state.restoration.epoch.catch_up()
             return (yield)
         except EnvironmentLacks as lack:
             statement.say(*verdicts.from_body(lack))
@@ -217,7 +217,7 @@ class Judge:
         """Keep what the attempt before said; it may also have changed what an exclusive test changes."""
         item.stash.setdefault(EARLIER, []).append(self._attempt(item))
         if item.stash[PLANNED].turn.exclusive:
-            self.state.epoch.advance()
+            self.state.restoration.epoch.advance()
 
     def _attempt(self, item: pytest.Item) -> TestOutcome:
         test, statement = item.stash[PLANNED], item.stash.get(STATEMENT, Statement())
@@ -232,7 +232,7 @@ class Judge:
             seconds=item.stash.get(SECONDS, 0.0),
             waited=item.stash.get(WAITED, 0.0),
             exclusive=str(test.turn),
-            worker=self.state.settings.worker,
+            worker=self.run.settings.worker,
             touched=tuple(sorted(statement.touched)),
             needs_windows=test.about_windows,
             figures=statement.figures.figures(),
@@ -258,7 +258,7 @@ class Judge:
             part=part.part,
             reason=reason,
             remedy=remedy,
-            evidence="lab" if self.state.evidence == "lab" else "field",
+            evidence="lab" if self.run.evidence == "lab" else "field",
             measured=measured,
             decisions=() if claim.id in inapplicable else _decisions(claim, part.part, item.nodeid, statement.seen),
         )
