@@ -20,16 +20,17 @@ from conformance.errors import SuiteTrouble
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.probing import Probing
-from conformance.plugin import header, plan
-from conformance.plugin.judge import PROPERTY
-from conformance.plugin.plan import Decision, PlannedTest
+from conformance.plugin import header
+from conformance.plugin.judge import OUTCOME
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
 from conformance.report import allure_results, junit, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, exit_code, windows_missed
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, write_json
+from conformance.run import plan
 from conformance.run.limits import lost_for_want_of
+from conformance.run.plan import PlannedTest, Prospect
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
@@ -115,7 +116,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the newest outcome of each test; a later phase only ever knows more."""
-        outcome = next((value for name, value in report.user_properties if name == PROPERTY), None)
+        outcome = next((value for name, value in report.user_properties if name == OUTCOME), None)
         if isinstance(outcome, str):
             self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
         elif report.when not in ("setup", "call", "teardown"):  # of a worker that died; it may be tried again elsewhere
@@ -219,19 +220,19 @@ class Controller:
         if before and not heard and before.verdict is ClaimVerdict.VIOLATED:
             return before
         if crash:
-            decision = Decision(
+            prospect = Prospect(
                 verdict=ClaimVerdict.INCONCLUSIVE, reason=crash.splitlines()[-1]
             )  # above it: the worker's Python
         else:
-            decision = Decision(
+            prospect = Prospect(
                 verdict=ClaimVerdict.NOT_RUN, reason=self.unusable or "the run ended before it", remedy="run it again"
             )
         without = TestOutcome(
             test=test.test,
-            verdict=decision.verdict or ClaimVerdict.NOT_RUN,
-            reason=decision.reason,
-            remedy=decision.remedy,
-            results=plan.not_run(test, decision, self.run.evidence),
+            verdict=prospect.verdict or ClaimVerdict.NOT_RUN,
+            reason=prospect.reason,
+            remedy=prospect.remedy,
+            results=plan.not_run(test, prospect, self.run.evidence),
             needs_windows=test.about_windows,
             ran=bool(crash),
         )

@@ -8,57 +8,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from conformance.catalog import Catalog, IsolationKind, catalog
-from conformance.model.endpoint import OS
-from conformance.model.facts import Facts
-from conformance.plugin import plan
+from conformance.catalog import catalog
 from conformance.plugin.judge import PLANNED, WAITED
-from conformance.plugin.plan import PlannedTest
 from conformance.plugin.state import State
-from conformance.pods.placement import Placement
-from conformance.run.gate import SHARED, Gate, Hold, Kind, Turn
-from conformance.run.unrestored import Mark
-from conformance.settings import Settings
+from conformance.run.gate import Gate, Hold, Turn
+from conformance.run.plan import take_turns
+from conformance.run.unrestored import TurnMark
 
 NOTICEABLE = 0.5
 """s.  Shorter waits stand in conformance.json alone."""
 ORDER = ("shared", "node", "cluster")
 """Tests that stop others come last, so that they stop as few as possible."""
-
-
-def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings) -> list[Turn]:
-    """The turn of each test, the same in every process.
-
-    Node-exclusive tests are dealt out over the nodes of their OS, or all go to ``--disruptive-node``.  A test that will
-    not run changes nothing, whatever it is about.
-    """
-    dealt: dict[OS, int] = {}
-    found = []
-    for test in tests:
-        wanted = plan.isolation_of(test, claims)
-        kinds = {one.kind for one in wanted}
-        if not kinds & plan.CHANGING or plan.decide(test, claims, facts, settings).verdict:
-            found.append(SHARED)
-            continue
-        whole = IsolationKind.DISRUPTIVE in kinds
-        os: OS = next((one.os for one in wanted if one.os), "windows")
-        nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os)
-        number = dealt.get(os, 0)
-        dealt[os] = number + 1
-        kind: Kind = "cluster" if whole or not nodes else "node"
-        found.append(Turn(kind=kind, node=nodes[number % len(nodes)] if nodes else ""))
-    return found
-
-
-def _nodes(facts: Facts, settings: Settings, os: OS) -> list[str]:
-    return sorted(node.name for node in Placement(facts, settings.tolerations).usable(os))
 
 
 class Exclusive:
@@ -113,7 +80,7 @@ class Exclusive:
             whose = f"{turn} to itself" if turn.exclusive else "a turn beside others"
             self.state.attachments.text("waited", f"{waited:.1f} s for {whose}\n")
 
-    def _begin(self, test: str, turn: Turn) -> Mark | None:
+    def _begin(self, test: str, turn: Turn) -> TurnMark | None:
         """Wait for what others have changed to be put back; the mark of an exclusive turn that may be used."""
         restoration, worker = self.state.restoration, self.run.settings.worker
         unrestored = restoration.unrestored
@@ -121,7 +88,7 @@ class Exclusive:
         restoration.not_put_back = unrestored.before(turn, f"{test} on {worker}", self._tell)
         if restoration.not_put_back or not turn.exclusive:
             return None
-        mark = Mark(test=test, worker=worker, turn=turn)
+        mark = TurnMark(test=test, worker=worker, turn=turn)
         unrestored.mark(mark)
         return mark
 

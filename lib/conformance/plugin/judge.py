@@ -15,23 +15,23 @@ from conformance.catalog import Catalog, Claim, catalog
 from conformance.errors import EnvironmentBroken, EnvironmentLacks, Unmet, first_line
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import to_plain
-from conformance.model.decision import Decision as Decided
-from conformance.model.decision import Seen, folded
-from conformance.plugin import options, plan
-from conformance.plugin.plan import Decision, PlannedTest
+from conformance.model.decision import Decision, Seen, folded
+from conformance.plugin import options
+from conformance.plugin.marked import planned
 from conformance.plugin.state import State
 from conformance.report import allure_results, junit
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.diagnostics import Failure
 from conformance.report.outcomes import TestOutcome, worst
-from conformance.run import verdicts
+from conformance.run import plan, verdicts
+from conformance.run.plan import PlannedTest, Prospect
 from conformance.run.recorder import Recorder
 from conformance.run.verdicts import Statement
 
-PROPERTY = "conformance"
+OUTCOME = "conformance"
 """User property that carries a test's outcome as JSON."""
 PLANNED = pytest.StashKey[PlannedTest]()
-DECISION = pytest.StashKey[Decision]()
+PROSPECT = pytest.StashKey[Prospect]()
 STATEMENT = pytest.StashKey[Statement]()
 EARLIER = pytest.StashKey[list[TestOutcome]]()
 """What earlier attempts at a test said."""
@@ -53,7 +53,7 @@ class Judge:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Read the marks; make tags known to ``-k``; leave out what ``--claim`` and ``--smoke`` do not ask for."""
         try:
-            tests = [plan.planned(item, self.catalog) for item in items]
+            tests = [planned(item, self.catalog) for item in items]
         except pytest.UsageError as problem:
             if not self.run.directory:
                 raise
@@ -108,12 +108,14 @@ class Judge:
         statement = item.stash[STATEMENT] = Statement()
         item.stash[SECONDS] = 0.0
         facts = self.run.facts
-        decision = plan.decide(item.stash[PLANNED], self.catalog, facts, self.run.settings) if facts else Decision()
-        item.stash[DECISION] = decision
-        if decision.verdict:
-            statement.say(decision.verdict, decision.reason, decision.remedy)
-            remedy = f"; {decision.remedy}" if decision.remedy else ""
-            raise _skipped(f"{decision.verdict}: {decision.reason}{remedy}")
+        prospect = (
+            plan.prospect_of(item.stash[PLANNED], self.catalog, facts, self.run.settings) if facts else Prospect()
+        )
+        item.stash[PROSPECT] = prospect
+        if prospect.verdict:
+            statement.say(prospect.verdict, prospect.reason, prospect.remedy)
+            remedy = f"; {prospect.remedy}" if prospect.remedy else ""
+            raise _skipped(f"{prospect.verdict}: {prospect.reason}{remedy}")
         try:
             if self.state.restoration.not_put_back:
                 raise EnvironmentBroken(self.state.restoration.not_put_back)
@@ -203,7 +205,7 @@ class Judge:
                 (junit.PROPERTY, item.nodeid),
                 ("verdict", str(outcome.verdict)),
                 *([(FLAKY.lower(), ", ".join(outcome.attempts))] if outcome.flaky else []),
-                (PROPERTY, json.dumps(to_plain(outcome))),
+                (OUTCOME, json.dumps(to_plain(outcome))),
             ]
         return report
 
@@ -239,7 +241,7 @@ class Judge:
         )
 
     def _result(self, item: pytest.Item, part: plan.ClaimPart, statement: Statement) -> ClaimResult:
-        inapplicable = item.stash.get(DECISION, Decision()).inapplicable
+        inapplicable = item.stash.get(PROSPECT, Prospect()).inapplicable
         claim = self.catalog[part.claim]
         remedy, measured = statement.remedy, dict(statement.measured)
         if claim.id in inapplicable:
@@ -264,7 +266,7 @@ class Judge:
         )
 
     def _applicable(self, item: pytest.Item) -> list[Claim]:
-        inapplicable = item.stash[DECISION].inapplicable
+        inapplicable = item.stash[PROSPECT].inapplicable
         return [claim for claim in item.stash[PLANNED].claims(self.catalog) if claim.id not in inapplicable]
 
     def _trouble(self, item: pytest.Item, error: BaseException, reason: str) -> None:
@@ -288,8 +290,8 @@ def recorder(item: pytest.Item) -> Recorder:
     return Recorder(item.stash[PLANNED].claims(catalog()), item.stash[STATEMENT])
 
 
-def _decisions(claim: Claim, part: str, test: str, seen: Sequence[Seen]) -> tuple[Decided, ...]:
-    return tuple(Decided(claim=claim.id, part=part, test=test, **vars(one)) for one in folded(seen, claim.kind))
+def _decisions(claim: Claim, part: str, test: str, seen: Sequence[Seen]) -> tuple[Decision, ...]:
+    return tuple(Decision(claim=claim.id, part=part, test=test, **vars(one)) for one in folded(seen, claim.kind))
 
 
 def _skipped(reason: str) -> BaseException:

@@ -16,10 +16,10 @@ from conformance.catalog import (
     catalog,
     coverage,
 )
-from conformance.plugin import plan
 from conformance.plugin.judge import PLANNED
-from conformance.plugin.plan import PlannedTest
 from conformance.plugin.state import State
+from conformance.run import plan
+from conformance.run.plan import PlannedTest
 from conformance.run.run import Run
 
 
@@ -74,11 +74,11 @@ def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTe
         if claim.isolation.kind is IsolationKind.MANUAL:
             return "by hand", claim.verify
         return ("no test", claim.statement) if whole else ("not selected", claim.statement)
-    decisions = [plan.decide(test, claims, run.facts, run.settings) for test in tests]
-    held = [decision for decision in decisions if decision.verdict]
-    if len(held) == len(decisions):
+    prospects = [plan.prospect_of(test, claims, run.facts, run.settings) for test in tests]
+    held = [one for one in prospects if one.verdict]
+    if len(held) == len(prospects):
         return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
-    count = f"{len(decisions) - len(held)} of {len(decisions)} tests" if held else f"{len(decisions)} tests"
+    count = f"{len(prospects) - len(held)} of {len(prospects)} tests" if held else f"{len(prospects)} tests"
     rest = f"; not the others: {held[0].reason}" if held else ""
     return "runs", f"{count}{rest}"
 
