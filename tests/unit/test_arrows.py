@@ -32,7 +32,7 @@ BASE = {"timing", "settings", "errors", "model"}
 JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin": {
         "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.plan", "plugin.state", "plugin.progress",
-        "plugin.options", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
+        "plugin.options", "plugin.qualification", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
         "plugin.rehearsal", "plugin.judge", "plugin.state", "plugin.progress", "run", "undo", "disrupt", "expect",
@@ -42,6 +42,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin.judge": {"plugin.plan", "plugin.state", "plugin.options", "run", "report", "catalog"} | BASE,
     "plugin.plan": {"run", "pods", "facts", "catalog"} | BASE,
     "plugin.state": {"plugin.progress", "plugin.options", "run", "report"} | BASE,
+    "plugin.qualification": {"qualify", "report", "catalog", "model", "errors"},
     "plugin.progress": set(),
     "plugin.options": {"run", "catalog"} | BASE,
     "run": {"undo", "expect", "report", "policy", "probe", "pods", "facts", "kube", "catalog"} | BASE,
