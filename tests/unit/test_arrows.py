@@ -31,8 +31,8 @@ LAB_ARROWS: dict[str, set[str]] = {
 BASE = {"timing", "settings", "errors", "model"}
 JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin": {
-        "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.state", "plugin.options", "run",
-        "undo", "report", "pods", "facts", "kube", "marks", "catalog",
+        "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.state", "plugin.options",
+        "plugin.qualification", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
         "plugin.rehearsal", "plugin.judge", "plugin.state", "run", "undo", "disrupt", "expect",
@@ -42,6 +42,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin.judge": {"plugin.marked", "plugin.state", "plugin.options", "run", "report", "catalog"} | BASE,
     "plugin.marked": {"run", "catalog"} | BASE,
     "plugin.state": {"plugin.options", "run", "report"} | BASE,
+    "plugin.qualification": {"qualify", "report", "catalog", "model", "errors"},
     "plugin.options": {"run", "catalog"} | BASE,
     "run": {"undo", "expect", "report", "policy", "probe", "pods", "facts", "kube", "catalog"} | BASE,
     "undo.dead_runs": {"undo", "facts", "kube"} | BASE,
