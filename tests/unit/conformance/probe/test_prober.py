@@ -228,7 +228,7 @@ BREAKS = [
 def test_whatever_breaks_is_named_and_is_never_a_verdict(
     *, way: Any, named: str, prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
-    prober.settings = replace(
+    prober.agents.settings = replace(
         make.settings,
         timings=replace(make.settings.timings, linux=replace(make.settings.timings.linux, exec_overhead=0.15)),
     )
@@ -243,7 +243,7 @@ def test_whatever_breaks_is_named_and_is_never_a_verdict(
 def test_an_agent_that_breaks_again_and_again_is_given_up_with_its_last_trouble(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
-    prober.limits = replace(prober.limits, restarts=2)
+    prober.agents.limits = replace(prober.agents.limits, restarts=2)
     agents.script = [lambda channel, _: killed(channel, make)] * 50
     with pytest.raises(ProbeBroken, match=r"status 137.*started again 2 times and is not any more"):
         prober.observe([make.attempt(listening)])
@@ -333,7 +333,7 @@ def test_live_agents_are_bounded_and_an_idle_one_makes_room(
     try:
         for number in range(4):
             prober.observe([make.attempt(listening, make.workload(f"client-{number}"))])
-            assert len(prober._agents) <= 2
+            assert len(prober.agents) <= 2
         assert len(agents.started) == 4
     finally:
         prober.close()
@@ -347,7 +347,7 @@ def test_idle_agents_of_one_process_leave_another_its_share(
         for prober, name in ((one, "a"), (other, "b")):
             for number in range(4):
                 prober.observe([make.attempt(listening, make.workload(f"{name}-{number}"))])
-        assert (len(one._agents), len(other._agents)) == (2, 2)
+        assert (len(one.agents), len(other.agents)) == (2, 2)
     finally:
         one.close()
         other.close()
@@ -360,7 +360,7 @@ def test_more_sources_than_live_agents_are_asked_in_turns(
     try:
         seen = prober.observe([make.attempt(listening, make.workload(f"client-{number}")) for number in range(6)])
         assert [one.verdict for one in seen] == [Verdict.CONNECTED] * 6
-        assert len(prober._agents) <= 2
+        assert len(prober.agents) <= 2
     finally:
         prober.close()
 
@@ -384,11 +384,11 @@ def test_what_one_process_keeps_beyond_its_share_goes_when_another_waits(
     one, other = (Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=4, share=2)) for _ in range(2))
     try:
         one.observe([make.attempt(listening, make.workload(f"a-{number}")) for number in range(4)])
-        assert len(one._agents) == 4, "it needed them at once, and nobody else did"
+        assert len(one.agents) == 4, "it needed them at once, and nobody else did"
         assert not one.slots.wanted("agent")
         seen = other.observe([make.attempt(listening, make.workload(f"b-{number}")) for number in range(2)])
         assert [found.verdict for found in seen] == [Verdict.CONNECTED] * 2
-        assert (len(one._agents), len(other._agents)) == (2, 2)
+        assert (len(one.agents), len(other.agents)) == (2, 2)
         assert other.counts.repeated.total() == one.counts.repeated.total() == 0
     finally:
         one.close()

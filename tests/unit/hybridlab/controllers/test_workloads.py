@@ -353,6 +353,24 @@ def test_a_budget_counts_the_healthy_and_what_may_go() -> None:
     in_cluster(scene)
 
 
+def test_a_budget_counts_a_pod_that_is_ready_since_nobody_knows_when() -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.client.create("pods", pod("lone", nodeName="elsewhere"))
+        ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        await cluster.client.patch("pods", "lone", {"status": ready}, "default", subresource="status")
+        spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "lone"}}}
+        budget = {"metadata": {"name": "b", "namespace": "default"}, "spec": spec}
+        await cluster.client.create("poddisruptionbudgets.policy", budget)
+
+        async def counted() -> bool:
+            found = await cluster.client.get("poddisruptionbudgets.policy", "b", "default")
+            return bool((found.get("status") or {}).get("currentHealthy") == 1)
+
+        await cluster.until(counted)
+
+    in_cluster(scene)
+
+
 def test_a_pod_that_fits_nowhere_says_so_and_goes_when_a_node_changes() -> None:
     async def scene(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod(nodeSelector={"disk": "ssd"}))
