@@ -20,19 +20,11 @@ from conformance.errors import SuiteTrouble
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.probing import Probing
-<<<<<<< HEAD
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
-from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
-from conformance.report import allure_results, junit, terminal
-=======
-from conformance.plugin import header, plan
-from conformance.plugin.judge import PROPERTY
-from conformance.plugin.plan import Decision, PlannedTest
 from conformance.plugin.qualification import Qualification
-from conformance.plugin.state import WORKER_INPUT, State, passive, whole
+from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
 from conformance.report import allure_results, junit, provenance, terminal
->>>>>>> main
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
 from conformance.report.probing import cost
@@ -52,15 +44,10 @@ _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
 class Controller:
     """The hooks of the process that the user started."""
 
-<<<<<<< HEAD
-    def __init__(self, state: State) -> None:
-        self.state, self.run = state, state.run
-=======
     def __init__(self, state: State, qualification: Qualification) -> None:
-        self.state, self.qualification = state, qualification
+        self.state, self.run, self.qualification = state, state.run, qualification
         self.compared: tuple[str, ...] = ()
         """The report beside the baseline, as lines."""
->>>>>>> main
         self.started = datetime.datetime.now(datetime.UTC)
         self.outcomes: dict[str, TestOutcome] = {}
         self.crashed: dict[str, str] = {}
@@ -183,14 +170,8 @@ class Controller:
             session.exitstatus = 4
             return result
         tests = self._tests()
-<<<<<<< HEAD
-        session.exitstatus = exit_code(tests, int(exitstatus), by_user=self.by_user)
-        report = self.report = RunReport(
-            run_id=self.run.settings.run_id,
-=======
         report = RunReport(
-            run_id=self.state.settings.run_id,
->>>>>>> main
+            run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=(datetime.datetime.now(datetime.UTC) - self.started).total_seconds(),
             exit_code=0,
@@ -202,24 +183,18 @@ class Controller:
             },
             facts=self.run.facts,
             tests=tests,
-<<<<<<< HEAD
-            claims=claim_outcomes(catalog(), self.run.facts, tests, whole=selects_all(config)),
-=======
-            claims=self.qualification.answered(claim_outcomes(catalog(), self.state.facts, tests, whole=whole(config))),
+            claims=self.qualification.answered(
+                claim_outcomes(catalog(), self.run.facts, tests, whole=selects_all(config))
+            ),
             suite=provenance.suite(config.rootpath),
-            timings=provenance.changed(self.state.settings.timings),
+            timings=provenance.changed(self.run.settings.timings),
             cut_short=self._cut_short(tests),
->>>>>>> main
             notes=self._notes(tests),
             probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
-<<<<<<< HEAD
-        write_json(report, self.run.directory.path / "conformance.json")
-=======
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
-        write_json(report, self.state.run.path / "conformance.json")
->>>>>>> main
+        write_json(report, self.run.directory.path / "conformance.json")
         self._agree(config, report)
         return result
 
@@ -291,18 +266,10 @@ class Controller:
         why = self.run.settings.not_disruptive
         if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
             notes.append(f"{why}: that costs {', '.join(costs)}")
-<<<<<<< HEAD
         if self.run.lost:
             notes.append(f"{self.run.lost}: nothing beyond the run's own namespaces was changed from then on")
-        lost = sum(1 for test in tests if not test.ran)
-        if lost:
-            notes.append(f"{lost} planned tests were not run, because the run ended before them")
-=======
-        if self.state.lost:
-            notes.append(f"{self.state.lost}: nothing beyond the run's own namespaces was changed from then on")
         if short := self._cut_short(tests):
             notes.append(short)
->>>>>>> main
         return tuple(notes)
 
     def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
@@ -319,15 +286,11 @@ class Controller:
         terminalreporter.section("claims", sep="=")
         for line, tone in terminal.summary(self.report, _shown(self.state)):
             terminalreporter.write_line(line, **_MARKUP[tone])
-<<<<<<< HEAD
-        if self.run.settings.keep:
-=======
         if self.compared:
             terminalreporter.section("compared with the baseline", sep="=")
             for line in self.compared:
                 terminalreporter.write_line(line)
-        if self.state.settings.keep:
->>>>>>> main
+        if self.run.settings.keep:
             terminalreporter.write_line(
                 "kept: remove everything with  kubectl delete namespace,globalnetworkpolicy "
                 f"-l calico-conformance/run={self.run.settings.run_id}"
