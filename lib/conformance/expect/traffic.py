@@ -19,7 +19,10 @@ from conformance.expect.answered import ARRIVED, as_wanted, impostor, telling, u
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.rounds import watch
 from conformance.expect.routes import Route, Routes, each, routes_of
+from conformance.model import decision
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Half, Seen
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import OsTimings, Timings
@@ -68,6 +71,24 @@ class Context:
     change: Callable[[], PolicyChange | None] = lambda: None
     """The newest change of policy that this test has made."""
     figures: FigureLog = field(default_factory=FigureLog)
+    keep: Callable[[Sequence[Seen]], object] = lambda seen: None
+    """Keeps what was decided, for the test's claims and parts."""
+
+    def decided(
+        self,
+        source: Workload | None,
+        target: Workload | Target | None,
+        verdict: ClaimVerdict,
+        reason: str,
+        half: Half = "open",
+    ) -> None:
+        """Say what an expectation decided about one way, with a reason that is enough on its own.
+
+        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster.
+        """
+        change = self.change()
+        side = change.enforced_at if change else "both"
+        self.keep(decision.seen(source, target, verdict, reason.partition("\n")[0], half, enforced_at=side))
 
 
 @dataclass
@@ -180,6 +201,8 @@ class Expect:
         allowed = [address] if isinstance(address, str) else list(address)
         seen = self.told(source, target, because=because)
         if any(one.seen_client not in allowed for one in seen):
+            reason = f"{seen[-1].attempt.label}  source {message.counted([one.seen_client for one in seen])}"
+            self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
             raise Nonconformance(
                 message.connectivity(
                     self.context.claims,
@@ -219,6 +242,9 @@ class Expect:
             what=because,
             clock=self.clock,
         )
+        verdict = ClaimVerdict.CONFIRMED if settled.met else ClaimVerdict.VIOLATED
+        reason = because if settled.met else f"{attempt.label}  observed {message.summary(settled.seen)}"
+        self.context.decided(source, None, verdict, reason, "behaviour")
         if not settled.met:
             raise Nonconformance(
                 message.connectivity(
@@ -260,10 +286,15 @@ class Expect:
         )
         rounds, settled = watched.rounds, watched.settled
         if not watched.met:
-            raise self._verdict_on(attempts, wanted, rounds, watched.seconds, because, open_is_control=open_is_control)
+            failure = self._verdict_on(
+                attempts, wanted, rounds, watched.seconds, because, open_is_control=open_is_control
+            )
+            self._tell(attempts, wanted, rounds[-1], because, open_is_control=open_is_control, failure=failure)
+            raise failure
         if closed:  # a server that restarted meanwhile would look like a denial, and so would a name that led elsewhere
             self.prober.unchanged(self._involved(attempts))
             self._demand_same_addresses([one for one, want in zip(attempts, wanted, strict=True) if not want])
+        self._tell(attempts, wanted, rounds[-1], because, open_is_control=open_is_control)
         if len(attempts) > 1:
             self.context.attach("matrix", self._table(attempts, wanted, rounds))
         if settled.first_correct_after is not None and settled.stable_after is not None:
@@ -271,6 +302,28 @@ class Expect:
             self.context.record("seconds to stable answer", round(settled.stable_after, 3))
         self._take_down(attempts, wanted, settled.answers, began)
         return rounds[-max(one.agree for one in patience) :]
+
+    def _tell(
+        self,
+        attempts: Sequence[Attempt],
+        wanted: Sequence[bool],
+        last: Sequence[Observation],
+        because: str,
+        *,
+        open_is_control: bool,
+        failure: Exception | None = None,
+    ) -> None:
+        """Say what was decided about each way that is no control; a failure is that of the ways that are wrong."""
+        bad = ClaimVerdict.VIOLATED if isinstance(failure, Nonconformance) else ClaimVerdict.INCONCLUSIVE
+        for attempt, want, observed in zip(attempts, wanted, last, strict=True):
+            if want and open_is_control:
+                continue
+            right = as_wanted(observed, want)
+            verdict = ClaimVerdict.CONFIRMED if right and not isinstance(failure, EnvironmentBroken) else bad
+            expected = "CONNECTED" if want else "TIMED_OUT"
+            told = f"{attempt.label}  expected {expected}, observed {observed.verdict}"
+            reason = because if verdict is ClaimVerdict.CONFIRMED else told
+            self.context.decided(attempt.source, attempt.target, verdict, reason, "open" if want else "closed")
 
     def _take_down(
         self,
