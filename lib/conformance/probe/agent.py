@@ -19,7 +19,7 @@ from typing import Any
 from conformance.errors import ProbeBroken
 from conformance.kube import channels
 from conformance.kube.client import Kube
-from conformance.kube.streaming import ExecStream, StreamEnd
+from conformance.kube.streaming import ExecEnd, ExecStream
 from conformance.kube.transcript import Transcript
 from conformance.model.endpoint import Workload
 from conformance.probe import protocol
@@ -317,7 +317,7 @@ class Agent:
                 part.batch.broken(refused)
             self._send_waiting()
 
-    def _end(self, end: StreamEnd) -> None:
+    def _end(self, end: ExecEnd) -> None:
         parts = [end.trouble or f"it exited with status {end.exit_code}"]
         if end.exit_code == 0 and not self._hello.done():
             parts = ["another program answered in its place: it never said hello, and exited with status 0"]
