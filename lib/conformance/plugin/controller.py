@@ -25,11 +25,11 @@ from conformance.plugin.judge import PROPERTY
 from conformance.plugin.plan import Decision, PlannedTest
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.state import WORKER_INPUT, State, passive, whole
-from conformance.report import allure_results, junit, provenance, terminal
+from conformance.report import allure_results, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
 from conformance.report.probing import cost
-from conformance.report.run import RunReport, write_json
+from conformance.report.run import RunReport, to_json, write_json
 from conformance.run.limits import lost_for_want_of
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
@@ -191,6 +191,7 @@ class Controller:
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
+        page.write(to_json(report), self.state.run.path / "report.html", difference=self.compared)
         write_json(report, self.state.run.path / "conformance.json")
         self._agree(config, report)
         return result
