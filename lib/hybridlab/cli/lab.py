@@ -35,7 +35,7 @@ from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.faults.bench import Bench
 from hybridlab.faults.injector import Injector
-from hybridlab.faults.zone import ZoneGate
+from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import Labd, LabdFailed
 from hybridlab.profiles.machines import machines

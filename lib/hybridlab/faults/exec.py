@@ -8,7 +8,8 @@ from hybridlab.api.contract import Obj
 from hybridlab.api.exec_faults import ExecFault as Wrong
 from hybridlab.api.exec_faults import Scope
 from hybridlab.faults.bench import Bench
-from hybridlab.faults.model import BadFault, Fault, Parameter, count
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.model import Fault, Parameter, count
 from hybridlab.runtime import start_errors
 
 PARAMETERS = (
