@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 
 from hybridlab.calico.acl_lists import AclLists
-from hybridlab.calico.felix_faults import FelixFaults, Log
+from hybridlab.calico.felix_faults import FelixFaults, FelixLog
 from hybridlab.calico.felix_policy import NodePolicy, PolicyDifference
 from hybridlab.calico.render import program_builder
 from hybridlab.calico.resolve import Graph
@@ -33,7 +33,7 @@ class PolicyQueue:
         dataplane: Dataplane,
         lists: AclLists | None,
         faults: FelixFaults,
-        log: Log,
+        log: FelixLog,
         delay: float,
     ) -> None:
         """``delay``: the node's own, seconds from computing a policy to applying it."""

@@ -66,7 +66,6 @@ class Lab:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self._stop_requested = asyncio.Event()
         self._streams: RemoteStreams | None = None
         self._stops: list[Callable[[], Any]] = []
         """What ends each part that has started, in the order of starting."""

@@ -77,14 +77,14 @@ class Renderer:
     ) -> str | None:
         sets.add((kind, name))
         if self._members is None:
-            return f"{selector} {operator}@{set_name(kind, name)}"
+            return f"{selector} {operator}@{nft_set_name(kind, name)}"
         elements = set_elements(kind, self._members(name))
         if not elements:
             return "" if operator else _NEVER
         return f"{selector} {operator}{{ {', '.join(elements)} }}"
 
 
-def set_name(kind: SetKind, name: str) -> str:
+def nft_set_name(kind: SetKind, name: str) -> str:
     """The nft name of an IP set: readable where the characters allow it, else a hash."""
     if not _SAFE_NAME.fullmatch(name):
         readable = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:30]

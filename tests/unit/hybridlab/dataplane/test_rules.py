@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybridlab.dataplane.model import Match, Rule
-from hybridlab.dataplane.rules import Rendered, Renderer, set_elements, set_name
+from hybridlab.dataplane.rules import Rendered, Renderer, nft_set_name, set_elements
 
 
 def render(match, action="allow", members=None, comment=""):
@@ -27,7 +27,7 @@ def test_linux_names_sets_and_windows_writes_their_members_out():
     match = {"src_sets": ("s:web",), "not_dst_sets": ("bad",)}
     linux = render(match)
     assert linux.sets == {("addresses", "s:web"), ("addresses", "bad")}
-    assert linux.rules == [f"ip saddr @{set_name('addresses', 's:web')} ip daddr != @s-bad return"]
+    assert linux.rules == [f"ip saddr @{nft_set_name('addresses', 's:web')} ip daddr != @s-bad return"]
     windows = render(match, members={"s:web": ("10.0.0.1", "10.0.0.0/30"), "bad": ()})
     assert windows.rules == ["ip saddr { 10.0.0.0/30 } return"]
     assert windows.sets == linux.sets
@@ -55,10 +55,10 @@ def test_comments_cannot_break_out_of_their_quotes():
 
 
 def test_set_names_are_readable_when_they_can_be_and_never_collide():
-    assert set_name("addresses", "friends") == "s-friends"
-    assert set_name("endpoints", "friends") == "p-friends"
-    assert set_name("addresses", "s:a") != set_name("addresses", "s/a")
-    assert len(set_name("addresses", "x" * 300)) < 60
+    assert nft_set_name("addresses", "friends") == "s-friends"
+    assert nft_set_name("endpoints", "friends") == "p-friends"
+    assert nft_set_name("addresses", "s:a") != nft_set_name("addresses", "s/a")
+    assert len(nft_set_name("addresses", "x" * 300)) < 60
 
 
 def test_endpoint_members_become_concatenations():
