@@ -157,6 +157,49 @@ def test_every_import_follows_the_architecture() -> None:
     assert violations(ROOT / "lib") == []
 
 
+@pytest.mark.parametrize("distribution", ["conformance"])
+def test_no_file_imports_itself_by_way_of_others(distribution: str) -> None:
+    assert circles(ROOT / "lib", distribution) == []
+
+
+def circles(lib: Path, distribution: str) -> list[list[str]]:
+    """Modules of a distribution that import each other in a ring, imports within functions and for types included.
+
+    Each ring as its modules by name; what a package's ``__init__`` exports counts as an import of the package.
+    """
+    files = {".".join(path.relative_to(lib).with_suffix("").parts): path for path in (lib / distribution).rglob("*.py")}
+    named = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    graph = {
+        name: {found for _, target in imports(path) if (found := _module(target, named)) and found != name}
+        for name, path in named.items()
+    }
+    return [sorted(ring) for ring in _components(graph) if len(ring) > 1]
+
+
+def _module(target: str, named: dict[str, Path]) -> str:
+    """The file that ``target``, a module or something in it, is imported from; empty for other distributions'."""
+    return target if target in named else target.rpartition(".")[0] if target.rpartition(".")[0] in named else ""
+
+
+def _components(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Strongly connected components: what reaches each other along the graph's edges."""
+
+    def reached(start: str) -> set[str]:
+        seen, todo = {start}, [start]
+        while todo:
+            new = graph[todo.pop()] - seen
+            seen |= new
+            todo += new
+        return seen
+
+    reach = {name: reached(name) for name in graph}
+    rings: list[set[str]] = []
+    for name in graph:
+        if not any(name in ring for ring in rings):
+            rings.append({other for other in reach[name] if name in reach[other]})
+    return rings
+
+
 def test_every_package_has_a_row() -> None:
     for distribution, arrows in (("hybridlab", LAB_ARROWS), ("conformance", JUDGE_ARROWS)):
         packages = {path.parent.name for path in (ROOT / "lib" / distribution).glob("*/__init__.py")}
@@ -227,6 +270,16 @@ def test_a_planted_violation_is_found(tmp_path: Path, where: str, code: str, exp
     found = violations(tmp_path / "lib")
     assert len(found) == 1, found
     assert expected in found[0]
+
+
+def test_a_planted_circle_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "lib" / "hybridlab" / "api"
+    package.mkdir(parents=True)
+    (package / "a.py").write_text("from hybridlab.api import b\n")
+    (package / "b.py").write_text("def f():\n    from hybridlab.api.c import x\n")
+    (package / "c.py").write_text("from . import a\nimport hybridlab.api.d\n")
+    (package / "d.py").write_text("import os\n")
+    assert circles(tmp_path / "lib", "hybridlab") == [["hybridlab.api.a", "hybridlab.api.b", "hybridlab.api.c"]]
 
 
 def test_allowed_imports_are_not_reported(tmp_path: Path) -> None:

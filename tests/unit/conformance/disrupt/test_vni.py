@@ -34,9 +34,9 @@ class Hosts:
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         subnet = HnsSubnet(prefix="192.168.1.0/26", gateway="192.168.1.1", vsid=self.vsid)
         other = HnsSubnet(prefix="192.168.255.0/30", gateway="192.168.255.1", vsid=9999)
-        found = [HnsNetwork(id="e", name="External", type="Overlay", management_ip="", subnets=(other,))]
+        found = [HnsNetwork(id="e", name="External", type="Overlay", subnets=(other,))]
         if self.vsid:
-            found.append(HnsNetwork(id="c", name="Calico", type="Overlay", management_ip="", subnets=(subnet,)))
+            found.append(HnsNetwork(id="c", name="Calico", type="Overlay", subnets=(subnet,)))
         return found
 
 
