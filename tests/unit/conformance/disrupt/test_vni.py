@@ -98,10 +98,12 @@ def test_by_manifests_the_daemonsets_variable_is_written_too_and_nothing_else_of
     prepare(cluster, make_pod, rendered=4097)
     patches: list[Any] = []
     original: Callable[..., Any] = cluster.patch
-    cluster.patch = lambda target, patch, why, **more: (
-        patches.append((target.kind, patch)),
-        original(target, patch, why),
-    )
+
+    def patched(target: Any, patch: Any, why: str, **_: Any) -> Any:
+        patches.append((target.kind, patch))
+        return original(target, patch, why)
+
+    cluster.patch = patched
     one = vni(cluster, patience, clock, Hosts(device=4097, written=4097), install="manifest")
     one.deliver(4097, linux=["l1"], windows=["w1"])
     kind, patch = patches[1]
