@@ -67,7 +67,7 @@ def test_routes_forwarding_entries_and_neighbours_are_told(facts: LinuxFacts) ->
 
 
 def test_it_is_one_line_that_names_the_file(output: bytes) -> None:
-    assert output.startswith(b'@@PROBE@@ {"type":"host-facts","protocol":1,"program":"host_facts.py"')
+    assert output.startswith(b'@@PROBE@@ {"type":"host-facts","protocol":2,"program":"host_facts.py"')
     assert output.count(b"\n") == 1
     assert hashlib.sha256(PROGRAM.read_bytes()).hexdigest().encode() in output
 
