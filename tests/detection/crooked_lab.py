@@ -22,7 +22,7 @@ def windows_allows_what_policy_denies() -> None:
     def twisted(policies: Any, _: str) -> Any:
         return tier_rules(policies, "pass")
 
-    acls.tier_rules = twisted  # type: ignore[attr-defined]
+    acls.tier_rules = twisted  # type: ignore[assignment, attr-defined]
 
 
 def allow_rules_deny() -> None:
