@@ -19,10 +19,11 @@ def windows_allows_what_policy_denies() -> None:
     from hybridlab.calico import acls
     from hybridlab.calico.flattener import tier_rules
 
-    def twisted(policies: Any, _: str) -> Any:
-        return tier_rules(policies, "pass")
+    def twisted(policies: Any, end: Any) -> Any:
+        *rules, last = tier_rules(policies, end)
+        return [*rules, replace(last, action="Allow") if last.action == "Block" else last]
 
-    acls.tier_rules = twisted  # type: ignore[assignment, attr-defined]
+    acls.tier_rules = twisted  # type: ignore[attr-defined]
 
 
 def allow_rules_deny() -> None:
