@@ -64,7 +64,7 @@ class Net:
         return Verdict.CONNECTED if size <= self.way else Verdict.TIMED_OUT
 
 
-def sizes(net: Net, told: list[str] | None = None, figures: dict[str, float] | None = None) -> Sizes:
+def sizes(net: Net, told: list[str] | None = None, figures: dict[str, float | str] | None = None) -> Sizes:
     kept = figures if figures is not None else {}
     context = Context(claims=("CONN-3",), record=kept.__setitem__)
     return Sizes(Expect(net, load_timings(), context, Clock()), (told if told is not None else []).append)
