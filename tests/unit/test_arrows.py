@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin.state": {"plugin.options", "run", "report"} | BASE,
     "plugin.qualification": {"qualify", "report", "catalog", "model", "errors"},
     "plugin.options": {"run", "catalog"} | BASE,
+    "fixtures": {"run", "disrupt", "expect", "facts", "pods", "model"},
     "run": {"undo", "expect", "report", "policy", "probe", "pods", "facts", "kube", "catalog"} | BASE,
     "undo.dead_runs": {"undo", "facts", "kube"} | BASE,
     "undo.whole": {"expect", "probe", "pods", "kube"} | BASE,
@@ -219,13 +221,20 @@ def test_no_arrow_points_upwards(arrows: dict[str, set[str]]) -> None:
     assert upward == []
 
 
+@pytest.mark.parametrize(("distribution", "arrows"), [("hybridlab", LAB_ARROWS), ("conformance", JUDGE_ARROWS)])
+def test_every_row_is_on_the_page_about_the_architecture(distribution: str, arrows: dict[str, set[str]]) -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    missing = [row for row in arrows if not re.search(rf"(?<![\w.]){re.escape(row)}(?!\w)", page)]
+    assert missing == [], distribution
+
+
 def test_suites_import_only_fixtures_marks_and_catalog() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line} imports {target}"
         for path in sorted((ROOT / "suites").rglob("*.py"))
         for line, target in suite_imports(path)
         if target.split(".")[0] in {"conformance", "hybridlab", "kubernetes", "allure", "tenacity", "yaml"}
-        and not _within(target, {"conformance.marks", "conformance.catalog"})
+        and not _within(target, {"conformance.fixtures", "conformance.marks", "conformance.catalog"})
     ]
     assert found == []
 

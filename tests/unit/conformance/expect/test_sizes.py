@@ -91,7 +91,7 @@ def test_a_slow_windows_server_is_given_the_time_it_needs() -> None:
 
 
 def test_each_way_is_measured_by_itself_and_recorded() -> None:
-    net, figures = Net(own={"linux-client": 1440, "windows-server": 1450}), dict[str, float]()
+    net, figures = Net(own={"linux-client": 1440, "windows-server": 1450}), dict[str, float | str]()
     there, back = sizes(net, figures=figures).carries(LINUX, WINDOWS_SERVER, because="x")
     assert (there.mtu, back.mtu) == (1440, 1450)
     assert figures.items() >= {"MTU linux->windows, bytes": 1440, "MTU windows->linux, bytes": 1450}.items()
