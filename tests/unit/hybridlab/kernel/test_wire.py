@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hybridlab.kernel.wire import CallFailed, Channel, ChannelClosed, Refused, Reply
+from hybridlab.kernel.wire import CallFailed, Channel, ChannelClosed, DescriptorReply, Refused
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def test_a_refusal_arrives_with_the_other_sides_words(error: Any, kind: str, wor
 
 
 def test_descriptors_belong_to_their_message_in_both_directions() -> None:
-    async def swap(params: Any, fds: Any) -> Reply:
+    async def swap(params: Any, fds: Any) -> DescriptorReply:
         assert not any(os.get_inheritable(fd) for fd in fds)
         texts = [os.read(fd, 100).decode() for fd in fds]
         for fd in fds:
@@ -89,7 +89,7 @@ def test_descriptors_belong_to_their_message_in_both_directions() -> None:
         reading, writing = os.pipe()
         os.write(writing, f"{params} {texts}".encode())
         os.close(writing)
-        return Reply(len(fds), [reading])
+        return DescriptorReply(len(fds), [reading])
 
     def pipe_with(text: Any) -> Any:
         reading, writing = os.pipe()
