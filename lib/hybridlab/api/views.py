@@ -37,7 +37,11 @@ class Views:
             return obj
         view = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
         if resource.storage == "events":
-            return _renamed(view, dict(_EVENT_FIELDS))
+            renamed = _renamed(view, dict(_EVENT_FIELDS))
+            for key in ("reportingController", "reportingInstance"):
+                if not renamed.get(key):
+                    renamed.pop(key, None)
+            return renamed
         if resource.group == CRD_V1:
             meta = view["metadata"]
             changed: dict[str, Any] = {}
