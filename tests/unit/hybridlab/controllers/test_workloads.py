@@ -327,7 +327,7 @@ def test_many_pods_becoming_ready_cause_few_programmings() -> None:
             return len(backends(cluster)) == 60
 
         await cluster.until(complete)
-        assert cluster.dataplane.service_calls < 4 * 30
+        assert cluster.dataplane.count("set_services") < 4 * 30
 
     in_cluster(scene)
 
