@@ -69,6 +69,21 @@ class Workers:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cover:
+    """Which nodes a run decides on (:mod:`conformance.pods.coverage`)."""
+
+    at_most: int = 3
+    """nodes.  Of each operating system, beyond those that always belong to it (``--max-nodes-per-os``): the suite's
+    pods and agents on a node are what it costs, and three show what two do not, a node between."""
+    nodes: tuple[str, ...] = ()
+    """Exactly these, of each operating system of which one is named (``--nodes``)."""
+    selector: str = ""
+    """Those with these labels (``--node-selector``)."""
+    every: bool = False
+    """All (``--every-node``)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Everything a run was told."""
 
@@ -78,6 +93,8 @@ class Settings:
     """Where images come from."""
     tolerations: tuple[Toleration, ...] = ()
     """Further taints to put up with (``--tolerate``)."""
+    cover: Cover = field(default_factory=Cover)
+    """Which nodes the run decides on."""
     workers: Workers = field(default_factory=Workers)
     """Bounds of ``-n auto``."""
     calicoctl: Path | None = None

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from conformance.model.builds import build_name
 from conformance.model.claim import ClaimKind, ClaimResult, ClaimVerdict, precedence
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.decision import Decision, Seen, by_build, folded, seen
 from conformance.model.endpoint import OS, Path, Target, Workload
-from conformance.model.facts import build_name
 
 V = ClaimVerdict
 CAPABILITY = ClaimKind.CAPABILITY
