@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.plugin.rundir import RunDirectory
+from conformance.run.directory import RunDirectory
 
 from .conftest import Project, Run
 from .test_run_ends import wait_for
@@ -114,7 +114,7 @@ def test_an_exclusive_test_is_not_starved_by_a_stream_of_shared_ones(tmp_path: P
     import threading
     import time
 
-    from conformance.plugin.turns import SHARED, Gate, Turn
+    from conformance.run.gate import SHARED, Gate, Turn
 
     stop, order, locks = threading.Event(), list[str](), [Gate(tmp_path, ["a", "b"], patience=60) for _ in range(4)]
 
@@ -347,7 +347,7 @@ def test_cluster():
     wait_for(project.path / "here")
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=30)
-    from conformance.plugin.turns import Gate, Turn
+    from conformance.run.gate import Gate, Turn
 
     locks = RunDirectory((project.path / "reports" / "latest").resolve()).locks
     Gate(locks, ["win-0"], patience=60).enter(Turn(kind="cluster"), "next", print).release()

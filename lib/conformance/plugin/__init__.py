@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from conformance.errors import ClusterUnusable, SuiteTrouble, UsageProblem
-from conformance.plugin import activity, hookspecs, lists, options, state
+from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
+from conformance.run.provider import Provider
 
 MARKERS = (
     "verifies(claim, part, active): the claim of the catalog that the test decides",
@@ -25,6 +26,14 @@ MARKERS = (
 )
 
 
+class Hooks:
+    """Hooks that this plugin offers: where tests of the plugin take the place of its own parts."""
+
+    @pytest.hookspec(firstresult=True)
+    def pytest_conformance_provider(self, config: pytest.Config) -> Provider | None:
+        """Who opens clusters, finds out facts and hands out connections."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options."""
     options.add_options(parser)
@@ -32,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Offer the plugin's own hooks."""
-    pluginmanager.add_hookspecs(hookspecs)
+    pluginmanager.add_hookspecs(Hooks)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -41,7 +50,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     if config.option.list_claims:
         return _list_claims(config)
     if config.option.restore or config.option.janitor:
-        from conformance.plugin import clusters, recover  # bring the Kubernetes client's side in
+        from conformance.plugin import recover  # brings the Kubernetes client's side in
+        from conformance.run import clusters
 
         return recover.command(config, clusters.access_of)
     if (config.option.plan or config.option.dry_run) and hasattr(config.option, "numprocesses"):
@@ -56,13 +66,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if not state.awake(config) or config.option.help:
         return
-    from conformance.plugin import disruption, fixtures, stream_fixtures, suite_fixtures  # not for tests of the library
+    from conformance.plugin.fixtures import (  # not for tests of the library
+        disruption,
+        reading,
+        run,
+        streams,
+        traffic,
+        worker,
+    )
 
     run_state = state.of(config)
-    config.pluginmanager.register(fixtures, "conformance-fixtures")
-    config.pluginmanager.register(suite_fixtures, "conformance-suite-fixtures")
-    config.pluginmanager.register(stream_fixtures, "conformance-stream-fixtures")
-    config.pluginmanager.register(disruption, "conformance-disruption-fixtures")
+    for area in (run, worker, traffic, reading, streams, disruption):
+        config.pluginmanager.register(area, f"conformance-fixtures-{area.__name__.rpartition('.')[2]}")
     config.pluginmanager.register(Judge(run_state), "conformance-judge")
     if hasattr(config, "workerinput"):  # workers read the command line anew, not what the controller made of it
         config.option.allure_report_dir = config.workerinput[state.WORKER_INPUT]["allure"]
@@ -72,9 +87,10 @@ def pytest_configure(config: pytest.Config) -> None:
         _join_arguments(config)
         config.pluginmanager.register(Controller(run_state), "conformance-controller")
         if config.option.plan:
-            config.pluginmanager.register(lists.PlanOnly(run_state, whole=activity.whole(config)), "conformance-plan")
+            config.pluginmanager.register(lists.PlanOnly(run_state, whole=state.whole(config)), "conformance-plan")
         if config.option.dry_run:
-            from conformance.plugin import rehearsal, rehearsal_fixtures  # not for tests of the library
+            from conformance.plugin import rehearsal  # not for tests of the library
+            from conformance.plugin.fixtures import rehearsal as rehearsal_fixtures  # not for tests of the library
 
             config.pluginmanager.register(rehearsal.Rehearsal(run_state), rehearsal.NAME)
             config.pluginmanager.register(rehearsal_fixtures, "conformance-rehearsal-fixtures")
@@ -91,7 +107,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """``-n auto``: as many workers as free pod addresses and Windows nodes allow (:class:`Workers` has the bounds)."""
-    if not activity.awake(config):
+    if not state.awake(config):
         return None
     run_state = state.of(config)
     bounds = run_state.settings.workers
@@ -113,7 +129,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 @pytest.hookimpl(trylast=True)
 def pytest_conformance_provider(config: pytest.Config) -> Any:
     """The provider of real clusters and labs, where nobody else offers one."""
-    from conformance.plugin.clusters import Clusters  # brings the Kubernetes client's side in
+    from conformance.run.clusters import Clusters  # brings the Kubernetes client's side in
 
     return Clusters(config.rootpath)
 

@@ -20,16 +20,16 @@ from conformance.errors import SuiteTrouble
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.probing import Probing
-from conformance.plugin import activity, header, plan
-from conformance.plugin.costs import lost_for_want_of
+from conformance.plugin import header, plan
 from conformance.plugin.judge import PROPERTY
 from conformance.plugin.plan import Decision, PlannedTest
-from conformance.plugin.state import WORKER_INPUT, State, passive
+from conformance.plugin.state import WORKER_INPUT, State, passive, whole
 from conformance.report import allure_results, junit, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, exit_code, windows_missed
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, write_json
+from conformance.run.limits import lost_for_want_of
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
@@ -180,7 +180,7 @@ class Controller:
             },
             facts=self.state.facts,
             tests=tests,
-            claims=claim_outcomes(catalog(), self.state.facts, tests, whole=activity.whole(config)),
+            claims=claim_outcomes(catalog(), self.state.facts, tests, whole=whole(config)),
             notes=self._notes(tests),
             probing=cost(from_plain(Probing, one) for one in self.state.run.read_probing()),
         )

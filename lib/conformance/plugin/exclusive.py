@@ -23,9 +23,9 @@ from conformance.plugin.judge import PLANNED, WAITED
 from conformance.plugin.plan import PlannedTest
 from conformance.plugin.progress import Progress
 from conformance.plugin.state import State
-from conformance.plugin.turns import SHARED, Gate, Hold, Kind, Turn
-from conformance.plugin.unrestored import Mark
 from conformance.pods.placement import Placement
+from conformance.run.gate import SHARED, Gate, Hold, Kind, Turn
+from conformance.run.unrestored import Mark
 from conformance.settings import Settings
 
 NOTICEABLE = 0.5

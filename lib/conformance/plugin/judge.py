@@ -12,20 +12,21 @@ from collections.abc import Generator, Sequence
 import pytest
 
 from conformance.catalog import Catalog, Claim, catalog
-from conformance.errors import EnvironmentBroken, EnvironmentLacks, Unmet
+from conformance.errors import EnvironmentBroken, EnvironmentLacks, Unmet, first_line
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import to_plain
 from conformance.model.decision import Decision as Decided
 from conformance.model.decision import Seen, folded
-from conformance.plugin import options, plan, verdicts
+from conformance.plugin import options, plan
 from conformance.plugin.plan import Decision, PlannedTest
-from conformance.plugin.recorder import Recorder
 from conformance.plugin.state import State
-from conformance.plugin.verdicts import Statement
 from conformance.report import allure_results, junit
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.diagnostics import Failure
 from conformance.report.outcomes import TestOutcome, worst
+from conformance.run import verdicts
+from conformance.run.recorder import Recorder
+from conformance.run.verdicts import Statement
 
 PROPERTY = "conformance"
 """User property that carries a test's outcome as JSON."""
@@ -126,10 +127,10 @@ class Judge:
             raise
         except (AssertionError, pytest.fail.Exception) as failure:
             trouble = EnvironmentBroken(f"set-up of the test failed: {failure}")
-            self._trouble(item, trouble, f"in set-up: {verdicts.first_line(failure)}")
+            self._trouble(item, trouble, f"in set-up: {first_line(failure)}")
             raise trouble.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"in set-up: {type(error).__name__}: {verdicts.first_line(error)}")
+            self._trouble(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
             raise
 
     @pytest.hookimpl(wrapper=True)
@@ -158,10 +159,10 @@ class Judge:
             raise
         except pytest.fail.Exception as failure:  # also how pytest-timeout speaks: no statement about the cluster
             trouble = EnvironmentBroken(str(failure))
-            self._trouble(item, trouble, verdicts.first_line(failure))
+            self._trouble(item, trouble, first_line(failure))
             raise trouble.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"{type(error).__name__}: {verdicts.first_line(error)}")
+            self._trouble(item, error, f"{type(error).__name__}: {first_line(error)}")
             raise
         finally:
             self.state.attachments.end()
@@ -174,10 +175,10 @@ class Judge:
             return (yield)
         except (AssertionError, pytest.fail.Exception) as failure:
             trouble = EnvironmentBroken(f"clearing up after the test failed: {failure}")
-            self._trouble(item, trouble, f"in clearing up: {verdicts.first_line(failure)}")
+            self._trouble(item, trouble, f"in clearing up: {first_line(failure)}")
             raise trouble.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"in clearing up: {type(error).__name__}: {verdicts.first_line(error)}")
+            self._trouble(item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}")
             raise
 
     @pytest.hookimpl(wrapper=True)

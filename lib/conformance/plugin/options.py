@@ -16,7 +16,7 @@ import pytest
 
 from conformance.catalog import Version, catalog
 from conformance.errors import UsageProblem
-from conformance.plugin.choice import Choice, choose
+from conformance.run.choice import Choice, choose
 from conformance.settings import Images, Settings, Toleration, Workers, load_timings
 
 

@@ -18,12 +18,12 @@ from conformance.catalog import (
     Undecided,
     applicability,
 )
-from conformance.cluster.rights import ROLES
+from conformance.facts.rights import ROLES
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
-from conformance.plugin.turns import SHARED, Turn
 from conformance.pods.placement import Placement
+from conformance.run.gate import SHARED, Turn
 from conformance.settings import Settings
 
 CALICO_V3 = "projectcalico.org/v3"
@@ -50,7 +50,7 @@ class PlannedTest:
     needs: Needs
     """Its own and its claims'."""
     uses: tuple[str, ...] = ()
-    """What it takes rights for (``conformance.cluster.rights.NEEDS``), read from its fixtures and claims."""
+    """What it takes rights for (``conformance.facts.rights.NEEDS``), read from its fixtures and claims."""
     turn: Turn = SHARED
     """What it has to itself."""
 

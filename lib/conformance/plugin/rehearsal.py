@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from conformance import timing
-from conformance.errors import EnvironmentLacks
+from conformance.errors import EnvironmentLacks, first_line
 from conformance.plugin.state import State
-from conformance.plugin.verdicts import first_line
 
 NAME = "conformance-rehearsal"
 """Of the plugin, by which fixtures find it."""

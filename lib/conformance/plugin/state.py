@@ -12,21 +12,22 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import ClusterUnusable, SuiteTrouble, UsageProblem
+from conformance.errors import ClusterUnusable, SuiteTrouble, UsageProblem, first_line
+from conformance.model.change import PutBack
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.facts import Facts
-from conformance.plugin import activity, options
-from conformance.plugin.choice import Choice
-from conformance.plugin.epoch import Epoch
+from conformance.plugin import options
 from conformance.plugin.progress import Progress
-from conformance.plugin.provider import Connection, Inspection, Lock, Provider, PutBack
-from conformance.plugin.rundir import RunDirectory
-from conformance.plugin.unrestored import Unrestored
-from conformance.plugin.verdicts import first_line
 from conformance.report.attach import Attachments
 from conformance.report.diagnostics import Diagnostics
+from conformance.run.choice import Choice
+from conformance.run.directory import Epoch, RunDirectory
+from conformance.run.provider import Connection, Inspection, Lock, Provider
+from conformance.run.unrestored import Unrestored
 from conformance.settings import Settings
 
+SUITES = "suites"
+"""Only a run that names something in there is a conformance run; tests of the library never start a lab."""
 WORKER_INPUT = "conformance"
 """Key of what xdist's controller hands to its workers."""
 
@@ -262,4 +263,31 @@ def awake(config: pytest.Config) -> bool:
     """Whether this is a conformance run (a worker of one included)."""
     if hasattr(config, "workerinput"):
         return WORKER_INPUT in config.workerinput
-    return activity.awake(config)
+    return _named(config)
+
+
+def _named(config: pytest.Config) -> bool:
+    """Whether the arguments, or testpaths in their place, name something under ``suites/``."""
+    suites = config.rootpath / SUITES
+    return any(_touches(argument, suites, config.invocation_params.dir) for argument in config.args)
+
+
+def whole(config: pytest.Config) -> bool:
+    """Whether nothing narrows the selection, so that a claim without results has no test."""
+    option = config.option
+    suites = config.rootpath / SUITES
+    everything = any(
+        _path(argument, config.invocation_params.dir) in (suites, *suites.parents) for argument in config.args
+    )
+    narrowed = option.keyword or option.markexpr or option.claim or option.smoke
+    narrowed = narrowed or getattr(option, "deselect", None) or getattr(option, "lf", False)
+    return everything and not narrowed
+
+
+def _touches(argument: str, suites: Path, base: Path) -> bool:
+    path = _path(argument, base)
+    return path == suites or suites in path.parents or path in suites.parents
+
+
+def _path(argument: str, base: Path) -> Path:
+    return (base / argument.partition("::")[0]).resolve()

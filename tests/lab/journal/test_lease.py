@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster.alive import Life
-from conformance.cluster.lease import LEASE, LockTimings, RunLock
 from conformance.errors import ClusterUnusable, LockLost
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
+from conformance.undo.alive import Life
+from conformance.undo.lease import LEASE, LockTimings, RunLock
 
 Make = Callable[..., RunLock]
 PATIENT = LockTimings(stale=30, wait=0, poll_every=0.05)
