@@ -88,13 +88,27 @@ def seen_on(node: NodeFacts, verdict: ClaimVerdict, reason: str, half: Half) -> 
     )
 
 
-def folded(several: Iterable[Seen], kind: ClaimKind) -> tuple[Seen, ...]:
-    """One for each pair of nodes: the verdict that counts most for a claim of this kind, with all halves."""
+BETWEEN_TWO = (
+    ClaimVerdict.VIOLATED,
+    ClaimVerdict.INCONCLUSIVE,
+    ClaimVerdict.UNMET,
+    ClaimVerdict.NOT_RUN,
+    ClaimVerdict.LIFTED,
+    ClaimVerdict.ADVISED,
+    ClaimVerdict.NOT_OBSERVED,
+    ClaimVerdict.CONFIRMED,
+    ClaimVerdict.NOT_APPLICABLE,
+)
+"""What counts between one pair of nodes: a way that is as it should be stands beside what is said of a limitation."""
+
+
+def folded(several: Iterable[Seen]) -> tuple[Seen, ...]:
+    """One for each pair of nodes: the verdict that counts most between them, with all halves."""
     found: dict[tuple[str, str], Seen] = {}
     for one in several:
         key = one.source, one.target
         had = found.get(key, one)
-        first = min((had, one), key=lambda each: precedence(kind).index(each.verdict))
+        first = min((had, one), key=lambda each: BETWEEN_TWO.index(each.verdict))
         found[key] = replace(
             first,
             builds=tuple(sorted({*had.builds, *one.builds})),

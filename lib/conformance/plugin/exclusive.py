@@ -37,8 +37,8 @@ ORDER = ("shared", "node", "cluster")
 def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings) -> list[Turn]:
     """The turn of each test, the same in every process.
 
-    Node-exclusive tests are dealt out over the nodes of their OS, or all go to ``--disruptive-node``.  A test that will
-    not run changes nothing, whatever it is about.
+    Node-exclusive tests take one node of each build, dealt out over those of the build, or all ``--disruptive-node``.
+    A test that will not run changes nothing, whatever it is about.
     """
     dealt: dict[OS, int] = {}
     found = []
@@ -50,16 +50,21 @@ def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, sett
             continue
         whole = IsolationKind.DISRUPTIVE in kinds
         os: OS = next((one.os for one in wanted if one.os), "windows")
-        nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os)
         number = dealt.get(os, 0)
         dealt[os] = number + 1
+        nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os, number)
         kind: Kind = "cluster" if whole or not nodes else "node"
-        found.append(Turn(kind=kind, node=nodes[number % len(nodes)] if nodes else ""))
+        found.append(Turn(kind=kind, node=nodes[0] if nodes else "", also=tuple(nodes[1:]) if kind == "node" else ()))
     return found
 
 
-def _nodes(facts: Facts, settings: Settings, os: OS) -> list[str]:
-    return sorted(node.name for node in Placement(facts, settings.tolerations).usable(os))
+def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
+    """One covered node of each build: the one that a test of this number gets."""
+    builds: dict[str, list[str]] = {}
+    coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(os)
+    for node in sorted((one.node for one in coverage), key=lambda one: one.name):
+        builds.setdefault(node.build, []).append(node.name)
+    return [names[number % len(names)] for names in builds.values()]
 
 
 class Exclusive:

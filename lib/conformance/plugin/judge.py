@@ -289,7 +289,7 @@ def recorder(item: pytest.Item) -> Recorder:
 
 
 def _decisions(claim: Claim, part: str, test: str, seen: Sequence[Seen]) -> tuple[Decided, ...]:
-    return tuple(Decided(claim=claim.id, part=part, test=test, **vars(one)) for one in folded(seen, claim.kind))
+    return tuple(Decided(claim=claim.id, part=part, test=test, **vars(one)) for one in folded(seen))
 
 
 def _skipped(reason: str) -> BaseException:

@@ -156,14 +156,6 @@ class Cast:
         there = {name: work.result() for name, work in self._work.items() if work.done() and not work.exception()}
         return next(name for name, one in there.items() if one.uid == workload.uid).rpartition("/")[2]
 
-    def at(self, node: str, *roles: str) -> tuple[Workload, ...]:
-        """Pods of these roles on a node, for a test that has it to itself: ``pods.at(own_node, "windows-server")``.
-
-        Raises EnvironmentLacks when the node takes no pods.
-        """
-        number = self._placement.number(node)
-        return self.of(*(f"{role}-{number}" for role in roles))
-
     def revalidate(self) -> None:
         """Look at the pods again, since an exclusive test may have changed them: whoever asks for one gets the new one.
 

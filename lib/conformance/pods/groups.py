@@ -34,11 +34,14 @@ class Pairs(tuple[Pair, ...]):
         return [(client, target(server)) for client, server in self]
 
     def one_per_build(self) -> Pairs:
-        """The first pair of each combination of Windows builds; between Linux pods one pair."""
-        found: dict[tuple[str, str], Pair] = {}
-        for client, server in self:
-            found.setdefault((client.build, server.build), (client, server))
-        return Pairs(found.values())
+        """As few pairs as have a client and a server of each Windows build; between Linux pods one pair."""
+        lacking = {("client", one.build) for one in self.clients} | {("server", one.build) for one in self.servers}
+        found: list[Pair] = []
+        while lacking:
+            client, server = max(self, key=lambda pair: len(_ends(pair) & lacking))
+            found.append((client, server))
+            lacking -= _ends((client, server))
+        return Pairs(found)
 
     @property
     def clients(self) -> Group:
@@ -116,3 +119,9 @@ class Group(tuple[Workload, ...]):
             ends = ", ".join(f"{one.role} on {one.node}" for one in (*self, *servers)) or "there are none"
             raise EnvironmentLacks(f"needs a pair of pods on {where}: {ends}", "cover more nodes: --max-nodes-per-os")
         return found
+
+
+def _ends(pair: Pair) -> set[tuple[str, str]]:
+    """Whose build is seen on which side."""
+    client, server = pair
+    return {("client", client.build), ("server", server.build)}

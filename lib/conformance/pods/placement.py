@@ -62,9 +62,16 @@ class Placement:
         return self._turned(self._ordered(os))
 
     def covered(self, os: OS) -> tuple[NodeFacts, ...]:
-        """Those of them that the run decides on, turned by the worker's number.  Raises EnvironmentLacks without one."""
+        """Those of them that the run decides on, turned by the worker's number.  Raises EnvironmentLacks."""
         self.first(os)
         return self._turned([one.node for one in self.coverage(os)])
+
+    def one_per_build(self) -> tuple[NodeFacts, ...]:
+        """The first covered node of each Windows build, turned by the worker's number.  Raises EnvironmentLacks."""
+        found: dict[str, NodeFacts] = {}
+        for node in self.covered("windows"):
+            found.setdefault(node.build, node)
+        return tuple(found.values())
 
     def coverage(self, os: OS) -> tuple[Covered, ...]:
         """The covered nodes of an OS with the reason for each, the same for every worker."""
@@ -109,8 +116,7 @@ class Placement:
         reasons = [f"{node.name}: {why}" for node in self._facts.by_os(os) if (why := self.unusable(node))]
         name = os.capitalize()
         raise EnvironmentLacks(
-            f"needs a usable {name} node, found none"
-            + (f" ({'; '.join(reasons)})" if reasons else ""),
+            f"needs a usable {name} node, found none" + (f" ({'; '.join(reasons)})" if reasons else ""),
             f"add a {name} node"
             + (", or uncordon one, or tolerate its taint with --tolerate KEY[=VALUE][:EFFECT]" if reasons else ""),
         )

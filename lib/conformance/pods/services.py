@@ -13,6 +13,7 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.pods.cast import Cast
+from conformance.pods.groups import Group, Pairs
 from conformance.pods.roles import MANIFESTS
 from conformance.pods.tailor import SEAT
 
@@ -89,6 +90,18 @@ class Services:
     def by_name(self, backend: Workload) -> Target:
         """The DNS name of a Service whose only backend is that pod."""
         return self.cluster_ip(backend).by_name
+
+    def both_ways(self, pairs: Pairs, port: int) -> list[tuple[Workload, Target]]:
+        """From each client to its server by the server's own address and port, and by ClusterIP."""
+        return [*pairs.tcp(port), *pairs.through(self.by_address)]
+
+    def to_themselves(self, backends: Group) -> list[tuple[Workload, Target]]:
+        """From each of these pods to itself, by the ClusterIP of a Service of its own."""
+        return [(one, self.by_address(one)) for one in backends]
+
+    def node_ports_elsewhere(self, pairs: Pairs) -> list[tuple[Target, Target]]:
+        """For each pair of backends the first one's NodePort at the second one's node, and at its own node."""
+        return [(self.node_port(here).on(elsewhere), self.node_port(here).on(here)) for here, elsewhere in pairs]
 
     def node_ports(self, backends: Sequence[Workload]) -> list[Target]:
         """For each of these pods a NodePort Service of its own, at the node that it runs on."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken
 from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.model.endpoint import OS, Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
 
@@ -77,3 +79,8 @@ class ScriptedProber:
 
 def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
     return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.012, **more)  # type: ignore[arg-type]
+
+
+def told(kept: Iterable[Seen]) -> list[str]:
+    """Reasons of what was decided beyond right and wrong: LIFTED and NOT_OBSERVED."""
+    return [one.reason for one in kept if one.verdict in (ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED)]
