@@ -32,7 +32,7 @@ BASE = {"timing", "settings", "errors", "model"}
 JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin": {
         "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.plan", "plugin.state", "plugin.progress",
-        "plugin.options", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
+        "plugin.options", "plugin.qualification", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
         "plugin.rehearsal", "plugin.judge", "plugin.state", "plugin.progress", "run", "undo", "disrupt", "expect",
@@ -42,6 +42,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin.judge": {"plugin.plan", "plugin.state", "plugin.options", "run", "report", "catalog"} | BASE,
     "plugin.plan": {"run", "pods", "facts", "catalog"} | BASE,
     "plugin.state": {"plugin.progress", "plugin.options", "run", "report"} | BASE,
+    "plugin.qualification": {"qualify", "report", "catalog", "model", "errors"},
     "plugin.progress": set(),
     "plugin.options": {"run", "catalog"} | BASE,
     "run": {"undo", "expect", "report", "policy", "probe", "pods", "facts", "kube", "catalog"} | BASE,
@@ -52,6 +53,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "disrupt": {"undo.journal", "undo.journalling", "undo.cordon", "expect", "probe", "pods", "kube"} | BASE,
     "undo": {"facts", "kube"} | BASE,
     "expect": {"probe", "pods", "policy", "catalog"} | BASE,
+    "qualify": {"catalog", "model", "errors"},
     "report": {"catalog", "model", "settings"},
     "probe": {"pods", "kube"} | BASE,
     "pods": {"kube"} | BASE,
@@ -83,6 +85,8 @@ DOORS: dict[str, set[str]] = {
         "conformance.settings",
         "conformance.catalog",
         "conformance.kube",
+        "hybridlab.api.http.yaml_bodies",
+        "conformance.qualify",
         "hybridlab.profiles",
         "hybridlab.runtime.images",
     },

@@ -15,6 +15,7 @@ from conformance.errors import ClusterUnusable, SuiteTrouble, UsageProblem
 from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
+from conformance.plugin.qualification import Qualification
 from conformance.run.provider import Provider
 
 MARKERS = (
@@ -85,7 +86,11 @@ def pytest_configure(config: pytest.Config) -> None:
         if run_state.run:
             _report_paths(config, run_state.run.path)
         _join_arguments(config)
-        config.pluginmanager.register(Controller(run_state), "conformance-controller")
+        try:
+            qualification = Qualification.of(config)
+        except UsageProblem as trouble:
+            raise pytest.UsageError(str(trouble)) from None
+        config.pluginmanager.register(Controller(run_state, qualification), "conformance-controller")
         if config.option.plan:
             config.pluginmanager.register(lists.PlanOnly(run_state, whole=state.whole(config)), "conformance-plan")
         if config.option.dry_run:

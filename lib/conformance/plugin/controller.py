@@ -23,10 +23,11 @@ from conformance.model.probing import Probing
 from conformance.plugin import header, plan
 from conformance.plugin.judge import PROPERTY
 from conformance.plugin.plan import Decision, PlannedTest
+from conformance.plugin.qualification import Qualification
 from conformance.plugin.state import WORKER_INPUT, State, passive, whole
-from conformance.report import allure_results, junit, terminal
+from conformance.report import allure_results, junit, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
-from conformance.report.outcomes import TestOutcome, claim_outcomes, exit_code, windows_missed
+from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, write_json
 from conformance.run.limits import lost_for_want_of
@@ -42,8 +43,10 @@ _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
 class Controller:
     """The hooks of the process that the user started."""
 
-    def __init__(self, state: State) -> None:
-        self.state = state
+    def __init__(self, state: State, qualification: Qualification) -> None:
+        self.state, self.qualification = state, qualification
+        self.compared: tuple[str, ...] = ()
+        """The report beside the baseline, as lines."""
         self.started = datetime.datetime.now(datetime.UTC)
         self.outcomes: dict[str, TestOutcome] = {}
         self.crashed: dict[str, str] = {}
@@ -166,12 +169,11 @@ class Controller:
             session.exitstatus = 4
             return result
         tests = self._tests()
-        session.exitstatus = exit_code(tests, int(exitstatus), by_user=self.by_user)
-        report = self.report = RunReport(
+        report = RunReport(
             run_id=self.state.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=(datetime.datetime.now(datetime.UTC) - self.started).total_seconds(),
-            exit_code=int(session.exitstatus),
+            exit_code=0,
             command=" ".join(shlex.quote(word) for word in ("pytest", *config.invocation_params.args)),
             cluster={
                 "how": self.state.choice.how,
@@ -180,10 +182,15 @@ class Controller:
             },
             facts=self.state.facts,
             tests=tests,
-            claims=claim_outcomes(catalog(), self.state.facts, tests, whole=whole(config)),
+            claims=self.qualification.answered(claim_outcomes(catalog(), self.state.facts, tests, whole=whole(config))),
+            suite=provenance.suite(config.rootpath),
+            timings=provenance.changed(self.state.settings.timings),
+            cut_short=self._cut_short(tests),
             notes=self._notes(tests),
             probing=cost(from_plain(Probing, one) for one in self.state.run.read_probing()),
         )
+        report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
+        self.report, session.exitstatus = report, report.exit_code
         write_json(report, self.state.run.path / "conformance.json")
         self._agree(config, report)
         return result
@@ -258,10 +265,14 @@ class Controller:
             notes.append(f"{why}: that costs {', '.join(costs)}")
         if self.state.lost:
             notes.append(f"{self.state.lost}: nothing beyond the run's own namespaces was changed from then on")
-        lost = sum(1 for test in tests if not test.ran)
-        if lost:
-            notes.append(f"{lost} planned tests were not run, because the run ended before them")
+        if short := self._cut_short(tests):
+            notes.append(short)
         return tuple(notes)
+
+    def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
+        """Why the run did not get to its end; empty: it did."""
+        lost = sum(1 for test in tests if not test.ran)
+        return f"{lost} planned tests were not run, because the run ended before them" if lost else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary of claims."""
@@ -272,6 +283,10 @@ class Controller:
         terminalreporter.section("claims", sep="=")
         for line, tone in terminal.summary(self.report, _shown(self.state)):
             terminalreporter.write_line(line, **_MARKUP[tone])
+        if self.compared:
+            terminalreporter.section("compared with the baseline", sep="=")
+            for line in self.compared:
+                terminalreporter.write_line(line)
         if self.state.settings.keep:
             terminalreporter.write_line(
                 "kept: remove everything with  kubectl delete namespace,globalnetworkpolicy "

@@ -79,12 +79,20 @@ def add_options(parser: pytest.Parser) -> None:
         "--disruptive-node", metavar="NAME", help="do what concerns a whole node (a drain, say) on this one only"
     )
     claims.addoption("--no-disruptive", action="store_true", help="not even on a lab of the run's own")
+    gate = parser.getgroup("qualification", "what a run's report has to show")
+    gate.addoption("--require", metavar="SET[,SET]", help="say whether the run qualifies for these sets (core, ...)")
+    gate.addoption("--waivers", metavar="FILE", help="YAML with verdicts that are accepted, by whom and until when")
+    gate.addoption("--attest", metavar="FILE", help="YAML with a person's answers to claims that no program can decide")
+    gate.addoption("--fail-on", metavar="VERDICT[,VERDICT]", help="exit code 1 also when a claim has one of these")
+    gate.addoption("--baseline", metavar="REPORT", help="compare with this report; exit code 1 when it became worse")
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
 EXTERNAL_PORT = 80
 """TCP port of ``--external-target`` where none is given."""
-WITH_PATHS = ("--kubeconfig", "--timings", "--calicoctl", "--report-dir")
+WITH_PATHS = (
+    "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--waivers", "--attest", "--baseline",
+)  # fmt: skip
 
 
 def joined(arguments: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """What the data plane is told: plain frozen shapes that cross the socket between the cluster and labd.
 
-Every shape is JSON in and out (``wire.to_json`` / ``wire.from_json``).  Addresses are dotted quads, networks
-are ``a.b.c.d/n``, MACs are lower-case with colons, sizes are bytes.  Nothing here knows Kubernetes.
+Every shape crosses as JSON (``kernel.shapes``).  Addresses are dotted quads, networks are ``a.b.c.d/n``, MACs are
+lower-case with colons, sizes are bytes.  Nothing here knows Kubernetes.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import pytest
 
 from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.model import EndpointProgram, Match, PolicyUpdate, Rule, Tier
+from hybridlab.dataplane.sandbox_socket import sandbox_socket
 
 ALLOW, DENY, PASS = "allow", "deny", "pass"
 both = pytest.mark.parametrize("target", ["l1a", "w1a"])
@@ -212,18 +213,18 @@ def test_a_replacement_is_never_half_done(lab, target):
 
     async def replace_while_trying():
         loop = asyncio.get_running_loop()
-        listener = await lab.plane.socket(target)
+        listener = await sandbox_socket(lab.channel, target)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("0.0.0.0", 8080))
         listener.listen(4096)
-        stranger = await lab.plane.socket("l2b")
+        stranger = await sandbox_socket(lab.channel, "l2b")
         leak = asyncio.ensure_future(loop.sock_connect(stranger, (lab.address(target), 8080)))
         lost = 0
         for round_number in range(60):
             update = PolicyUpdate(endpoints={target: versions[round_number % 2]})
             changing = asyncio.ensure_future(lab.plane.update_policy(node, update))
             while not changing.done():
-                with await lab.plane.socket("l2a") as client:
+                with await sandbox_socket(lab.channel, "l2a") as client:
                     try:
                         await asyncio.wait_for(loop.sock_connect(client, (lab.address(target), 8080)), 0.3)
                     except TimeoutError:

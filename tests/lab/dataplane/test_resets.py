@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from hybridlab.dataplane.model import Backend, EndpointProgram, Match, PolicyUpdate, Rule, ServicePort, Tier
+from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.conntrack import ConntrackSocket
 
 SOON = 1.0
@@ -89,7 +90,7 @@ def reprogram(lab, *pods, program=ALLOW_ALL) -> None:
 def forget(lab, node: str) -> None:
     """Delete all that a node tracks, as time does."""
     conntrack = ConntrackSocket.__new__(ConntrackSocket)
-    conntrack._socket = lab.run(lab.plane.socket(f"node:{node}", socket.AF_NETLINK, socket.SOCK_RAW, 12))
+    conntrack._socket = lab.run(sandbox_socket(lab.channel, f"node:{node}", socket.AF_NETLINK, socket.SOCK_RAW, 12))
     conntrack._socket.setblocking(True)
     with conntrack._socket:
         tracked = [one for one in conntrack.entries() if one.protocol == "tcp"]

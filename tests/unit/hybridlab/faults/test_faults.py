@@ -104,11 +104,11 @@ SAMPLES = {
 class Lab:
     def __init__(self, calico: CalicoBench) -> None:
         self.calico, self.dataplane = calico, calico.dataplane
-        self.gate = ZoneGate(calico.dataplane)
+        self.gate = ZoneGate(calico.dataplane.plane)
         self.interference = Interference()
         self.killed: list[tuple[str, str]] = []
         self.injector = Injector(
-            Bench(calico.dataplane, calico.calico, calico.client, self.gate, self.interference, self.kill)
+            Bench(calico.dataplane.plane, calico.calico, calico.client, self.gate, self.interference, self.kill)
         )
 
     async def kill(self, pod, container):

@@ -1,11 +1,12 @@
-"""A data plane that only keeps what it is told, for tests of what programs it."""
+"""The far end of a Protocol's calls, for tests of who makes them: remembers every call and answers as told."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
-from hybridlab.dataplane.contract import DataplaneError
+from hybridlab.dataplane.contract import DataplaneError, remote_dataplane
 from hybridlab.dataplane.model import (
     EndpointProgram,
     NodeRoutes,
@@ -18,10 +19,36 @@ from hybridlab.dataplane.model import (
 )
 
 
-class RecordingDataplane:
-    """Implements ``dataplane.contract.Dataplane`` in memory."""
+class Recorder:
+    """Give it to ``kernel.rpc.client`` in a channel's place.
+
+    A call is answered by the method of its name, where a subclass or a test has one, and with None otherwise.
+    """
 
     def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        """(name, arguments), in order."""
+
+    async def call(self, method: str, params: object = None) -> object:
+        assert isinstance(params, dict)
+        name = method.rpartition(".")[2]
+        self.calls.append((name, params))
+        await asyncio.sleep(0)
+        answer = getattr(self, name, None)
+        return None if answer is None else await answer(**params)
+
+    def count(self, name: str) -> int:
+        """How often it was called."""
+        return sum(called == name for called, _ in self.calls)
+
+
+class RecordingDataplane(Recorder):
+    """Keeps the state that the calls of ``plane`` have led to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plane = remote_dataplane(self)
+        self.nodes: dict[str, NodeSpec] = {}
         self.vxlan: dict[str, VxlanSpec | None] = {}
         self.routes: dict[str, NodeRoutes] = {}
         self.pods: dict[str, PodSpec] = {}
@@ -29,9 +56,8 @@ class RecordingDataplane:
         self.endpoints: dict[str, dict[str, EndpointProgram]] = {}
         self.sets: dict[str, dict[str, tuple[str, ...]]] = {}
         self.faults: dict[str, dict[str, list[str]]] = {}
-        self.tables: dict[str, ServiceTable] = {}
+        self.services: dict[str, ServiceTable] = {}
         self.zone: Zone | None = None
-        self.extra: dict[str, list[str]] = {}
         self.cut_off: list[str] = []
         self.refuse: str = ""
         """When set, policy updates are refused with this message."""
@@ -39,7 +65,7 @@ class RecordingDataplane:
         """When set, fault rules are accepted and lost."""
 
     async def add_node(self, spec: NodeSpec) -> None:
-        self.vxlan[spec.name] = spec.vxlan
+        self.nodes[spec.name], self.vxlan[spec.name] = spec, spec.vxlan
 
     async def set_vxlan(self, node: str, spec: VxlanSpec | None) -> None:
         self.vxlan[node] = spec
@@ -47,9 +73,6 @@ class RecordingDataplane:
 
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
         self.routes[node] = routes
-
-    async def add_outside(self, address: str, mtu: int) -> None:
-        self.outside = address
 
     async def add_pod(self, spec: PodSpec) -> None:
         self.pods[spec.id] = spec
@@ -63,10 +86,12 @@ class RecordingDataplane:
         self.cut_off.append(pod_id)
 
     async def set_services(self, node: str, table: ServiceTable) -> None:
-        self.tables[node] = table
+        self.services[node] = table
+
+    async def set_zone(self, zone: Zone) -> None:
+        self.zone = zone
 
     async def update_policy(self, node: str, update: PolicyUpdate) -> None:
-        await asyncio.sleep(0)
         if self.refuse:
             raise DataplaneError(self.refuse)
         self.updates.append((node, update))
@@ -83,9 +108,6 @@ class RecordingDataplane:
                     named = {*rule.match.src_sets, *rule.match.dst_sets, *rule.match.dst_ip_port_sets}
                     assert named <= sets.keys(), f"{node}: sets {named - sets.keys()} were never sent"
 
-    async def set_zone(self, zone: Zone) -> None:
-        self.zone = zone
-
     async def set_fault_rules(self, scope: str, name: str, rules: Sequence[tuple[str, str]]) -> None:
         if not self.deaf:
             self.faults.setdefault(scope, {})[name] = [f"{chain}: {rule}" for chain, rule in rules]
@@ -96,12 +118,3 @@ class RecordingDataplane:
 
     async def fault_rules(self, scope: str) -> dict[str, list[str]]:
         return {name: list(rules) for name, rules in self.faults.get(scope, {}).items()}
-
-    async def add_address(self, pod_id: str, address: str) -> None:
-        self.extra.setdefault(pod_id, []).append(address)
-
-    async def remove_address(self, pod_id: str, address: str) -> None:
-        self.extra[pod_id].remove(address)
-
-    async def facts(self, node: str) -> dict[str, object]:
-        return {}
