@@ -202,7 +202,7 @@ from conformance.plugin import state
 @pytest.fixture(scope="session", autouse=True)
 def looks(pytestconfig):
     seen = []
-    state.of(pytestconfig).epoch.register(lambda: seen.append(1))
+    state.of(pytestconfig).restoration.epoch.register(lambda: seen.append(1))
     return seen
 
 @verifies("CONN-1")
@@ -233,7 +233,7 @@ from conformance.plugin import state
 def looks(pytestconfig):
     def look():
         raise EnvironmentBroken("pod a is gone, and no other is ready")
-    state.of(pytestconfig).epoch.register(look)
+    state.of(pytestconfig).restoration.epoch.register(look)
 
 @verifies("VXLAN-10")
 @pytest.mark.parametrize("number", range(2))

@@ -31,19 +31,18 @@ LAB_ARROWS: dict[str, set[str]] = {
 BASE = {"timing", "settings", "errors", "model"}
 JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin": {
-        "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.plan", "plugin.state", "plugin.progress",
-        "plugin.options", "plugin.qualification", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
+        "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.state", "plugin.options",
+        "plugin.qualification", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
-        "plugin.rehearsal", "plugin.judge", "plugin.state", "plugin.progress", "run", "undo", "disrupt", "expect",
+        "plugin.rehearsal", "plugin.judge", "plugin.state", "run", "undo", "disrupt", "expect",
         "report", "probe", "pods", "facts", "kube",
     } | BASE,
     "plugin.rehearsal": {"plugin.state", "timing", "errors"},
-    "plugin.judge": {"plugin.plan", "plugin.state", "plugin.options", "run", "report", "catalog"} | BASE,
-    "plugin.plan": {"run", "pods", "facts", "catalog"} | BASE,
-    "plugin.state": {"plugin.progress", "plugin.options", "run", "report"} | BASE,
+    "plugin.judge": {"plugin.marked", "plugin.state", "plugin.options", "run", "report", "catalog"} | BASE,
+    "plugin.marked": {"run", "catalog"} | BASE,
+    "plugin.state": {"plugin.options", "run", "report"} | BASE,
     "plugin.qualification": {"qualify", "report", "catalog", "model", "errors"},
-    "plugin.progress": set(),
     "plugin.options": {"run", "catalog"} | BASE,
     "run": {"undo", "expect", "report", "policy", "probe", "pods", "facts", "kube", "catalog"} | BASE,
     "undo.dead_runs": {"undo", "facts", "kube"} | BASE,

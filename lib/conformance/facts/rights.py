@@ -73,7 +73,7 @@ DISRUPTING: tuple[Right, ...] = (
 
 NEEDS: Mapping[str, tuple[Right, ...]] = {"pods": DEPLOYING, "policies": POLICIES, "disruption": DISRUPTING}
 """What a test may need, and the rights that this takes."""
-ROLES: Mapping[str, str] = {"pods": "standard", "policies": "standard", "disruption": "disruptive"}
+RBAC_ROLES: Mapping[str, str] = {"pods": "standard", "policies": "standard", "disruption": "disruptive"}
 """The role in ``manifests/rbac`` that grants each."""
 
 

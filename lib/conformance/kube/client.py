@@ -323,7 +323,7 @@ def first_contact(access: Access, trouble: ApiRefused | ApiUnreachable) -> str:
     if isinstance(trouble, ApiRefused):
         if trouble.code == 401:
             return f"{where} does not accept the credentials of {access.user}: expired or revoked ({trouble.message})"
-        if trouble.code == 403:
+        if trouble.forbidden:
             return f"{where} forbids {access.user} even to read /version: {trouble.message}"
         return f"{where} answers {trouble.code} {trouble.reason} to {trouble.request}: {trouble.message}"
     text = describe(trouble.last)

@@ -29,7 +29,7 @@ HOPELESS_START = ("does not match the operating system", "0xc0370101", "executab
 
 
 @dataclass
-class Seen:
+class StatesSeen:
     """States that a wait saw, each with its seconds since the wait began; consecutive equal ones once."""
 
     states: list[tuple[float, str]] = field(default_factory=list)
@@ -127,7 +127,7 @@ class Waits:
         when an image cannot be pulled, a container cannot start, a pod is refused (admission, quota, a webhook) or the
         scheduler finds no node for it, each in the words of who said so.
         """
-        begin, seen = time.monotonic(), Seen()
+        begin, seen = time.monotonic(), StatesSeen()
         refused, unscheduled = "", begin
 
         def quiet(now: dict[str, Obj]) -> float:

@@ -83,8 +83,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):  # workers read the command line anew, not what the controller made of it
         config.option.allure_report_dir = config.workerinput[state.WORKER_INPUT]["allure"]
     else:
-        if run_state.run:
-            _report_paths(config, run_state.run.path)
+        if run_state.run.directory:
+            _report_paths(config, run_state.run.directory.path)
         _join_arguments(config)
         try:
             qualification = Qualification.of(config)
@@ -92,7 +92,9 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(str(trouble)) from None
         config.pluginmanager.register(Controller(run_state, qualification), "conformance-controller")
         if config.option.plan:
-            config.pluginmanager.register(lists.PlanOnly(run_state, whole=state.whole(config)), "conformance-plan")
+            config.pluginmanager.register(
+                lists.PlanOnly(run_state, whole=state.selects_all(config)), "conformance-plan"
+            )
         if config.option.dry_run:
             from conformance.plugin import rehearsal  # not for tests of the library
             from conformance.plugin.fixtures import rehearsal as rehearsal_fixtures  # not for tests of the library
@@ -115,14 +117,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if not state.awake(config):
         return None
     run_state = state.of(config)
-    bounds = run_state.settings.workers
+    bounds = run_state.run.settings.workers
     if state.passive(config):
         return 0
     try:
-        run_state.open()
+        run_state.run.open()
     except Exception:  # said once the session has begun, with its exit code
         return 0
-    inspection = run_state.inspection
+    inspection = run_state.run.inspection
     assert inspection is not None  # open() raised otherwise
     usable = [node for node in inspection.facts.by_os("windows") if node.ready and node.schedulable]
     number = min(bounds.at_most, bounds.per_windows_node * len(usable))
@@ -144,7 +146,7 @@ def _open(config: pytest.Config) -> int | None:
     if hasattr(config, "workerinput") or not state.awake(config) or state.passive(config):
         return None
     try:
-        state.of(config).open()
+        state.of(config).run.open()
     except UsageProblem as trouble:
         raise pytest.UsageError(str(trouble)) from None
     except ClusterUnusable as trouble:

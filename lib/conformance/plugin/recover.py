@@ -24,7 +24,7 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.plugin import options
 from conformance.run.choice import Choice
 from conformance.undo import alive
-from conformance.undo.dead_runs import FORBIDDEN, RIGHTS, clear_up
+from conformance.undo.dead_runs import FINDING_RIGHTS, clear_up
 
 
 def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
@@ -46,7 +46,7 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         with _signature() as process:
             return clear_up(kube, settings, process, dry_run=option.dry_run)
     except (ApiRefused, ApiUnreachable) as trouble:
-        lacking = lacking_rights(kube, RIGHTS) if isinstance(trouble, ApiRefused) and trouble.code == FORBIDDEN else []
+        lacking = lacking_rights(kube, FINDING_RIGHTS) if isinstance(trouble, ApiRefused) and trouble.forbidden else []
         for line in lacking or [first_contact(access, trouble)]:
             print(f"ERROR: {line}", file=sys.stderr)
         return 7

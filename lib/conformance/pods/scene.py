@@ -55,6 +55,11 @@ class Scene:
     """``ingress``, ``egress``."""
 
     @property
+    def windows_nodes(self) -> tuple[str, ...]:
+        """The nodes of the watched Windows pods, each once."""
+        return tuple(dict.fromkeys(one.node for one in self.windows))
+
+    @property
     def ingress(self) -> Way:
         """The policy says who enters."""
         return self.ways["ingress"]

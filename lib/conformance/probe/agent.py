@@ -19,7 +19,7 @@ from typing import Any
 from conformance.errors import ProbeBroken
 from conformance.kube import channels
 from conformance.kube.client import Kube
-from conformance.kube.streaming import ExecStream, StreamEnd
+from conformance.kube.streaming import ExecEnd, ExecStream
 from conformance.kube.transcript import Transcript
 from conformance.model.endpoint import Workload
 from conformance.probe import protocol
@@ -88,7 +88,8 @@ class Agent:
         self._parts: dict[str, _Part] = {}
         self._waiting: deque[_Part] = deque()
         self._under_way = 0
-        self._most = protocol.OPEN_LIMIT // 2
+        self._most = 1
+        """Attempts under way at most: half of what it has open at once, so that none of them waits in it."""
         self._noise: list[str] = []
         self._over = ""
         self._heard = self._sent = self.used = time.monotonic()
@@ -108,6 +109,7 @@ class Agent:
         if problem:
             self._give_up(problem)
             raise AgentRefused(self._broken(), transport=problem)
+        self._most = max(1, int(hello.get("open_limit") or 0) // 2)
         return hello
 
     def begin(self, batch: Batch) -> bool:
@@ -128,9 +130,11 @@ class Agent:
         """End a batch; its callbacks are not called any more, but for one that is running in another thread."""
         with self._lock:
             self._waiting = deque(part for part in self._waiting if part.batch is not batch)
-            for part in self._parts.values():
-                if part.batch is batch:
-                    part.cancelled = True
+            parts = [part for part in self._parts.values() if part.batch is batch and not part.cancelled]
+            for part in parts:
+                part.cancelled = True
+        for part in parts:
+            self._say(protocol.cancel_line(part.name))
 
     def request(self, line: Callable[[str], bytes], within: float) -> Document:
         """What it answers to the line that is made with a new batch's name, within so many seconds.
@@ -143,6 +147,7 @@ class Agent:
             if self._over:
                 raise ProbeBroken(self._broken(), transport=self._over)
             self._replies[name] = future
+        asked = time.monotonic()
         self._say(line(name))
         try:
             document = future.result(within)
@@ -150,6 +155,8 @@ class Agent:
             self._give_up(f"batch {name} was not answered within {within:.0f} s")
             document = future.result()
         self.used = time.monotonic()
+        if isinstance(up := document.get("up_ms"), int | float):
+            self.clock.began(up / 1000, asked)
         return document
 
     def look(self) -> None:
@@ -237,6 +244,9 @@ class Agent:
         if document is None:
             self._noise = [*self._noise, line.decode(errors="backslashreplace")][-10:]
             return
+        up = document.get("up_ms")
+        if isinstance(up, int | float):
+            self.clock.said(up / 1000, self._heard)
         match document["type"]:
             case "hello":
                 if not self._hello.done():
@@ -244,8 +254,10 @@ class Agent:
             case "beat":
                 if self._heard - self._sent > KEEP_ALIVE:
                     self._say(b'{"type":"ping"}')
+            case "results":
+                self._results(str(document.get("batch")), document)
             case "result":
-                self._answer(str(document.get("batch")), document)
+                self._reply(str(document.get("batch")), document)
             case "error":
                 self._refuse(str(document.get("batch")), str(document.get("message")))
             case "bye":
@@ -253,28 +265,39 @@ class Agent:
                 with self._lock:
                     self._over = self._over or f"it left: {document.get('reason')}"
 
-    def _answer(self, name: str, document: Document) -> None:
+    def _reply(self, name: str, document: Document) -> None:
         with self._lock:
             future = self._replies.pop(name, None)
-            part = self._parts.get(name)
         if future is not None:
             future.set_result(document)
-        elif part is not None:
-            self._results(part, document)
 
-    def _results(self, part: _Part, document: Document) -> None:
-        results = document.get("results")
+    def _results(self, name: str, document: Document) -> None:
+        """Some of a batch's results, the rest of it still to come."""
+        results, left = document.get("results"), document.get("left")
         numbers = [one.get("id") for one in results] if isinstance(results, list) else []
-        if not isinstance(results, list) or set(numbers) != part.left or len(numbers) != len(part.left):
-            self._give_up(f"its answer to batch {part.name} does not match: {str(document)[:200]}")
-            return
         with self._lock:
-            part.left.difference_update(numbers)
-            self._under_way -= len(numbers)
-            del self._parts[part.name]
-            self.used = self._heard
+            part = self._parts.get(name)
+            if part is None:
+                return
+            matches = (
+                isinstance(results, list)
+                and part.left.issuperset(numbers)
+                and len(set(numbers)) == len(numbers)
+                and left == len(part.left) - len(numbers)
+            )
+            if matches:
+                part.left.difference_update(numbers)
+                self._under_way -= len(numbers)
+                self.used = self._heard
+                if not part.left:
+                    del self._parts[name]
+        if not matches or not isinstance(results, list):
+            self._give_up(f"its answer to batch {name} does not match: {str(document)[:200]}")
+            return
+        for result in results:
+            if isinstance(began := result.get("began_ms"), int | float):
+                self.clock.began(began / 1000, part.sent)
         for number, result in zip(numbers, results, strict=True):
-            result.setdefault("began_ms", self.clock.own(part.sent) * 1000)
             if not part.cancelled:
                 part.batch.heard(part.first + number, result, part.sent)
         self._send_waiting()
@@ -294,7 +317,7 @@ class Agent:
                 part.batch.broken(refused)
             self._send_waiting()
 
-    def _end(self, end: StreamEnd) -> None:
+    def _end(self, end: ExecEnd) -> None:
         parts = [end.trouble or f"it exited with status {end.exit_code}"]
         if end.exit_code == 0 and not self._hello.done():
             parts = ["another program answered in its place: it never said hello, and exited with status 0"]

@@ -153,11 +153,20 @@ class Agents:
             self._make_room()
         slot = self.slots.take("agent", self.limits.agents)
         if slot is None:
-            self._make_room()
-            slot = self.slots.wait(
-                "agent", self.limits.agents, within, every=AT_REST, meanwhile=lambda: self._make_room(AT_REST)
-            )
+            if self._have_our_share():
+                self._make_room()
+            begun = time.monotonic()
+
+            def make_room() -> None:
+                if self._have_our_share() or time.monotonic() - begun > 4 * GIVE_WAY:
+                    self._make_room(AT_REST)
+
+            slot = self.slots.wait("agent", self.limits.agents, within, every=AT_REST, meanwhile=make_room)
         return slot
+
+    def _have_our_share(self) -> bool:
+        """Whether others do not hold what is ours: if they do, they give way, and ours need not end."""
+        return len(self) >= min(self.limits.share, self.limits.agents)
 
     # --- ending ---------------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class AgentClock:
         """``asked``: when the exec was asked for that started the agent."""
         self.name = name
         self._lock = threading.Lock()
-        self._seen = self._asked = asked
+        self._seen = asked
         self._earliest, self._latest = asked, math.inf
 
     def said(self, up: float, heard: float) -> None:
@@ -48,10 +48,6 @@ class AgentClock:
             self._age(asked)
             self._earliest = max(self._earliest, asked - own)
             self._latest = max(self._earliest, self._latest)
-
-    def own(self, moment: float) -> float:
-        """What the agent's clock showed at a moment, if it started as soon as it was asked for."""
-        return moment - self._asked
 
     def place(self, own: float) -> tuple[float, float]:
         """A moment of the agent's clock, and by how many seconds that may be wrong at most."""

@@ -18,10 +18,8 @@ from conformance.model.observation import Observation, Verdict
 from conformance.pods.roles import MANIFESTS
 from conformance.probe.clocks import AgentClock, unix
 
-PROTOCOL = 1
+PROTOCOL = 2
 MARK = b"@@PROBE@@ "
-OPEN_LIMIT = 400
-"""Attempts that an agent has open at once; more wait in it."""
 PATIENCE = 10
 """An agent ends an attempt that makes progress after so many times its give-up time."""
 POWERSHELL = (
@@ -87,6 +85,11 @@ def batch_line(batch: str, specs: Sequence[dict[str, Any]]) -> bytes:
     attempts = [{"id": number, **described} for number, described in enumerate(specs)]
     document = {"type": "batch", "batch": batch, "attempts": attempts}
     return json.dumps(document, separators=(",", ":")).encode("ascii")
+
+
+def cancel_line(batch: str) -> bytes:
+    """The line that ends a batch before its time."""
+    return json.dumps({"type": "cancel", "batch": batch}).encode("ascii")
 
 
 def spec(attempt: Attempt) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from conformance.settings import Settings
 if TYPE_CHECKING:
     from conformance.undo.lease import RunLock
 
-FORBIDDEN = 403
 OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
 """In the line by which a lab says that it is ready: a host beyond its cluster that answers ping and HTTP."""
 EMULATED = "hybridlab.emulated"
@@ -80,7 +79,7 @@ class Clusters:
         from conformance.facts.rights import lacking
         from conformance.pods.placement import Placement
         from conformance.run.limits import free_windows_addresses
-        from conformance.undo.lease import RIGHTS
+        from conformance.undo.lease import LOCK_RIGHTS
 
         door = self.connect(connection, settings)
         try:
@@ -93,7 +92,7 @@ class Clusters:
                 reasons += trouble.reasons
             if reasons:
                 raise ClusterUnusable(reasons)
-            no_lock = lacking_rights(door, RIGHTS) if settings.disruptive and connection.how != "lab" else []
+            no_lock = lacking_rights(door, LOCK_RIGHTS) if settings.disruptive and connection.how != "lab" else []
             return Inspection(
                 facts=facts,
                 no_lock="; ".join(no_lock),
@@ -101,7 +100,7 @@ class Clusters:
                 free_windows_addresses=free_windows_addresses(door, facts),
             )
         except ApiRefused as trouble:
-            forbidden = lacking_rights(door) if trouble.code == FORBIDDEN else []
+            forbidden = lacking_rights(door) if trouble.forbidden else []
             raise ClusterUnusable(forbidden or [first_contact(door.access, trouble)]) from None
         except ApiUnreachable as trouble:
             raise ClusterUnusable([first_contact(door.access, trouble)]) from None

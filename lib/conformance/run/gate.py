@@ -19,14 +19,14 @@ from typing import Any, Literal
 
 TURNSTILE = "turnstile"
 CLUSTER = "cluster"
-Kind = Literal["shared", "node", "cluster"]
+TurnKind = Literal["shared", "node", "cluster"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
     """What a test has to itself."""
 
-    kind: Kind = "shared"
+    kind: TurnKind = "shared"
     node: str = ""
     """The node that it has to itself, or on which a test that has the cluster does what concerns one node."""
     also: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from conformance.facts.rights import ROLES
+from conformance.facts.rights import RBAC_ROLES
 from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused
 from conformance.model.claim import ClaimVerdict
@@ -75,6 +75,6 @@ def lost_for_want_of(lacking: Mapping[str, Sequence[str]], tests: Sequence[TestO
         if claims:
             notes.append(
                 f"the run's user may not {'; '.join(rights)}: this costs {', '.join(claims)}; "
-                f"bind the role of manifests/rbac/{ROLES[use]}.yaml"
+                f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml"
             )
     return notes

@@ -21,7 +21,7 @@ LOOK_EVERY = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class TurnMark:
     """One turn whose test may have left the cluster changed."""
 
     test: str
@@ -44,16 +44,16 @@ class Unrestored:
 
     def __init__(self, folder: Path, *, within: float) -> None:
         self._folder, self._within = folder, within
-        self._waited_for: set[Mark] = set()
+        self._waited_for: set[TurnMark] = set()
 
-    def mark(self, mark: Mark) -> None:
+    def mark(self, mark: TurnMark) -> None:
         """Leave a mark, or another in its place; written whole or not at all."""
         target = self._file(mark)
         fresh = target.with_name(f"{target.name}.new")
         fresh.write_text(json.dumps(to_plain(mark)))
         fresh.replace(target)
 
-    def settle(self, mark: Mark, trouble: str = "") -> None:
+    def settle(self, mark: TurnMark, trouble: str = "") -> None:
         """What the test has changed is put back; with ``trouble`` it is not, and nobody waits for that any more."""
         if trouble:
             self.mark(replace(mark, trouble=trouble))
@@ -66,12 +66,12 @@ class Unrestored:
             if not mark.trouble and worker in ("", mark.worker):
                 self.settle(mark, trouble)
 
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[TurnMark]:
         """All that there are."""
         found = []
         for path in sorted(self._folder.glob("*.json")):
             try:
-                found.append(from_plain(Mark, json.loads(path.read_text())))
+                found.append(from_plain(TurnMark, json.loads(path.read_text())))
             except FileNotFoundError:  # settled meanwhile
                 continue
         return found
@@ -82,7 +82,7 @@ class Unrestored:
         ``tell`` gets a line when there is something to wait for.
         """
 
-        def forbidding() -> list[Mark]:
+        def forbidding() -> list[TurnMark]:
             return [one for one in self.marks() if one.forbids(turn)]
 
         found = forbidding()
@@ -103,5 +103,5 @@ class Unrestored:
         why = first.trouble or f"its worker {first.worker} died, and that was not done in {self._within:g} s"
         return f"{first.turn} may not be as before {first.test}, whose changes are not put back: {why}"
 
-    def _file(self, mark: Mark) -> Path:
+    def _file(self, mark: TurnMark) -> Path:
         return self._folder / f"{str(mark.turn).replace(' ', '-')}.json"

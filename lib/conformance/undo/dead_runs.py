@@ -21,13 +21,12 @@ from conformance.undo.healers import healers_of
 from conformance.undo.journal import Journal, Outcome
 from conformance.undo.journal.restore import restore
 from conformance.undo.lease import LockTimings, RunLock
-from conformance.undo.recovery import Patience, Recovered, Recovery
+from conformance.undo.recovery import Recovered, Recovery, RecoveryPatience
 from conformance.undo.remains import Remains
 from conformance.undo.whole import not_whole
 
 LEFT = 6
-FORBIDDEN = 403
-RIGHTS = (
+FINDING_RIGHTS = (
     Right("list", "namespaces", needed_for="find what dead runs left"),
     Right("list", "nodes", needed_for="find nodes that dead runs cordoned"),
     Right("list", "configmaps", namespace="calico-conformance-system", needed_for="find journals"),
@@ -134,7 +133,7 @@ def left_by_dead(kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequ
 def recovery_of(kube: Kube, facts: Facts, settings: Settings, run: Ownership, tell: Callable[[str], None]) -> Recovery:
     """How this cluster is recovered in the name of ``run``."""
     timings = settings.timings
-    patience = Patience(
+    patience = RecoveryPatience(
         within=timings.run.journal,
         delete=timings.windows.delete,
         abandoned=timings.run.abandoned,
@@ -184,7 +183,7 @@ def _unrestored(recovery: Recovery, run: Ownership) -> list[Remains]:
     try:
         return [one for one in recovery.dead(own=run.run)[0] if one.changed]
     except ApiRefused as refusal:
-        if refusal.code != FORBIDDEN:
+        if not refusal.forbidden:
             raise
         return []  # who may not read journals may not change what they speak of either
 

@@ -29,12 +29,12 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 from conformance.undo.alive import Life
 from conformance.undo.journal.book import ensure_namespace
 
-LEASE = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE)
+RUN_LOCK = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE)
 RENEWALS = 4
 """Renewals in the time after which a lease counts as stale: three may fail."""
 
 
-RIGHTS = tuple(
+LOCK_RIGHTS = tuple(
     Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="keep runs from disrupting each other")
     for verb in ("get", "create", "update", "delete")
 )
@@ -103,15 +103,17 @@ class RunLock:
                 what="the run lock is free", clock=self._clock,
             )  # fmt: skip
         except ApiRefused as refusal:
-            raise ClusterUnusable([f"the run lock ({LEASE.label}) cannot be taken: {refusal.message}"]) from refusal
+            raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {refusal.message}"]) from refusal
         except ApiUnreachable as trouble:
-            raise ClusterUnusable([f"the run lock ({LEASE.label}) cannot be taken: {trouble}"]) from trouble
+            raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {trouble}"]) from trouble
         if settled.last is not None and settled.met:
-            raise ClusterUnusable([f"{settled.last} has the run lock ({LEASE.label}) and is alive; wait for it to end"])
+            raise ClusterUnusable(
+                [f"{settled.last} has the run lock ({RUN_LOCK.label}) and is alive; wait for it to end"]
+            )
         if settled.last is not None:
             raise ClusterUnusable(
                 [
-                    f"{settled.last} has the run lock ({LEASE.label}), and did not give it back within "
+                    f"{settled.last} has the run lock ({RUN_LOCK.label}), and did not give it back within "
                     f"{settled.seconds:.0f} s; wait for that run, or run without --allow-disruptive"
                 ]
             )
@@ -153,11 +155,11 @@ class RunLock:
 
         Raises LockLost when it is not: then this run may change nothing beyond its own namespaces any more.
         """
-        found = self.kube.find(LEASE.api_version, LEASE.kind, LEASE.name, LEASE.namespace)
+        found = self.kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
         if found is None:
-            raise LockLost(f"the run lock ({LEASE.label}) is gone: it was never taken, or somebody has deleted it")
+            raise LockLost(f"the run lock ({RUN_LOCK.label}) is gone: it was never taken, or somebody has deleted it")
         if _holding(found) != self.run.run:
-            raise LockLost(f"{_who(found)} has taken the run lock ({LEASE.label}) from this run, {self.run.run}")
+            raise LockLost(f"{_who(found)} has taken the run lock ({RUN_LOCK.label}) from this run, {self.run.run}")
         return found
 
     # --- how ------------------------------------------------------------------------------------------------------
@@ -165,7 +167,7 @@ class RunLock:
     def _attempt(self) -> str | None:
         """Take it if it may be taken: None; else who has it."""
         self._living = False
-        found = self.kube.find(LEASE.api_version, LEASE.kind, LEASE.name, LEASE.namespace)
+        found = self.kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
         try:
             if found is None:
                 self._create()
@@ -200,8 +202,8 @@ class RunLock:
     def _create(self) -> None:
         ensure_namespace(self.kube, self.run)
         body: Obj = {
-            "apiVersion": LEASE.api_version, "kind": LEASE.kind,
-            "metadata": {"name": LEASE.name, "namespace": LEASE.namespace}, "spec": self._spec(None),
+            "apiVersion": RUN_LOCK.api_version, "kind": RUN_LOCK.kind,
+            "metadata": {"name": RUN_LOCK.name, "namespace": RUN_LOCK.namespace}, "spec": self._spec(None),
         }  # fmt: skip
         self._mine = self._changes.create(body, "keeps other runs from disrupting this one", foreign=True)
 
@@ -218,7 +220,7 @@ class RunLock:
     def _put(self, old: Obj, spec: dict[str, Any]) -> Obj:
         """Write it over exactly that version.  Raises ApiRefused (409) when it has changed meanwhile."""
         kept = {name: old["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}
-        body: Obj = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": kept, "spec": spec}
+        body: Obj = {"apiVersion": RUN_LOCK.api_version, "kind": RUN_LOCK.kind, "metadata": kept, "spec": spec}
         done = self._changes.make(_change("replace", "this run holds it", body))
         assert done is not None  # neither a deletion nor a dry run
         return done
@@ -240,7 +242,7 @@ class RunLock:
 
 
 def _change(verb: Any, why: str, body: Obj) -> Change:
-    return Change(verb=verb, target=LEASE, why=why, body=body, cluster_scoped_or_foreign=True)
+    return Change(verb=verb, target=RUN_LOCK, why=why, body=body, cluster_scoped_or_foreign=True)
 
 
 def _holder(lease: Obj) -> str:
@@ -255,7 +257,7 @@ def _holding(lease: Obj) -> str:
 def _on_its_way_out(refusal: ApiRefused) -> bool:
     """Whether the namespace is being deleted, as whoever tidies up last does: it will be gone in a moment."""
     causes = (refusal.status.get("details") or {}).get("causes") or []
-    return refusal.code == 403 and any(one.get("reason") == "NamespaceTerminating" for one in causes)
+    return refusal.forbidden and any(one.get("reason") == "NamespaceTerminating" for one in causes)
 
 
 def _who(lease: Obj) -> str:

@@ -17,7 +17,7 @@ from conformance.undo.alive import Life
 from conformance.undo.cordon import LIFTED, cordoned_by
 from conformance.undo.journal.book import Journal, journals
 from conformance.undo.journal.restore import Healers, Outcome, Restored, restore
-from conformance.undo.lease import LEASE as LOCK
+from conformance.undo.lease import RUN_LOCK
 from conformance.undo.remains import LEASE, Remains, remains
 from conformance.undo.sweep import sweep
 
@@ -49,7 +49,7 @@ class Recovered:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
+class RecoveryPatience:
     """Of a recovery, in seconds."""
 
     within: float
@@ -69,7 +69,7 @@ class Recovery:
         self,
         kube: Kube,
         healers: Healers,
-        patience: Patience,
+        patience: RecoveryPatience,
         *,
         tell: Callable[[str], None],
         clock: Clock = SYSTEM_CLOCK,
@@ -161,7 +161,7 @@ class Recovery:
 
     def _lease(self, run: str) -> Obj | None:
         """The run lock, while it is this run's."""
-        found = self.kube.find(LOCK.api_version, LOCK.kind, LOCK.name, LOCK.namespace)
+        found = self.kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
         return found if found is not None and alive.holds(found, run) else None
 
     def _journal(self, one: Remains, result: Recovered, check: Callable[[], object]) -> None:

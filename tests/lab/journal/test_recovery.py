@@ -22,12 +22,12 @@ from conformance.undo import alive, dead_runs, healers, lease
 from conformance.undo.alive import Life
 from conformance.undo.journal import Journal, Journalled
 from conformance.undo.lease import LockTimings, RunLock
-from conformance.undo.recovery import Patience, Recovery
+from conformance.undo.recovery import Recovery, RecoveryPatience
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 OTHER = Ownership("other")
 SHORT = LockTimings(stale=1.0, wait=10.0, poll_every=0.05)
-PATIENCE = Patience(within=5.0, delete=10.0, abandoned=3600.0, look_every=0.05)
+PATIENCE = RecoveryPatience(within=5.0, delete=10.0, abandoned=3600.0, look_every=0.05)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership, Shared
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
-from conformance.undo.journal.entry import Entry, State, dump, load
+from conformance.undo.journal.entry import Entry, EntryState, dump, load
 from conformance.undo.journal.patience import insist
 from conformance.undo.journal.secrecy import JournalRefused
 
@@ -60,7 +60,7 @@ class Journal:
         self._mine[entry.key] = entry
         return entry
 
-    def mark(self, entry: Entry, state: State) -> Entry:
+    def mark(self, entry: Entry, state: EntryState) -> Entry:
         """Write how far an entry has come; a closed one keeps nothing but what it was about."""
         changed = replace(entry, state=state)
         if state == "closed":

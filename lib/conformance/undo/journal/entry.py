@@ -11,7 +11,7 @@ from conformance.model.codec import from_plain, to_plain
 from conformance.undo.journal.fields import Field
 
 Act = Literal["patch", "create", "delete-owned-pod", "procedure"]
-State = Literal["intended", "done", "closed"]
+EntryState = Literal["intended", "done", "closed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class Entry:
     """Sorts by time; unique in the run."""
     act: Act
     why: str
-    state: State = "intended"
+    state: EntryState = "intended"
     """``intended``: written before the change, which may or may not have been made; ``closed``: nothing is to do."""
     target: ObjectRef | None = None
     uid: str = ""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.facts.rights import DEPLOYING, DISRUPTING, NEEDS, POLICIES, READING, ROLES
+from conformance.facts.rights import DEPLOYING, DISRUPTING, NEEDS, POLICIES, RBAC_ROLES, READING
 from conformance.kube.rights import Right
 from conformance.pods.roles import MANIFESTS
 
@@ -54,7 +54,7 @@ def test_secrets_are_granted_to_nobody() -> None:
 
 def test_every_need_has_a_role_that_grants_it() -> None:
     for need, rights in NEEDS.items():
-        assert all(granted(ROLES[need], right) for right in rights)
+        assert all(granted(RBAC_ROLES[need], right) for right in rights)
 
 
 def test_the_runner_has_the_standard_role() -> None:

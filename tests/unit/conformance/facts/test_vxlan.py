@@ -11,7 +11,7 @@ import pytest
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact, NodeFacts
-from conformance.model.host import FdbEntry, HnsNetwork, HnsSubnet, Link, LinuxFacts, Neighbour, Route, Vxlan
+from conformance.model.host import FdbEntry, HnsNetwork, HnsSubnet, Link, LinuxFacts, Neighbour, RouteEntry, Vxlan
 
 MAC = "00:15:5d:00:00:14"
 NODE = NodeFacts(
@@ -21,7 +21,9 @@ NODE = NodeFacts(
 GOOD = LinuxFacts(
     node="l1",
     links=(Link(name="vxlan.calico", mtu=1450, mac="66:00", up=True, vxlan=Vxlan(vni=4096, port=4789)),),
-    routes=(Route(destination="192.168.4.0/26", gateway="192.168.4.1", device="vxlan.calico", onlink=True, table=254),),
+    routes=(
+        RouteEntry(destination="192.168.4.0/26", gateway="192.168.4.1", device="vxlan.calico", onlink=True, table=254),
+    ),
     fdb=(FdbEntry(device="vxlan.calico", mac=MAC, destination="10.0.0.14"),),
     neighbours=(Neighbour(device="vxlan.calico", address="192.168.4.1", mac=MAC),),
 )

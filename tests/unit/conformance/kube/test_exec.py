@@ -14,7 +14,7 @@ from conformance.errors import ProbeBroken
 from conformance.kube import execute
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
-from conformance.kube.streaming import ExecStream, StreamEnd
+from conformance.kube.streaming import ExecEnd, ExecStream
 from conformance.kube.transcript import ExecRecord
 
 
@@ -210,7 +210,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
-        self.ends: list[StreamEnd] = []
+        self.ends: list[ExecEnd] = []
         self.changed = threading.Condition()
 
     def line(self, line: bytes) -> None:
@@ -218,7 +218,7 @@ class Listener:
             self.lines.append(line)
             self.changed.notify_all()
 
-    def end(self, end: StreamEnd) -> None:
+    def end(self, end: ExecEnd) -> None:
         with self.changed:
             self.ends.append(end)
             self.changed.notify_all()
@@ -248,7 +248,7 @@ def test_a_stream_carries_lines_both_ways_until_it_is_closed(kube: Kube, api: An
     assert listener.lines == [b"first line", b"second"]
     one.close()
     assert one.ended
-    assert listener.ends == [StreamEnd(0, "", "")]
+    assert listener.ends == [ExecEnd(0, "", "")]
 
 
 def test_a_stream_that_is_cut_says_so_once(kube: Kube, api: Any) -> None:
@@ -259,7 +259,7 @@ def test_a_stream_that_is_cut_says_so_once(kube: Kube, api: Any) -> None:
     api.exec, listener = serve, Listener()
     one = stream(kube, listener)
     listener.wait(lambda: listener.ends)
-    assert listener.ends == [StreamEnd(None, "the connection was cut", "oh no")]
+    assert listener.ends == [ExecEnd(None, "the connection was cut", "oh no")]
     one.send(b"too late")
     one.close()
 

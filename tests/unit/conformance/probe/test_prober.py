@@ -92,7 +92,7 @@ def test_an_agent_that_left_because_nobody_asked_is_started_anew_without_being_c
 
 def greet(channel: Any, make: Any, **change: Any) -> None:
     hello = {
-        "type": "hello", "protocol": 1, "program": "agent.py", "os": "linux",
+        "type": "hello", "protocol": 2, "up_ms": 1, "open_limit": 4000, "program": "agent.py", "os": "linux",
         "sha256": hashlib.sha256(make.agent.read_bytes()).hexdigest(),
     }  # fmt: skip
     say(channel, hello | change)
@@ -150,28 +150,28 @@ def cut_when_asked(channel: Any, make: Any) -> None:
 def half_an_answer(channel: Any, make: Any) -> None:
     greet(channel, make)
     channel.receive()
-    channel.send(1, b'@@PROBE@@ {"type":"result","batch":"b1","resu')
+    channel.send(1, b'@@PROBE@@ {"type":"results","batch":"b1","resu')
     channel.cut()
 
 
 def garbled_answer(channel: Any, make: Any) -> None:
     greet(channel, make)
     channel.receive()
-    channel.send(1, b'@@PROBE@@ {"type":"result",,}\n')
+    channel.send(1, b'@@PROBE@@ {"type":"results",,}\n')
     channel.receive()
 
 
 def empty_results(channel: Any, make: Any) -> None:
     greet(channel, make)
     channel.receive()
-    say(channel, {"type": "result", "batch": "b1", "results": []})
+    say(channel, {"type": "results", "batch": "b1", "left": 0, "results": []})
     channel.receive()
 
 
 def results_of_something_else(channel: Any, make: Any) -> None:
     greet(channel, make)
     channel.receive()
-    say(channel, {"type": "result", "batch": "b1", "results": [{"id": 7, "verdict": "TIMED_OUT", "ms": 1}]})
+    say(channel, {"type": "results", "batch": "b1", "left": 0, "results": [{"id": 7, "verdict": "TIMED_OUT", "ms": 1}]})
     channel.receive()
 
 
@@ -179,9 +179,8 @@ def says_it_could_not_try(channel: Any, make: Any) -> None:
     greet(channel, make)
     while (frame := channel.receive()) is not None and b"batch" in frame[1]:
         batch = json.loads(frame[1])["batch"]
-        say(
-            channel, {"type": "result", "batch": batch, "results": [{"id": 0, "verdict": "BROKEN", "detail": "EMFILE"}]}
-        )
+        broken = {"id": 0, "verdict": "BROKEN", "detail": "EMFILE"}
+        say(channel, {"type": "results", "batch": batch, "left": 0, "results": [broken]})
 
 
 def refuses_the_line(channel: Any, make: Any) -> None:

@@ -74,9 +74,9 @@ def test_a_mark_behind_noise_on_the_same_line_is_found() -> None:
 
 def test_another_program_or_protocol_is_a_stranger() -> None:
     program = protocol.AGENTS["linux"]
-    good = {"protocol": 1, "sha256": program.sha256}
+    good = {"protocol": 2, "sha256": program.sha256}
     assert protocol.stranger(good, program) == ""
-    assert "speaks protocol 2" in protocol.stranger({**good, "protocol": 2}, program)
+    assert "speaks protocol 1" in protocol.stranger({**good, "protocol": 1}, program)
     assert "is not this suite's agent.py" in protocol.stranger({**good, "sha256": "0" * 64}, program)
     assert protocol.stranger({}, program)
 

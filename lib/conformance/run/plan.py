@@ -1,11 +1,9 @@
-"""What a test is about, and whether it can run on this cluster: decided from marks, catalog and facts beforehand."""
+"""What a test is about, and whether it can run on this cluster: decided from catalog and facts beforehand."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-
-import pytest
 
 from conformance.catalog import (
     Applies,
@@ -18,12 +16,12 @@ from conformance.catalog import (
     Undecided,
     applicability,
 )
-from conformance.facts.rights import ROLES
+from conformance.facts.rights import RBAC_ROLES
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
 from conformance.pods.placement import Placement
-from conformance.run.gate import SHARED, Turn
+from conformance.run.gate import SHARED, Turn, TurnKind
 from conformance.settings import Settings
 
 CALICO_V3 = "projectcalico.org/v3"
@@ -66,7 +64,7 @@ class PlannedTest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
+class Prospect:
     """Whether a test runs here."""
 
     verdict: ClaimVerdict | None = None
@@ -78,53 +76,13 @@ class Decision:
     assumed: tuple[str, ...] = ()
 
 
-def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
-    """A collected test's marks, read.  Raises pytest.UsageError, naming the test."""
-    callspec = getattr(item, "callspec", None)
-    parameters = {name: str(value) for name, value in callspec.params.items()} if callspec else {}
-    parts: list[ClaimPart] = []
-    for mark in item.iter_markers("verifies"):
-        try:
-            part = mark.kwargs.get("part", "").format_map(parameters)
-        except (KeyError, ValueError) as trouble:
-            raise pytest.UsageError(
-                f"{item.nodeid}: verifies({mark.args[0]!r}, part={mark.kwargs['part']!r}) names {trouble}, "
-                f"but the test has parameters {', '.join(parameters) or 'none'}"
-            ) from None
-        entry = ClaimPart(claim=mark.args[0], part=part, active=mark.kwargs.get("active", False))
-        if entry not in parts:
-            parts.append(entry)
-    if not parts and not item.get_closest_marker("smoke"):
-        raise pytest.UsageError(f"{item.nodeid} says of no claim that it verifies it: add pytestmark = verifies(...)")
-    needs = Needs()
-    for mark in item.iter_markers("needs"):
-        needs = needs.plus(mark.args[0])
-    for ident in {part.claim for part in parts}:
-        needs = needs.plus(catalog[ident].needs)
-    uses = _uses(item, parts, catalog)
-    return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses)
-
-
-def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[str, ...]:
-    """What a test takes rights for: seen from the fixtures that it asks for, and from its claims' isolation."""
-    fixtures = set(getattr(item, "fixturenames", ()))
-    kinds = {one.kind for one in _isolation(parts, catalog)}
-    disrupts = bool(kinds & CHANGING) or "journalled" in fixtures
-    found = {"pods": "deployer" in fixtures, "policies": "policy" in fixtures, "disruption": disrupts}
-    return tuple(name for name, needed in found.items() if needed)
-
-
-def isolation_of(test: PlannedTest, catalog: Catalog) -> tuple[Isolation, ...]:
-    """What each of its parts asks for."""
-    return _isolation(test.parts, catalog)
-
-
-def _isolation(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
+def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
+    """What each part of a test asks for."""
     claims = [(catalog[part.claim], part.active) for part in parts]
     return tuple(claim.active or claim.isolation if active else claim.isolation for claim, active in claims)
 
 
-def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> Decision:
+def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> Prospect:
     """Applicability first, then permission, then what the cluster has."""
     inapplicable: dict[str, str] = {}
     undecided: dict[str, str] = {}
@@ -140,10 +98,10 @@ def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
             assumed += answer.assumed
     if claims and len(inapplicable) == len(claims):
         claim_id, why = next(iter(inapplicable.items()))
-        return Decision(verdict=ClaimVerdict.NOT_APPLICABLE, reason=f"{claim_id}: {why}", inapplicable=inapplicable)
+        return Prospect(verdict=ClaimVerdict.NOT_APPLICABLE, reason=f"{claim_id}: {why}", inapplicable=inapplicable)
     if undecided:
         claim_id, why = next(iter(undecided.items()))
-        return Decision(
+        return Prospect(
             verdict=ClaimVerdict.NOT_RUN,
             reason=f"{claim_id}: {why}",
             remedy="give the run the right to read it",
@@ -151,10 +109,10 @@ def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
         )
     lacking = _forbidden(test, settings)
     if lacking:
-        return Decision(verdict=ClaimVerdict.NOT_RUN, reason=lacking[0], remedy=lacking[1], inapplicable=inapplicable)
-    changing = [one for one in isolation_of(test, catalog) if one.kind in CHANGING]
+        return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lacking[0], remedy=lacking[1], inapplicable=inapplicable)
+    changing = [one for one in isolation_of(test.parts, catalog) if one.kind in CHANGING]
     if changing and not settings.disruptive:
-        return Decision(
+        return Prospect(
             verdict=ClaimVerdict.NOT_RUN,
             reason=settings.not_disruptive or "it changes something beyond the run's own namespaces",
             remedy="give the run that right" if settings.not_disruptive else "allow that with --allow-disruptive",
@@ -162,7 +120,7 @@ def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
         )
     for one in changing:
         if one.os and settings.disruptive_node and settings.disruptive_node not in _names(facts, one.os):
-            return Decision(
+            return Prospect(
                 verdict=ClaimVerdict.NOT_RUN,
                 reason=f"it wants a {one.os} node to itself, and --disruptive-node {settings.disruptive_node} is none",
                 remedy=f"name one of {', '.join(_names(facts, one.os))}",
@@ -170,8 +128,8 @@ def decide(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
             )
     lack = _lack(test.needs, facts, settings)
     if lack:
-        return Decision(verdict=ClaimVerdict.NOT_RUN, reason=lack[0], remedy=lack[1], inapplicable=inapplicable)
-    return Decision(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)))
+        return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lack[0], remedy=lack[1], inapplicable=inapplicable)
+    return Prospect(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)))
 
 
 def _names(facts: Facts, os: OS) -> list[str]:
@@ -185,7 +143,7 @@ def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
         if use in settings.lacking and (asked or use != "disruption"):
             lines = settings.lacking[use]
             more = f" and {len(lines) - 1} rights more" if len(lines) > 1 else ""
-            return f"the run's user may not {lines[0]}{more}", f"bind the role of manifests/rbac/{ROLES[use]}.yaml"
+            return f"the run's user may not {lines[0]}{more}", f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml"
     return None
 
 
@@ -217,18 +175,51 @@ def _lack(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | N
     return None
 
 
-def not_run(test: PlannedTest, decision: Decision, evidence: str) -> tuple[ClaimResult, ...]:
+def not_run(test: PlannedTest, prospect: Prospect, evidence: str) -> tuple[ClaimResult, ...]:
     """The results of a test that does not run, or of which nothing was heard."""
-    verdict = decision.verdict or ClaimVerdict.NOT_RUN
+    verdict = prospect.verdict or ClaimVerdict.NOT_RUN
     return tuple(
         ClaimResult(
             claim=part.claim,
-            verdict=ClaimVerdict.NOT_APPLICABLE if part.claim in decision.inapplicable else verdict,
+            verdict=ClaimVerdict.NOT_APPLICABLE if part.claim in prospect.inapplicable else verdict,
             test=test.test,
             part=part.part,
-            reason=decision.inapplicable.get(part.claim, decision.reason),
-            remedy="" if part.claim in decision.inapplicable else decision.remedy,
+            reason=prospect.inapplicable.get(part.claim, prospect.reason),
+            remedy="" if part.claim in prospect.inapplicable else prospect.remedy,
             evidence="lab" if evidence == "lab" else "field",
         )
         for part in test.parts
     )
+
+
+def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings) -> list[Turn]:
+    """The turn of each test, the same in every process.
+
+    Node-exclusive tests take one node of each build, dealt out over those of the build, or all ``--disruptive-node``.
+    A test that will not run changes nothing, whatever it is about.
+    """
+    dealt: dict[OS, int] = {}
+    found = []
+    for test in tests:
+        wanted = isolation_of(test.parts, claims)
+        kinds = {one.kind for one in wanted}
+        if not kinds & CHANGING or prospect_of(test, claims, facts, settings).verdict:
+            found.append(SHARED)
+            continue
+        whole = IsolationKind.DISRUPTIVE in kinds
+        os: OS = next((one.os for one in wanted if one.os), "windows")
+        number = dealt.get(os, 0)
+        dealt[os] = number + 1
+        nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os, number)
+        kind: TurnKind = "cluster" if whole or not nodes else "node"
+        found.append(Turn(kind=kind, node=nodes[0] if nodes else "", also=tuple(nodes[1:]) if kind == "node" else ()))
+    return found
+
+
+def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
+    """One covered node of each build: the one that a test of this number gets."""
+    builds: dict[str, list[str]] = {}
+    coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(os)
+    for node in sorted((one.node for one in coverage), key=lambda one: one.name):
+        builds.setdefault(node.build, []).append(node.name)
+    return [names[number % len(names)] for names in builds.values()]

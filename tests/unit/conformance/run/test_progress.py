@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from conformance.plugin import progress as module
-from conformance.plugin.progress import Progress
+from conformance.run import progress as module
+from conformance.run.progress import Progress
 
 
 @pytest.fixture
@@ -20,8 +19,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 @pytest.fixture
 def progress() -> Progress:
-    config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(getplugin=lambda name: None))
-    return Progress(config, 15.0)
+    return Progress(15.0)
 
 
 def test_what_goes_quickly_is_not_told(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import UsageProblem
-from conformance.plugin.options import external_target
-from conformance.plugin.state import told_by
 from conformance.run.clusters import OUTSIDE
 from conformance.run.provider import Connection
-from conformance.settings import Settings
+from conformance.run.run import told_by
+from conformance.settings import Settings, external_target
 
 LAB = Connection(how="lab", label="", external_target="198.51.100.10")
 

@@ -1,14 +1,12 @@
-"""A line now and then about what a run waits for, past pytest's capturing: pulling Windows images takes minutes."""
+"""A line now and then about what a run waits for, past what captures output: pulling Windows images takes minutes."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from contextlib import nullcontext
-from typing import Any
-
-import pytest
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 
 class Progress:
@@ -18,9 +16,9 @@ class Progress:
     Thread-safe.  Goes to standard error, which xdist's workers share with the process that the user started.
     """
 
-    def __init__(self, config: pytest.Config, every: float) -> None:
-        self._capture: Any = config.pluginmanager.getplugin("capturemanager")
-        self._every = every
+    def __init__(self, every: float, uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
+        """Within ``uncaptured()``, what is printed reaches the user."""
+        self._every, self._uncaptured = every, uncaptured
         self._lock = threading.Lock()
         self._begin: dict[str, float] = {}
         self._told: dict[str, float] = {}
@@ -42,5 +40,5 @@ class Progress:
 
     def tell(self, line: str) -> None:
         """Tell at once."""
-        with self._capture.global_and_fixture_disabled() if self._capture else nullcontext():
+        with self._uncaptured():
             print(f"\n{line}", file=sys.stderr, flush=True)
