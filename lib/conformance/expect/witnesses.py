@@ -156,7 +156,7 @@ class AclLists:
                 )
                 wrong.append(trouble)
                 verdict, reason = ClaimVerdict.VIOLATED, str(trouble)
-            self.expect.context.decided(None, pod, verdict, reason, "behaviour")
+            self.expect.context.decided(None, pod, verdict, reason, "read")
         if wrong:
             raise wrong[0]
 
