@@ -3,24 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Literal, Protocol
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
+from conformance.expect.names import Observer
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.timing import until
-
-if TYPE_CHECKING:
-    from conformance.expect.traffic import Expect
+from conformance.settings import Timings
+from conformance.timing import Clock, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 
+class Told(Protocol):
+    """Where decisions go (``conformance.expect.traffic.Context``)."""
+
+    @property
+    def claims(self) -> tuple[str, ...]: ...
+
+    @property
+    def decided(self) -> Callable[[Workload, None, ClaimVerdict, str, Literal["behaviour"]], None]:
+        """Says what was decided about one source."""
+
+
+class Asks(Protocol):
+    """What asking for names needs of a test's expectations."""
+
+    @property
+    def prober(self) -> Observer: ...
+
+    @property
+    def timings(self) -> Timings: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def context(self) -> Told: ...
+
+
 def resolves(
-    expect: Expect, sources: Sequence[Workload], name: str, to: Sequence[str], *, because: str, record: str
+    expect: Asks, sources: Sequence[Workload], name: str, to: Sequence[str], *, because: str, record: str
 ) -> None:
     """The name resolves for each source to exactly these answers, as often as verdicts must agree.
 

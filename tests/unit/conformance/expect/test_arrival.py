@@ -17,7 +17,7 @@ from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.newcomer import Stage
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
 
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 UNREACHABLE = Verdict.UNREACHABLE
@@ -59,7 +59,7 @@ def arrival(
     prober = ScriptedProber({source: [by_port(one) for one in rounds]}, restarted=set(restarted))
     record = (figures if figures is not None else {}).__setitem__
     context = Context(claims=("XPOL-11",), record=record, keep=kept.extend)
-    return Arrival(Expect(prober, load_timings(), context, Clock())), kept
+    return Arrival(Expect(prober, load_timings(), context, prober.clock)), kept
 
 
 def watch(one: Arrival, *stages: Stage) -> None:

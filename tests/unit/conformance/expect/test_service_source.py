@@ -21,7 +21,7 @@ from conformance.pods.groups import Pairs
 from conformance.pods.placement import Placement
 from conformance.pods.services import Service
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, observation, told, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 OLD, ABLE, NEW = (17763, 1397), (17763, 1432), (20348, 2762)
@@ -63,7 +63,7 @@ class Town:
 
     def source(self, **about: Any) -> ServiceSource:
         prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})
-        expect = Expect(prober, load_timings(), Context(claims=("SVC-1",), keep=self.kept.extend), Clock())
+        expect = Expect(prober, load_timings(), Context(claims=("SVC-1",), keep=self.kept.extend), prober.clock)
         known = facts(node("windows-1", NEW), **about)
         return ServiceSource(expect, known, Pairs([(CLIENT, SERVER)]), STRANGER, lambda _: SERVICE.by_address)
 
