@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
+from conformance.model.change import PutBack
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half, Seen
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.plugin.judge import PLANNED, recorder
-from conformance.run.provider import Connection, Inspection, PutBack, Room
+from conformance.run.provider import Connection, Inspection, Room
 
 
 def node(name: str, os_name: str, build: tuple[int, int] | None = None) -> NodeFacts:

@@ -16,6 +16,7 @@ from conformance.expect.routes import Routes as Routed
 from conformance.expect.streams import Route, StreamExpect
 from conformance.expect.traffic import Expect
 from conformance.expect.witnesses import Opens, Restart, Restarted, Witness
+from conformance.model.attempt import Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
@@ -74,7 +75,8 @@ class Upheaval:
         if begun.keeps_closed:
             shut: list[Routed] = [(source, target) for source, target in begun.keeps_closed]
             beside = (begun.keeps_closed[0][0], begun.control.target)
-            self.expect.matrix(open=[beside], closed=shut, because=f"{because}; what policies close stays closed")
+            still = f"{because}; what policies close stays closed"
+            self.expect.matrix(open=[beside], closed=shut, because=still, kind=Kind.TCP)  # streams' ports name no pod
         for stream, state in zip(begun.streams, states, strict=True):
             if state.lost:
                 self._say(stream, ClaimVerdict.CONFIRMED, f"{state.label}: {state.words}")

@@ -55,13 +55,6 @@ class Recorder:
             self._may_be(ClaimVerdict.LIFTED, one)
         self._statement.special[claim] = (ClaimVerdict.LIFTED, reason)
 
-    def advised(self, reason: str, claim: str = "") -> None:
-        """A recommendation is not followed."""
-        for one in self._meant(claim):
-            if one.kind is not ClaimKind.RECOMMENDATION:
-                raise SuiteTrouble(f"{one.id} is a {one.kind}: only a recommendation can be ADVISED")
-        self._statement.special[claim] = (ClaimVerdict.ADVISED, reason)
-
     @staticmethod
     def _may_be(verdict: ClaimVerdict, claim: Claim) -> None:
         """Raises SuiteTrouble where a claim cannot have that verdict."""

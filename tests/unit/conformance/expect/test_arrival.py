@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -43,13 +44,13 @@ def arrival(
     rounds: list[dict[int, Verdict]],
     *,
     source: str = "client",
-    figures: dict[str, float] | None = None,
+    figures: dict[str, float | str] | None = None,
     restarted: Sequence[str] = (),
 ) -> tuple[Arrival, list[Seen]]:
     """What each round's attempts to each port come to; the last round lasts."""
     kept: list[Seen] = []
 
-    def by_port(verdicts: dict[int, Verdict]) -> Callable[[Attempt, int], Observation]:
+    def by_port(verdicts: dict[int, Verdict]) -> Any:
         def make(attempt: Attempt, _: int) -> Observation:
             assert attempt.target
             return Observation(attempt=attempt, verdict=verdicts[attempt.target.port], at=0.0, seconds=0.01)
@@ -72,7 +73,7 @@ def test_silence_from_the_first_moment_is_what_is_wanted() -> None:
 
 
 def test_it_is_watched_until_its_first_action_is_done_and_for_a_while_since_it_ran() -> None:
-    figures: dict[str, float] = {}
+    figures: dict[str, float | str] = {}
     before: Sequence[Stage] = ["to start"] * 30
     watch(arrival([{8080: DROPPED, 80: UP}], figures=figures)[0], *before, "acting", "done")
     assert figures == {"seconds watched": 35.0, "seconds watched since it ran": 5.0}
