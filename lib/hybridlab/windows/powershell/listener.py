@@ -8,9 +8,10 @@ import re
 import socket
 
 from hybridlab.runtime.applets import http
+from hybridlab.windows.powershell.conversion import to_number
 from hybridlab.windows.powershell.faults import Fault
 from hybridlab.windows.powershell.interpreter import Interpreter
-from hybridlab.windows.powershell.objects import NetObject, to_number, to_text
+from hybridlab.windows.powershell.objects import NetObject, to_text
 from hybridlab.windows.powershell.syntax import NotEmulated
 
 _SERVER = "Microsoft-HTTPAPI/2.0"
