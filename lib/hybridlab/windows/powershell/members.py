@@ -65,7 +65,7 @@ def table_property(table: HashTable, name: str) -> object:
 def table_method(table: HashTable, name: str, arguments: list[object]) -> object:
     """Methods of a hashtable."""
     match name.lower(), arguments:
-        case "get_item", [item]:
+        case (("get_item" | "item"), [item]):
             return table.get(item)
         case "set_item", [item, value]:
             table.set(item, value)

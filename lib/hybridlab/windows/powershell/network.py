@@ -22,6 +22,7 @@ from hybridlab.windows.powershell.syntax import NotEmulated
 _CONNECT_SECONDS = 21.0
 """Windows' SYN and its two repetitions, 3 + 6 + 12 s; Test-NetConnection has no timeout of its own."""
 _COMMON_PORTS = {"http": 80, "rdp": 3389, "smb": 445, "winrm": 5985}
+_ADAPTER = "MSFT_NetAdapter"
 _TOOLS = ("ping", "ipconfig", "hostname", "nslookup", "whoami")
 
 
@@ -142,7 +143,7 @@ async def get_net_adapter(shell: Interpreter, call: Call) -> list[object]:
     table = ("Name", "InterfaceDescription", "Status")
     return [
         NetObject(
-            "MSFT_NetAdapter",
+            _ADAPTER,
             table=table,
             Name="vEthernet (Ethernet)",
             InterfaceDescription="Hyper-V Virtual Ethernet Adapter",
@@ -157,8 +158,19 @@ async def get_net_adapter(shell: Interpreter, call: Call) -> list[object]:
     ]
 
 
-async def get_net_ip_address(shell: Interpreter, call: Call) -> list[object]:
-    """The adapter's link-local IPv6 address and then its IPv4 address, in Windows' order."""
+class _GetNetIPAddress(Stage):
+    """The adapter's link-local IPv6 address and then its IPv4 address, in Windows' order; also of adapters piped in."""
+
+    async def process(self, item: object) -> None:
+        if not isinstance(item, NetObject) or item.type_name != _ADAPTER:
+            raise NotEmulated("Get-NetIPAddress of something that is no adapter")
+        await self.put(_addresses(self.shell, self.call))
+
+    async def alone(self) -> None:
+        await self.put(_addresses(self.shell, self.call))
+
+
+def _addresses(shell: Interpreter, call: Call) -> list[object]:
     family = call.text("addressfamily").lower()
     if family not in ("", "ipv4", "ipv6"):
         raise NotEmulated(f"Get-NetIPAddress -AddressFamily {family}")
@@ -278,6 +290,6 @@ def add_to(library: Library) -> None:
         "AddressFamily -IPAddress@0 -InterfaceIndex -InterfaceAlias -AssociatedIPAddress -Type -PrefixLength "
         "-PrefixOrigin -SuffixOrigin -AddressState -ValidLifetime -PreferredLifetime -SkipAsSource -PolicyStore "
         f"-IncludeAllCompartments? {_CIM}",
-        once(get_net_ip_address),
+        _GetNetIPAddress,
     )
     library.tools |= {name: _tool(name) for name in (*_TOOLS, "curl")}

@@ -95,13 +95,22 @@ class HashTable:
 
     def shown(self) -> Iterator[tuple[object, object]]:
         """The entries where their order can be seen.  Raises NotEmulated when it is the hash function's."""
-        if not self.ordered and len(self._entries) > 1:
+        if not self.certain:
             raise NotEmulated("the order of a hashtable's entries (write [ordered]@{...})")
         return self.items()
 
     def listed(self, values: list[object]) -> list[object]:
         """Keys, values or entries, as a list that knows whether its order counts."""
-        return values if self.ordered else Unordered(values)
+        return values if self.certain else Unordered(values)
+
+    @property
+    def certain(self) -> bool:
+        """Whether the order of the entries is known.
+
+        Keys that are objects, as in the web server of Microsoft's Windows container guide, count as known: the entries
+        come in the order in which they were made, which is one of those that .NET may show.
+        """
+        return self.ordered or len(self._entries) <= 1 or any(isinstance(key, NetObject) for key, _ in self.items())
 
     def __len__(self) -> int:
         return len(self._entries)
