@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN ?= $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-reliability check-false-alarms
+.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-reliability check-false-alarms kube-binaries
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -53,6 +53,11 @@ check-conformance:
 check-detection:
 	$(BIN)/pytest tests/detection -m detection -p no:cacheprovider
 
+# One share of those rows, chosen by the commit's id and printed in the run's header.
+SHARES ?= 8
+check-detection-share:
+	$(BIN)/pytest tests/detection -m detection -k test_every_claim_says --detection-shares $(SHARES) -p no:cacheprovider
+
 # How often healthy labs raise a false alarm, and what killed runs leave behind; docs/reliability.md. Both go on where
 # they were interrupted.
 RUNS ?= 200
@@ -94,6 +99,21 @@ install-nftables:
 	  exit 7; \
 	fi
 
+# A folder with kube-apiserver, kube-controller-manager and etcd, built from their own Go modules (about 10 minutes on two
+# cores): tests/contract/apiserver runs on a real API server where KUBEBUILDER_ASSETS names such a folder.
+KUBEBUILDER_ASSETS ?= $(CURDIR)/.kube-binaries
+GO ?= go
+KUBE_VERSION = $(shell sed -nE 's|^\s*k8s.io/kubernetes (v[0-9.]+).*|\1|p' tools/kube-binaries/kubernetes/go.mod)
+KUBE_VERSION_FLAGS = $(foreach value,gitVersion=$(KUBE_VERSION) gitMajor=1 gitMinor=$(word 2,$(subst ., ,$(KUBE_VERSION))) \
+	gitTreeState=clean,-X k8s.io/component-base/version.$(value))
+kube-binaries: export CGO_ENABLED = 0
+kube-binaries:
+	mkdir -p $(KUBEBUILDER_ASSETS)
+	cd tools/kube-binaries/etcd && $(GO) build -mod=readonly -trimpath -ldflags '-s -w' \
+	  -o $(KUBEBUILDER_ASSETS)/etcd go.etcd.io/etcd/server/v3
+	cd tools/kube-binaries/kubernetes && $(GO) build -mod=readonly -trimpath -ldflags '-s -w $(KUBE_VERSION_FLAGS)' \
+	  -o $(KUBEBUILDER_ASSETS)/ k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager
+
 clean:
-	rm -rf $(VENV) .tox .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .tox .kube-binaries .mypy_cache .ruff_cache .pytest_cache
 	find lib tests suites benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

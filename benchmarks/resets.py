@@ -14,16 +14,18 @@ import statistics
 import time
 
 from benchmarks import machine
-from hybridlab.dataplane.model import EndpointProgram, NodeSpec, PodSpec, PolicyUpdate, Rule, Tier
-from hybridlab.dataplane.remote import RemoteDataplane
+from hybridlab.dataplane.contract import Dataplane, remote_dataplane
+from hybridlab.dataplane.model import Acl, EndpointProgram, NodeSpec, PodSpec, PolicyUpdate
+from hybridlab.dataplane.sandbox_socket import sandbox_socket
+from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
 
 ROUNDS = 10
 PORT = 8080
-ALLOW_ALL = EndpointProgram(ingress=(Tier(name="default", rules=(Rule(action="allow"),)),))
+ALLOW_ALL = EndpointProgram(acls=(Acl(action="Allow", direction="In", priority=1000),))
 
 
-async def build(plane: RemoteDataplane) -> None:
+async def build(plane: Dataplane) -> None:
     """One Windows node with two pods."""
     await plane.add_node(NodeSpec(name="w", os="windows", address="10.0.0.10", prefix_length=24))
     for number, name in enumerate(("far", "pod"), start=5):
@@ -33,16 +35,16 @@ async def build(plane: RemoteDataplane) -> None:
     await plane.update_policy("w", PolicyUpdate(endpoints={"far": EndpointProgram(), "pod": EndpointProgram()}))
 
 
-def one_round(runner: asyncio.Runner, plane: RemoteDataplane, count: int) -> tuple[float, float]:
+def one_round(runner: asyncio.Runner, channel: Channel, plane: Dataplane, count: int) -> tuple[float, float]:
     """(seconds of the call, seconds until every far end was reset)."""
     with contextlib.ExitStack() as opened, selectors.DefaultSelector() as waiting:
-        listener = opened.enter_context(runner.run(plane.socket("pod")))
+        listener = opened.enter_context(runner.run(sandbox_socket(channel, "pod")))
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("0.0.0.0", PORT))
         listener.listen(count)
         listener.setblocking(True)
         for _ in range(count):
-            far = opened.enter_context(runner.run(plane.socket("far")))
+            far = opened.enter_context(runner.run(sandbox_socket(channel, "far")))
             far.setblocking(True)
             far.connect(("192.168.0.6", PORT))
             opened.enter_context(listener.accept()[0])
@@ -66,10 +68,11 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- |")
     with asyncio.Runner() as runner:
         try:
-            plane = RemoteDataplane(runner.run(labd.connect()))
+            channel = runner.run(labd.connect())
+            plane = remote_dataplane(channel)
             runner.run(build(plane))
             for count in (0, 1, 50, 500):
-                found = [one_round(runner, plane, count) for _ in range(ROUNDS)]
+                found = [one_round(runner, channel, plane, count) for _ in range(ROUNDS)]
                 call, ended = (statistics.median(times) * 1000 for times in zip(*found, strict=True))
                 all_ends = [times[1] * 1000 for times in found]
                 between = f"{min(all_ends):.3g} to {max(all_ends):.3g} ms"

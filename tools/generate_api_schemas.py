@@ -6,7 +6,8 @@ installed ``kubernetes`` package (made from the official OpenAPI document).  Tho
 keys by which lists merge are the table below, from the API's reference documentation.
 
 One type per entry: ``f`` fields and their type code, ``r`` required fields, ``k`` how lists merge, ``a`` replaced as a
-whole.  Type codes: s string, i integer, n number, b boolean, I integer or string, t time, q quantity, y base64,
+whole.  Type codes: s string, i integer, n number, b boolean, I integer or string, t time, T time
+with microseconds, q quantity, y base64,
 o anything, ``[X`` list, ``{X`` map of strings to X, ``.Name`` another type.
 """
 
@@ -66,6 +67,12 @@ QUANTITIES = {
     ("V1NodeStatus", "capacity"), ("V1NodeStatus", "allocatable"), ("V1PodSpec", "overhead"),
     ("V1ContainerStatus", "allocatedResources"), ("V1EmptyDirVolumeSource", "sizeLimit"),
     ("V1ResourceFieldSelector", "divisor"),
+}  # fmt: skip
+
+MICRO_TIMES = {
+    ("V1LeaseSpec", "acquireTime"), ("V1LeaseSpec", "renewTime"), ("CoreV1Event", "eventTime"),
+    ("EventsV1Event", "eventTime"), ("CoreV1EventSeries", "lastObservedTime"),
+    ("EventsV1EventSeries", "lastObservedTime"),
 }  # fmt: skip
 
 MERGE: dict[tuple[str, str], dict[str, Any]] = {}
@@ -167,6 +174,8 @@ def _entry(name: str) -> dict[str, Any]:
         code = _code(declared, str(info.annotation))
         if (name, wire) in QUANTITIES:
             code = code[:-1] + "q"
+        elif (name, wire) in MICRO_TIMES:
+            code = "T"
         fields[wire] = code
         if info.is_required() and (name, wire) not in NOT_REQUIRED:
             required.append(wire)

@@ -81,3 +81,9 @@ class ClusterUnusable(SuiteTrouble):
     def __init__(self, reasons: Sequence[str]) -> None:
         super().__init__("\n".join(reasons))
         self.reasons = tuple(reasons)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message, or its type when it has none."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -45,6 +45,13 @@ class SystemClock:
 SYSTEM_CLOCK = SystemClock()
 
 
+class ImaginedClock(SystemClock):
+    """Of a dry run: nothing that is waited for will happen, since nothing is changed.
+
+    :func:`until` asks once by it, and takes what it sees for what it waits for.
+    """
+
+
 class Deadline:
     """A point in time that several steps share, so that their patience adds up to one budget."""
 
@@ -106,17 +113,6 @@ class Settled(Generic[T]):
         return self.answers[-1].value
 
 
-class _Rehearsal:
-    """Whether nothing that is waited for will happen, since nothing is changed."""
-
-    on = False
-
-
-def rehearse() -> None:
-    """From now on every wait in this process asks once and takes what it sees for what it waits for (dry runs)."""
-    _Rehearsal.on = True
-
-
 def until(
     observe: Callable[[], T],
     accept: Callable[[T], bool],
@@ -135,7 +131,7 @@ def until(
     """
     if agree < 1 or within < 0:
         raise ValueError(f"until({what}): agree must be at least 1 and within not negative")
-    if _Rehearsal.on:
+    if isinstance(clock, ImaginedClock):
         seen = (Answer(observe(), 0.0, 0.0, accepted=True),)
         return Settled(met=True, answers=seen, first_correct_after=0.0, stable_after=0.0, seconds=0.0, what=what)
     wait = _Wait(observe, accept, Deadline(within, clock), what)

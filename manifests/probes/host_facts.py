@@ -1,4 +1,4 @@
-# probe-protocol: 1
+# probe-protocol: 2
 """Says how the network namespace that it runs in is set up: links, IPv4 routes, forwarding entries, neighbours.
 
 Runs in a pod in a node's network under Python 3.8 or later, standard library only; docs/probe-protocol.md, section 9.
@@ -12,7 +12,7 @@ import socket
 import struct
 import sys
 
-PROTOCOL = 1
+PROTOCOL = 2
 MARK = "@@PROBE@@ "
 # linux/rtnetlink.h, netlink.h, if_link.h, neighbour.h
 GETLINK, GETROUTE, GETNEIGH = 18, 26, 30

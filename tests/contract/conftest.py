@@ -1,31 +1,48 @@
-"""Fixtures of the contract tests: the golden servers, and conversations with a program."""
+"""Fixtures of the contract tests: the golden servers, the programs, and conversations with one of them."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import os
 import select
 import subprocess
-import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-_spec = importlib.util.spec_from_file_location("golden_loopback", Path(__file__).with_name("loopback.py"))
-assert _spec
-assert _spec.loader
-loopback = importlib.util.module_from_spec(_spec)
-sys.modules["golden_loopback"] = loopback
-_spec.loader.exec_module(loopback)
+from tests.contract import loopback
+from tests.contract.programs import AGENTS, STREAM_AGENTS, startable
 
 MARK = "@@PROBE@@ "
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(params=["python", "pwsh"])
+def agent(request: pytest.FixtureRequest) -> list[str]:
+    """How each of the two programs is started."""
+    return startable(AGENTS[request.param])
+
+
+@pytest.fixture(params=AGENTS)
+def any_agent(request: pytest.FixtureRequest) -> list[str]:
+    """How each program and the lab's stand-in is started."""
+    return startable(AGENTS[request.param])
+
+
+@pytest.fixture(params=STREAM_AGENTS)
+def streamer(request: pytest.FixtureRequest, converse: Callable[..., Any]) -> Any:
+    """A stream agent that has said hello."""
+    program = converse(*STREAM_AGENTS[request.param])
+    hello = program.hear()
+    assert (hello["type"], hello["protocol"]) == ("hello", 2)
+    return program
+
+
+@pytest.fixture(scope="session")
 def ports() -> Iterator[dict[str, int]]:
-    """Ports of 127.0.0.1 by their golden names."""
+    """Ports of loopback by their golden names."""
     with loopback.servers() as found:
         yield found
 
@@ -34,25 +51,85 @@ class Conversation:
     """A probe program under way, with its lines."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.argv = startable(argv)
+        self.process = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.rest, self.lines = b"", list[bytes]()
+        self.aside: list[dict[str, Any]] = []
+        """Lines that were passed over."""
+        self.left: dict[str, int] = {}
+        self.up = 0.0
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.process.stdin.fileno(), view) :]
 
     def say(self, document: Any) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(json.dumps(document).encode("ascii") + b"\n")
-        self.process.stdin.flush()
+        self.write(json.dumps(document).encode("ascii") + b"\n")
 
-    def hear(self, *, skip: Sequence[str] = ("beat",), within: float = 20.0) -> dict[str, Any]:
-        """The next protocol line whose type is not skipped."""
+    def ask(self, kind: str, **more: Any) -> dict[str, Any]:
+        """What a stream agent answers to a line."""
+        self.say({"type": kind, "batch": "b", **more})
+        return self.hear()
+
+    def line(self, within: float) -> str:
+        """The next line of whatever kind."""
         assert self.process.stdout
+        due = time.monotonic() + within
+        while not self.lines:
+            assert select.select([self.process.stdout], [], [], max(0.0, due - time.monotonic()))[0], "it said nothing"
+            data = os.read(self.process.stdout.fileno(), 1 << 20)
+            assert data, f"the program ended: {self.rest!r}"
+            *self.lines, self.rest = (self.rest + data).split(b"\n")
+        return self.lines.pop(0).decode()
+
+    def hear(self, *, skip: Sequence[str] = ("beat", "event"), within: float = 20.0) -> dict[str, Any]:
+        """The next protocol line whose type is not skipped."""
+        due = time.monotonic() + within
         while True:
-            assert select.select([self.process.stdout], [], [], within)[0], "the program said nothing"
-            line = self.process.stdout.readline().decode()
-            assert line.endswith("\n"), f"the program ended: {line!r}"
-            assert not line.endswith("\r\n")
+            line = self.line(max(0.0, due - time.monotonic()))
             if line.startswith(MARK):
+                assert not line.endswith("\r")
                 document: dict[str, Any] = json.loads(line[len(MARK) :])
+                self.check(document)
                 if document["type"] not in skip:
                     return document
+                self.aside.append(document)
+
+    def check(self, document: dict[str, Any]) -> None:
+        """What holds for every line."""
+        assert document["up_ms"] >= self.up, f"up_ms went back: {document}"
+        self.up = document["up_ms"]
+        if document["type"] == "result":  # of a stream agent
+            return
+        for one in document.get("results", []):
+            assert isinstance(one["ms"], (int, float)), one
+            assert "detail" in one, one
+            assert one["began_ms"] is None or 0 <= one["began_ms"] <= self.up, one
+        if document["type"] == "results":
+            left = document["left"] + len(document["results"])
+            assert self.left.get(document["batch"], left) == left, f"left does not count down: {document}"
+            assert document["results"] or document["left"] == 0
+            self.left[document["batch"]] = document["left"]
+            if document["left"] == 0:
+                del self.left[document["batch"]]
+
+    def whole(self, batch: str, *, skip: Sequence[str] = ("beat",), within: float = 20.0) -> list[dict[str, Any]]:
+        """All results of a batch, in the order in which they were said."""
+        found: list[dict[str, Any]] = []
+        while True:
+            line = self.hear(skip=skip, within=within)
+            assert line["type"] == "results", line
+            assert line["batch"] == batch, line
+            found += line["results"]
+            if line["left"] == 0:
+                return found
+
+    def cpu(self) -> float:
+        """Seconds of a processor that it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self) -> int:
         assert self.process.stdin

@@ -23,7 +23,7 @@ async def main(script: str, content: bytes) -> int:
     stdin = asyncio.StreamReader(limit=1 << 22)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdin), sys.stdin)
     process = Process(
-        argv=("powershell.exe",), env={}, net=LoopbackNet(), files=Script(content), stdin=stdin, stdout=Pipe(),
+        argv=("powershell.exe",), env=os.environ, net=LoopbackNet(), files=Script(content), stdin=stdin, stdout=Pipe(),
         stderr=Pipe(), settings={},
     )  # fmt: skip
     return await run(process, script, content, sys.argv[2:])

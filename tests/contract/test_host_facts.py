@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import ProbeBroken
-from conformance.model.host import FdbEntry, LinuxFacts, Neighbour, Route, Vxlan
+from conformance.model.host import FdbEntry, LinuxFacts, Neighbour, RouteEntry, Vxlan
 from conformance.probe import linux_host
 
 PROGRAM = Path(__file__).parents[2] / "manifests" / "probes" / "host_facts.py"
@@ -58,14 +58,16 @@ def test_the_vxlan_device_is_told_with_its_vni_port_and_address(facts: LinuxFact
 
 
 def test_routes_forwarding_entries_and_neighbours_are_told(facts: LinuxFacts) -> None:
-    route = Route(destination="192.168.8.0/26", gateway="192.168.8.1", device="vxlan.calico", onlink=True, table=254)
+    route = RouteEntry(
+        destination="192.168.8.0/26", gateway="192.168.8.1", device="vxlan.calico", onlink=True, table=254
+    )
     assert route in facts.routes
     assert FdbEntry(device="vxlan.calico", mac="00:15:5d:00:00:08", destination="10.9.0.2") in facts.fdb
     assert Neighbour(device="vxlan.calico", address="192.168.8.1", mac="00:15:5d:00:00:08") in facts.neighbours
 
 
 def test_it_is_one_line_that_names_the_file(output: bytes) -> None:
-    assert output.startswith(b'@@PROBE@@ {"type":"host-facts","protocol":1,"program":"host_facts.py"')
+    assert output.startswith(b'@@PROBE@@ {"type":"host-facts","protocol":2,"program":"host_facts.py"')
     assert output.count(b"\n") == 1
     assert hashlib.sha256(PROGRAM.read_bytes()).hexdigest().encode() in output
 

@@ -18,24 +18,24 @@ def windows_allows_what_policy_denies() -> None:
     """On Windows the end of a tier that no rule matched allows instead of denying."""
     from hybridlab.calico import render
 
-    true = render.WindowsRenderer._tiers
+    true = render.WindowsProgramBuilder._tiers
 
     def twisted(self: Any, tiers: Any, direction: Any) -> Any:
         return tuple(replace(tier, end="pass") for tier in true(self, tiers, direction))
 
-    render.WindowsRenderer._tiers = twisted  # type: ignore[method-assign]
+    render.WindowsProgramBuilder._tiers = twisted  # type: ignore[method-assign]
 
 
 def allow_rules_deny() -> None:
     """Every rule that allows denies, on both operating systems."""
     from hybridlab.calico import render
 
-    true = render.Renderer._rule
+    true = render.ProgramBuilder._rule
 
     def twisted(self: Any, rule: Any, comment: str) -> Any:
         yield from true(self, replace(rule, action="deny") if rule.action == "allow" else rule, comment)
 
-    render.Renderer._rule = twisted  # type: ignore[method-assign]
+    render.ProgramBuilder._rule = twisted  # type: ignore[method-assign]
 
 
 def ports_are_ignored() -> None:
@@ -83,8 +83,8 @@ def every_update_replaces_lists() -> None:
 
     true = AclLists.__init__
 
-    def twisted(self: Any, host: str, calico_version: str) -> None:
-        true(self, host, calico_version)
+    def twisted(self: Any, calico_version: str) -> None:
+        true(self, calico_version)
         self.every_update_replaces = True
 
     AclLists.__init__ = twisted  # type: ignore[method-assign]

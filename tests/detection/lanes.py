@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from conformance.cluster.detect import detect
 from conformance.expect.traffic import Context, Expect
+from conformance.facts.detect import detect
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj

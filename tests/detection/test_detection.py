@@ -14,7 +14,7 @@ import pytest
 
 from conformance.catalog import catalog
 from hybridlab.faults.registry import FAULTS
-from tests.detection import bench, breaks, document, edits
+from tests.detection import bench, breaks, document, edits, shard
 from tests.detection.crooked_lab import TWISTS
 from tests.detection.table import Row, read
 
@@ -55,6 +55,7 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
 
 
 @pytest.mark.detection
+@pytest.mark.detection_row
 @pytest.mark.parametrize("row", BY_LAB, ids=lambda row: row.name)
 def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: Path) -> None:
     where = labs.of(row)
@@ -123,3 +124,14 @@ def test_a_broken_probe_or_api_is_nowhere_expected_to_be_red() -> None:
 def test_the_documented_table_is_current() -> None:
     written = document.PAGE.read_text(encoding="utf-8")
     assert written == document.page(TABLE), "write docs/detection.md anew: python -m tests.detection.document"
+
+
+@pytest.mark.parametrize("of", [1, 2, 6, 7])
+def test_the_shares_of_a_gate_are_all_rows_each_once(of: int) -> None:
+    shares = [shard.share(BY_LAB, index, of) for index in range(of)]
+    assert sorted(row.name for one in shares for row in one) == sorted(row.name for row in BY_LAB)
+
+
+def test_a_commit_always_gets_the_same_share_and_another_may_get_another() -> None:
+    assert shard.chosen(6, "ac63d4c0") == shard.chosen(6, "ac63d4c0")
+    assert {shard.chosen(6, f"{number:040x}") for number in range(60)} == set(range(6))

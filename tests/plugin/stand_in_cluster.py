@@ -11,7 +11,7 @@ import pytest
 
 from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
 from conformance.model.facts import Fact, Facts, NodeFacts
-from conformance.plugin.provider import Connection, Inspection, PutBack
+from conformance.run.provider import Connection, Inspection, PutBack
 
 
 def node(name: str, os_name: str, build: tuple[int, int] | None = None) -> NodeFacts:

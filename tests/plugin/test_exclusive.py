@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.plugin.rundir import RunDirectory
+from conformance.run.directory import RunDirectory
 
 from .conftest import Project, Run
 from .test_run_ends import wait_for
@@ -114,7 +114,7 @@ def test_an_exclusive_test_is_not_starved_by_a_stream_of_shared_ones(tmp_path: P
     import threading
     import time
 
-    from conformance.plugin.turns import SHARED, Gate, Turn
+    from conformance.run.gate import SHARED, Gate, Turn
 
     stop, order, locks = threading.Event(), list[str](), [Gate(tmp_path, ["a", "b"], patience=60) for _ in range(4)]
 
@@ -202,7 +202,7 @@ from conformance.plugin import state
 @pytest.fixture(scope="session", autouse=True)
 def looks(pytestconfig):
     seen = []
-    state.of(pytestconfig).epoch.register(lambda: seen.append(1))
+    state.of(pytestconfig).restoration.epoch.register(lambda: seen.append(1))
     return seen
 
 @verifies("CONN-1")
@@ -233,7 +233,7 @@ from conformance.plugin import state
 def looks(pytestconfig):
     def look():
         raise EnvironmentBroken("pod a is gone, and no other is ready")
-    state.of(pytestconfig).epoch.register(look)
+    state.of(pytestconfig).restoration.epoch.register(look)
 
 @verifies("VXLAN-10")
 @pytest.mark.parametrize("number", range(2))
@@ -347,7 +347,7 @@ def test_cluster():
     wait_for(project.path / "here")
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=30)
-    from conformance.plugin.turns import Gate, Turn
+    from conformance.run.gate import Gate, Turn
 
     locks = RunDirectory((project.path / "reports" / "latest").resolve()).locks
     Gate(locks, ["win-0"], patience=60).enter(Turn(kind="cluster"), "next", print).release()

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from conformance.errors import UsageProblem
-from conformance.plugin.choice import choose
+from conformance.run.choice import choose
 
 from .conftest import Project
 

@@ -91,7 +91,7 @@ from conformance.plugin import state
 @pytest.fixture(scope="session")
 def looks(pytestconfig):
     seen = []
-    state.of(pytestconfig).epoch.register(lambda: seen.append(1))
+    state.of(pytestconfig).restoration.epoch.register(lambda: seen.append(1))
     return seen
 
 @verifies("VXLAN-10")

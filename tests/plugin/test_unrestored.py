@@ -83,7 +83,7 @@ from conformance.plugin import state
 @pytest.fixture
 def changed(pytestconfig, number):
     yield
-    with state.of(pytestconfig).putting_back():
+    with state.of(pytestconfig).restoration.putting_back():
         if number == 0:
             raise EnvironmentBroken("not restored: Felix")
 
@@ -116,7 +116,7 @@ from conformance.plugin import state
 @pytest.fixture
 def changed(pytestconfig):
     yield
-    with state.of(pytestconfig).putting_back():
+    with state.of(pytestconfig).restoration.putting_back():
         raise EnvironmentBroken("not restored: Felix")
 
 @verifies("RST-3")

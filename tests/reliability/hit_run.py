@@ -17,12 +17,12 @@ from typing import Literal
 import psutil
 from execnet.gateway_io import popen_bootstrapline
 
-from conformance.cluster.detect import detect
-from conformance.cluster.journal.book import entries_of, journals
+from conformance.facts.detect import detect
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
-from conformance.plugin.whole import not_whole
 from conformance.settings import Settings, load_timings
+from conformance.undo.journal.book import entries_of, journals
+from conformance.undo.whole import not_whole
 from tests.lab.lab_process import RunningLab, running_lab
 from tests.reliability import snapshot
 from tests.reliability.snapshot import Snapshot

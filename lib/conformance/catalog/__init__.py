@@ -13,7 +13,7 @@ from conformance.catalog.applicability import (
 )
 from conformance.catalog.claims import Claim, Conditions, Isolation, IsolationKind, Modality, Needs, Source
 from conformance.catalog.coverage import Coverage, coverage
-from conformance.catalog.loading import Catalog, CatalogError, catalog, load
+from conformance.catalog.loading import Catalog, CatalogError, catalog, digest, load
 from conformance.catalog.versions import NEWEST, Range, Version
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "applicability",
     "catalog",
     "coverage",
+    "digest",
     "keeps_clients",
     "load",
 ]

@@ -25,6 +25,8 @@ class Applies:
 class NotApplicable:
     """It is not: the condition, and the fact that fails it."""
 
+    key: str
+    """Which sort of condition: mode, platform, datastore, installation, CNI, Calico, Kubernetes, builds, DSR."""
     condition: str
     fact: str
 
@@ -100,7 +102,7 @@ def _word(name: str, wanted: tuple[str, ...], fact: Fact[Any]) -> Applicability:
         return Undecided(condition, fact.source)
     if str(fact.value).casefold() in {word.casefold() for word in wanted}:
         return Applies()
-    return NotApplicable(condition, f"{name} {fact.value} ({fact.source})")
+    return NotApplicable(name.split(maxsplit=1)[0], condition, f"{name} {fact.value} ({fact.source})")
 
 
 def _version(name: str, wanted: Range, fact: Fact[str]) -> Applicability:
@@ -113,7 +115,7 @@ def _version(name: str, wanted: Range, fact: Fact[str]) -> Applicability:
         assumed = (f"{name} version {fact.value or 'unknown'} ({fact.source}) is judged as the newest",)
     if version in wanted:
         return Applies(assumed)
-    return NotApplicable(condition, assumed[0] if assumed else f"{name} {fact.value} ({fact.source})")
+    return NotApplicable(name, condition, assumed[0] if assumed else f"{name} {fact.value} ({fact.source})")
 
 
 def _builds(wanted: Range, facts: Facts) -> Applicability:
@@ -126,7 +128,7 @@ def _builds(wanted: Range, facts: Facts) -> Applicability:
     if unknown:
         return Undecided(condition, f"the build of {', '.join(unknown)} is not known")
     there = ", ".join(f"{node.name} {'.'.join(map(str, node.windows_build or ()))}" for node in known)
-    return NotApplicable(condition, f"Windows nodes: {there or 'none'}")
+    return NotApplicable("builds", condition, f"Windows nodes: {there or 'none'}")
 
 
 def _dsr(wanted: bool, facts: Facts) -> Applicability:
@@ -135,12 +137,12 @@ def _dsr(wanted: bool, facts: Facts) -> Applicability:
     states = [keeps_clients(node, facts) for node in nodes]
     flag = facts.windows_dsr
     if not nodes:
-        return NotApplicable(condition, "no Windows node")
+        return NotApplicable("DSR", condition, "no Windows node")
     if wanted in states:
         return Applies()
     if None in states:
         return Undecided(condition, flag.source)
     incapable = [node.name for node in nodes if not direct_server_return(node)]
     if wanted and len(incapable) == len(nodes):
-        return NotApplicable(condition, f"the builds of {', '.join(incapable)} cannot do it")
-    return NotApplicable(condition, f"kube-proxy has --enable-dsr={str(flag.value).lower()} ({flag.source})")
+        return NotApplicable("DSR", condition, f"the builds of {', '.join(incapable)} cannot do it")
+    return NotApplicable("DSR", condition, f"kube-proxy has --enable-dsr={str(flag.value).lower()} ({flag.source})")

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.cluster.cordon import LIFTED, cordoned_by
-from conformance.disrupt.journalling import Journalling
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, EnvironmentLacks
 from conformance.kube.changes import Changes
@@ -18,6 +16,8 @@ from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline, until
+from conformance.undo.cordon import LIFTED, cordoned_by
+from conformance.undo.journalling import Journalling
 
 MIRROR = "kubernetes.io/config.mirror"
 """Annotation of static pods' shadows, which the API cannot end."""

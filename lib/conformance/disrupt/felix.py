@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from conformance.disrupt.journalling import Journalling
 from conformance.disrupt.patience import PatienceOf
 from conformance.errors import EnvironmentBroken, EnvironmentLacks
 from conformance.kube.client import Kube, Obj
 from conformance.kube.waits import is_ready, pod_state, restarts
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import OS
+from conformance.model.facts import Facts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
+from conformance.undo.journalling import Journalling
 
 NAMESPACES = ("calico-system", "kube-system")
 FELIX_RESTART = "felix-restart"
@@ -129,3 +130,9 @@ def _moved(before: Obj, now: Obj) -> bool:
 def _told(pod: Obj) -> str:
     started = (pod.get("status") or {}).get("startTime") or "not started"
     return f"{pod['metadata']['name']}, {started}, {restarts(pod)} restarts"
+
+
+def os_of(facts: Facts) -> Callable[[str], OS]:
+    """A node's operating system by its name."""
+    systems = {node.name: node.os for node in facts.nodes}
+    return systems.__getitem__

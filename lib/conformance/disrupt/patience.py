@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from conformance.model.endpoint import OS
+from conformance.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,3 +21,16 @@ class Patience:
 
 
 PatienceOf = Callable[[OS], Patience]
+
+
+def patience_of(settings: Settings) -> PatienceOf:
+    """What the run's timings say about disruptions."""
+
+    def patience(os: OS) -> Patience:
+        own, run = settings.timings.of(os), settings.timings.run
+        return Patience(
+            felix_restart=own.felix_restart, drain=own.drain, vni_delivery=run.vni_delivery,
+            evict_again=run.evict_again, poll_every=own.poll_every,
+        )  # fmt: skip
+
+    return patience

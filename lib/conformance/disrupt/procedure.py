@@ -7,6 +7,9 @@ is verified by a fresh read, whatever became of the command.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.patience import Patience
@@ -14,6 +17,22 @@ from conformance.errors import EnvironmentBroken, ProbeBroken
 from conformance.model.host import HnsNetwork
 from conformance.probe.host import NETWORK, Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
+
+HNS_NETWORK = "hns-network"
+"""Name of the healer (``conformance.undo.hns_network``), and of the procedure's entries."""
+
+
+class Entries(Protocol):
+    """What announcing needs of the journal."""
+
+    def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
+        """Note that a healer must run, unless the entry is closed."""
+
+
+def announce(journal: Entries, nodes: Sequence[str]) -> None:
+    """Note, before the VNI is changed, that these Windows nodes' networks have to be looked at afterwards."""
+    for node in nodes:
+        journal.procedure(HNS_NETWORK, {"node": node}, f"the VNI is about to change under node {node}")
 
 
 class Procedure:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.disrupt.felix import NAMESPACES
-from conformance.disrupt.journalling import Journalling
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, EnvironmentLacks
 from conformance.kube.client import Kube, Obj
@@ -24,6 +23,7 @@ from conformance.model.change import ObjectRef
 from conformance.model.facts import Facts
 from conformance.probe.host import Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
+from conformance.undo.journalling import Journalling
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
 DEFAULT = 4096

@@ -9,63 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.cluster.journal import Journalled, Outcome
-from conformance.disrupt.healing import announce
-from conformance.disrupt.procedure import Procedure
+from conformance.disrupt.parties import Parties
+from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.vni import Delivery, Vni
 from conformance.errors import EnvironmentBroken, Nonconformance
-from conformance.expect.traffic import Expect, Route
+from conformance.expect.routes import Route
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Workload
+from conformance.undo.journal import Journalled, Outcome
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 NOT_RESTORED = (Outcome.CONFLICT, Outcome.FAILED)
 """Outcomes of a restore after which the cluster is not as it was."""
-PORT = 8080
-"""Echo of every server in the story."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parties:
-    """Pods as they are now; after a drain they are others."""
-
-    linux_client: Workload
-    linux_server: Workload
-    linux_elsewhere: Workload
-    """On another node than the client, where there are two."""
-    windows_client: Workload
-    windows_server: Workload
-    """On the client's node."""
-    windows_elsewhere: Workload | None
-    """On another node; None where there is one only."""
-
-    @property
-    def between(self) -> list[Route]:
-        """From Linux to Windows, and back."""
-        return [
-            (self.linux_client, self.windows_server.tcp(PORT)),
-            (self.windows_client, self.linux_server.tcp(PORT)),
-        ]
-
-    @property
-    def among(self) -> list[Route]:
-        """From Linux to Linux, and inside the Windows node."""
-        return [
-            (self.linux_client, self.linux_elsewhere.tcp(PORT)),
-            (self.windows_client, self.windows_server.tcp(PORT)),
-        ]
-
-    @property
-    def across(self) -> list[Route]:
-        """From Windows to Windows across nodes."""
-        there = self.windows_elsewhere
-        return [(self.windows_client, there.tcp(PORT))] if there else []
-
-    @property
-    def linux_nodes(self) -> list[str]:
-        """Linux nodes in the story."""
-        return sorted({self.linux_client.node, self.linux_server.node, self.linux_elsewhere.node})
 
 
 @dataclass

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Unmet
 from conformance.expect import message
-from conformance.expect.traffic import Expect, Route
+from conformance.expect.routes import Route
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect import message
 from conformance.expect.addresses import Addresses
-from conformance.expect.traffic import Expect, Routes
+from conformance.expect.routes import Routes
+from conformance.expect.traffic import Expect
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.observation import Observation

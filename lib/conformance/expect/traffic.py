@@ -13,12 +13,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect import message, names, picture
 from conformance.expect.answered import ARRIVED, as_wanted, impostor, telling, usual
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.rounds import watch
+from conformance.expect.routes import Route, Routes, each, routes_of
+from conformance.model import decision
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Half, Seen
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import OsTimings, Timings
@@ -26,10 +30,19 @@ from conformance.timing import SYSTEM_CLOCK, Answer, Clock, hold, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
-Route = tuple[Workload, Target]
-"""Who goes where."""
-Routes = tuple[Workload | Sequence[Workload], Target | Sequence[Target]]
-"""Each of some sources to each of some targets."""
+
+class Policies(Protocol):
+    """The policies of a test, once they are said completely."""
+
+    def apply(self) -> None:
+        """Bring them into force; raises as the API server answers."""
+
+
+class Removable(Protocol):
+    """Policies in force."""
+
+    def remove(self) -> None:
+        """Delete them and wait until they are gone; raises EnvironmentBroken when one stays."""
 
 
 class Prober(Protocol):
@@ -58,6 +71,24 @@ class Context:
     change: Callable[[], PolicyChange | None] = lambda: None
     """The newest change of policy that this test has made."""
     figures: FigureLog = field(default_factory=FigureLog)
+    keep: Callable[[Sequence[Seen]], object] = lambda seen: None
+    """Keeps what was decided, for the test's claims and parts."""
+
+    def decided(
+        self,
+        source: Workload | None,
+        target: Workload | Target | None,
+        verdict: ClaimVerdict,
+        reason: str,
+        half: Half = "open",
+    ) -> None:
+        """Say what an expectation decided about one way, with a reason that is enough on its own.
+
+        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster.
+        """
+        change = self.change()
+        side = change.enforced_at if change else "both"
+        self.keep(decision.seen(source, target, verdict, reason.partition("\n")[0], half, enforced_at=side))
 
 
 @dataclass
@@ -72,31 +103,38 @@ class Expect:
     """Routes that this test has seen open: the controls before."""
     _led: dict[tuple[str, str], str] = field(default_factory=dict)
     """Addresses to which names led when those routes were seen open."""
-    _closed: set[tuple[str, str]] = field(default_factory=set)
+    _closed: dict[tuple[str, str], Route] = field(default_factory=dict)
     """Routes that it has seen closed, and not open since."""
 
     # --- what tests say --------------------------------------------------------------------------------------------
 
     def reachable(
         self,
-        sources: Workload | Sequence[Workload],
-        targets: Target | Sequence[Target],
+        sources: Workload | Iterable[Workload | Route],
+        targets: Target | Sequence[Target] | None = None,
         *,
         because: str,
         kind: Kind | None = None,
     ) -> list[Observation]:
-        """Every source connects to every target; returns the last round's observations."""
-        return self.matrix(open=[(sources, targets)], because=because, kind=kind)
+        """Every source connects to every target; returns the last round's observations.
+
+        Without ``targets``, ``sources`` are routes.
+        """
+        return self._decide(routes_of(sources, targets), [], because, kind, open_is_control=False)[-1]
 
     def control(
-        self, sources: Workload | Sequence[Workload], targets: Target | Sequence[Target], *, because: str
+        self,
+        sources: Workload | Iterable[Workload | Route],
+        targets: Target | Sequence[Target] | None = None,
+        *,
+        because: str,
     ) -> list[Observation]:
         """As :meth:`reachable`, for what has to be so before the test says anything: raises ControlBroken."""
-        return self._decide(_each([(sources, targets)]), [], because, None, open_is_control=True)[-1]
+        return self._decide(routes_of(sources, targets), [], because, None, open_is_control=True)[-1]
 
-    def controls(self, routes: Sequence[Route], *, because: str) -> list[Observation]:
-        """As :meth:`control`, for single routes."""
-        return self._decide(list(routes), [], because, None, open_is_control=True)[-1]
+    def controls(self, routes: Iterable[Routes], *, because: str) -> list[Observation]:
+        """As :meth:`control`, for several routes."""
+        return self._decide(each(routes), [], because, None, open_is_control=True)[-1]
 
     def blocked(
         self,
@@ -114,27 +152,57 @@ class Expect:
         """
         named = beside if isinstance(beside, list) else [beside]
         controls = [(one, target) if isinstance(one, Workload) else one for one in named]
-        return self._decide(controls, _each([(sources, target)]), because, kind, open_is_control=True)[-1]
+        return self._decide(controls, each([(sources, target)]), because, kind, open_is_control=True)[-1]
 
     def matrix(
         self,
         *,
         because: str,
-        open: Sequence[Routes] = (),
-        closed: Sequence[Routes] = (),
+        open: Iterable[Routes] = (),
+        closed: Iterable[Routes] = (),
         kind: Kind | None = None,
     ) -> list[Observation]:
         """All ``open`` routes connect and all ``closed`` ones time out, in the same rounds, until N agree; then held.
 
         Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
         """
-        return self._decide(_each(open), _each(closed), because, kind, open_is_control=False)[-1]
+        return self._decide(each(open), each(closed), because, kind, open_is_control=False)[-1]
+
+    def change(
+        self,
+        *policies: Policies,
+        open: Iterable[Routes] = (),
+        closed: Iterable[Routes] = (),
+        because: str,
+        kind: Kind | None = None,
+    ) -> list[Observation]:
+        """Applying ``policies`` leaves the ``open`` routes open and closes the ``closed`` ones.
+
+        All of them are seen open before (but those that an earlier change of this test has closed): the control
+        before is part of it.  Raises as :meth:`control` before the change and as :meth:`matrix` after it, and what
+        applying raises.
+        """
+        opened, shut = each(open), each(closed)
+        before = [one for one in dict.fromkeys((*opened, *shut)) if route_key(*one) not in self._closed]
+        self.controls(before, because="before the change nothing closes this path")
+        for policy in policies:
+            policy.apply()
+        return self._decide(opened, shut, because, kind, open_is_control=False)[-1]
+
+    def removed(self, policies: Removable, *, because: str) -> list[Observation]:
+        """Once ``policies`` are removed, every route that this test has seen closed is open again."""
+        if not self._closed:
+            raise UsageProblem("expect.removed(...): this test has seen no route closed that could be open again")
+        policies.remove()
+        return self.reachable(list(self._closed.values()), because=because)
 
     def source_is(self, source: Workload, target: Target, address: str | Sequence[str], *, because: str) -> Observation:
         """The server sees ``address`` (or one of them) as its client, each time; ProbeBroken when it does not tell."""
         allowed = [address] if isinstance(address, str) else list(address)
         seen = self.told(source, target, because=because)
         if any(one.seen_client not in allowed for one in seen):
+            reason = f"{seen[-1].attempt.label}  source {message.counted([one.seen_client for one in seen])}"
+            self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
             raise Nonconformance(
                 message.connectivity(
                     self.context.claims,
@@ -174,6 +242,9 @@ class Expect:
             what=because,
             clock=self.clock,
         )
+        verdict = ClaimVerdict.CONFIRMED if settled.met else ClaimVerdict.VIOLATED
+        reason = because if settled.met else f"{attempt.label}  observed {message.summary(settled.seen)}"
+        self.context.decided(source, None, verdict, reason, "behaviour")
         if not settled.met:
             raise Nonconformance(
                 message.connectivity(
@@ -215,10 +286,15 @@ class Expect:
         )
         rounds, settled = watched.rounds, watched.settled
         if not watched.met:
-            raise self._verdict_on(attempts, wanted, rounds, watched.seconds, because, open_is_control=open_is_control)
+            failure = self._verdict_on(
+                attempts, wanted, rounds, watched.seconds, because, open_is_control=open_is_control
+            )
+            self._tell(attempts, wanted, rounds[-1], because, open_is_control=open_is_control, failure=failure)
+            raise failure
         if closed:  # a server that restarted meanwhile would look like a denial, and so would a name that led elsewhere
             self.prober.unchanged(self._involved(attempts))
             self._demand_same_addresses([one for one, want in zip(attempts, wanted, strict=True) if not want])
+        self._tell(attempts, wanted, rounds[-1], because, open_is_control=open_is_control)
         if len(attempts) > 1:
             self.context.attach("matrix", self._table(attempts, wanted, rounds))
         if settled.first_correct_after is not None and settled.stable_after is not None:
@@ -226,6 +302,28 @@ class Expect:
             self.context.record("seconds to stable answer", round(settled.stable_after, 3))
         self._take_down(attempts, wanted, settled.answers, began)
         return rounds[-max(one.agree for one in patience) :]
+
+    def _tell(
+        self,
+        attempts: Sequence[Attempt],
+        wanted: Sequence[bool],
+        last: Sequence[Observation],
+        because: str,
+        *,
+        open_is_control: bool,
+        failure: Exception | None = None,
+    ) -> None:
+        """Say what was decided about each way that is no control; a failure is that of the ways that are wrong."""
+        bad = ClaimVerdict.VIOLATED if isinstance(failure, Nonconformance) else ClaimVerdict.INCONCLUSIVE
+        for attempt, want, observed in zip(attempts, wanted, last, strict=True):
+            if want and open_is_control:
+                continue
+            right = as_wanted(observed, want)
+            verdict = ClaimVerdict.CONFIRMED if right and not isinstance(failure, EnvironmentBroken) else bad
+            expected = "CONNECTED" if want else "TIMED_OUT"
+            told = f"{attempt.label}  expected {expected}, observed {observed.verdict}"
+            reason = because if verdict is ClaimVerdict.CONFIRMED else told
+            self.context.decided(attempt.source, attempt.target, verdict, reason, "open" if want else "closed")
 
     def _take_down(
         self,
@@ -244,8 +342,10 @@ class Expect:
         self._opened.update(_key(attempt) for _, attempt, want in paths if want)
         last = rounds[-1].value
         self._led.update({_key(one): names.reached(last[index]) for index, one, want in paths if want})
-        self._closed.update(_key(attempt) for _, attempt, want in paths if not want)
-        self._closed.difference_update(_key(attempt) for _, attempt, want in paths if want)
+        for _, attempt, want in paths:
+            self._closed.pop(_key(attempt), None)
+            if not want and attempt.target is not None:
+                self._closed[_key(attempt)] = (attempt.source, attempt.target)
 
     def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
         patience = self.timings.of(source.os)
@@ -399,15 +499,10 @@ class Expect:
         return sum(not as_wanted(round_[index], wanted[index]) for round_ in rounds)
 
 
-def _each(routes: Sequence[Routes]) -> list[Route]:
-    """Every single route."""
-    return [
-        (source, target)
-        for sources, targets in routes
-        for source in ([sources] if isinstance(sources, Workload) else sources)
-        for target in ([targets] if isinstance(targets, Target) else targets)
-    ]
+def route_key(source: Workload, target: Target | None) -> tuple[str, str]:
+    """What a test's memory knows a route by."""
+    return source.uid, target.label if target else ""
 
 
 def _key(attempt: Attempt) -> tuple[str, str]:
-    return (attempt.source.uid, attempt.target.label if attempt.target else "")
+    return route_key(attempt.source, attempt.target)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from conformance.catalog import Range, Version
 from conformance.errors import ControlBroken, UsageProblem
+from conformance.expect.routes import Routes as Routed
 from conformance.expect.streams import Route, StreamExpect
 from conformance.expect.traffic import Expect
-from conformance.expect.traffic import Routes as Routed
 from conformance.expect.witnesses import Opens, Restart, Restarted, Witness
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts

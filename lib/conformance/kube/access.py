@@ -6,12 +6,16 @@ for ``~/.kube/config``: a cluster is used only when it is named.
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import ssl
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -28,6 +32,8 @@ class Access:
     server: str
     user: str
     configuration: Any = field(repr=False)
+    renew: Callable[[], None] | None = field(default=None, repr=False)
+    """Gets new credentials into ``configuration`` before they are due; None where there is no way to get any."""
 
 
 def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) -> Access:
@@ -54,7 +60,18 @@ def from_kubeconfig(paths: Path | Sequence[Path], context: str | None = None) ->
     if not server.startswith(("https://", "http://")):
         raise UsageProblem(f"kubeconfig {name}: cluster {cluster!r} has no server address (found {server!r})")
     configuration = _load(files, str(chosen), name)
-    return Access(f"kubeconfig {name}, context {chosen}", server, str(user), configuration)
+    _demand_usable_proxy(configuration, f"kubeconfig {name}, context {chosen}")
+    plugin = (users[user].get("user") or {}).get("exec")
+    if plugin and not _has_credentials(configuration):
+        raise UsageProblem(f"kubeconfig {name}, user {user}: {_why_no_credentials(plugin, files[0].parent)}")
+
+    def renew() -> None:
+        fresh = _load(files, str(chosen), name)
+        for credential in ("api_key", "cert_file", "key_file", "refresh_api_key_hook"):
+            setattr(configuration, credential, getattr(fresh, credential))
+
+    where = f"kubeconfig {name}, context {chosen}"
+    return Access(where, server, str(user), configuration, renew if plugin else None)
 
 
 def from_environment(environ: Mapping[str, str], context: str | None = None) -> Access:
@@ -94,6 +111,47 @@ def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> A
     reread(configuration)
     configuration.refresh_api_key_hook = reread  # type: ignore[assignment]
     return Access("the pod's service account", configuration.host, "service account", configuration)
+
+
+PLUGIN_WITHIN = 60.0
+"""s.  For a credential plugin that is asked what is wrong; one that waits for a person must be called beforehand."""
+
+
+def _has_credentials(configuration: Any) -> bool:
+    token = configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+    return bool(token or configuration.cert_file or configuration.username)
+
+
+def _why_no_credentials(plugin: Mapping[str, Any], folder: Path) -> str:
+    """Why a credential plugin gave nothing: it is run once more, since the official client only logs its errors."""
+    command = [str(plugin.get("command") or ""), *map(str, plugin.get("args") or [])]
+    said = " ".join(command)
+    info = {"apiVersion": plugin.get("apiVersion"), "kind": "ExecCredential", "spec": {"interactive": False}}
+    own = {str(one.get("name")): str(one.get("value")) for one in plugin.get("env") or []}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(info)}, text=True,
+            capture_output=True, stdin=subprocess.DEVNULL, timeout=PLUGIN_WITHIN, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"its credential plugin {said!r} did not end within {PLUGIN_WITHIN:.0f} s; log in before the run"
+    except OSError as error:
+        return f"its credential plugin {said!r} cannot be run: {error.strerror or error}; install it"
+    words = " ".join(done.stderr.split())[-500:]
+    if done.returncode:
+        return f"its credential plugin {said!r} failed with exit code {done.returncode}: {words or 'it said nothing'}"
+    return f"its credential plugin {said!r} gave neither a token nor a certificate{f': {words}' if words else ''}"
+
+
+def _demand_usable_proxy(configuration: Any, where: str) -> None:
+    """Raises UsageProblem for proxies by which requests would go, and execs would all fail."""
+    scheme = urlsplit(configuration.proxy or "").scheme
+    if scheme == "https":
+        raise UsageProblem(f"{where}: execs cannot go through an https:// proxy; name it as http:// (CONNECT is used)")
+    missing = [package for module, package in (("socks", "PySocks"), ("python_socks", "python-socks"))
+               if importlib.util.find_spec(module) is None]  # fmt: skip
+    if scheme.startswith("socks") and missing:
+        raise UsageProblem(f"{where}: a socks proxy needs packages that are missing: pip install {' '.join(missing)}")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -22,44 +22,79 @@ CLOSE = 255
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 FRAME = 32768
 COULD_NOT_START = "the command did not start"
-"""How a reason begins that trying again does not cure: no such program, no such container."""
+"""How a reason begins that trying again does not cure: the container has no such program."""
+NO_SUCH_PROGRAM = (
+    "executable file not found", "cannot find the file specified", "cannot find the path specified",
+    "no such file or directory", "exec format error", "not a valid win32 application",
+    "not supported for job containers",
+)  # fmt: skip
+"""Texts of container runtimes (runc, hcsshim) that say so, in lower case.
+
+Every other error may pass.  API servers from 1.30 on accept the WebSocket before they dial the kubelet, so that a
+kubelet that does not answer, a proxy that is replaced and a stream that is cut in its middle are told on the error
+channel as well (StreamTranslatorHandler of kube-apiserver).
+"""
+NOT_RUNNING = "the container is not running"
+"""How a reason begins that the pod's status explains before long: its container ended, and may be started again."""
+BROKE_ON_ITS_WAY = "the exec broke between the API server and the command"
+"""How a reason begins that says nothing about the command: kubelet, container runtime or a proxy failed."""
 
 
 class ExecBroken(ProbeBroken):
     """An exec that gave no exit status: nothing is known about what the command would have said.
 
     ``retryable``: trying again may help (transport, overload); not when the command cannot start at all.
+    ``asked``: the API server had accepted the command, which may therefore have run.  ``unauthorized``: it did not take
+    the credentials.
     """
 
     def __init__(
-        self, message: str, *, transport: str, stdout: bytes = b"", stderr: bytes = b"", retryable: bool = True
+        self,
+        message: str,
+        *,
+        transport: str,
+        stdout: bytes = b"",
+        stderr: bytes = b"",
+        retryable: bool = True,
+        asked: bool = False,
+        unauthorized: bool = False,
     ) -> None:
         super().__init__(message, transport=transport)
-        self.stdout, self.stderr, self.retryable = stdout, stderr, retryable
-
-
-NOT_RUNNING = "the container is not running"
-"""How a reason begins that the pod's status explains before long: its container ended, and may be started again."""
+        self.stdout, self.stderr, self.retryable, self.asked = stdout, stderr, retryable, asked
+        self.unauthorized = unauthorized
 
 
 def connect(
     kube: Kube, namespace: str, pod: str, container: str, argv: Sequence[str], *, stdin: bool, within: float
 ) -> Any:
-    """An open ``websocket.WebSocket`` on which the command has been asked for.  Raises ExecBroken."""
-    import websocket  # only when something is run in a pod
+    """An open ``websocket.WebSocket`` on which the command has been asked for.  Raises ExecBroken.
 
+    Asks once more with new credentials where those in use have run out.
+    """
     query = [("command", word) for word in argv]
     query += [("container", container), ("stdout", "true"), ("stderr", "true")]
     query += [("stdin", "true")] if stdin else []
-    path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/exec"
+    path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/exec?{urlencode(query)}"
     name = f"exec in {namespace}/{pod}/{container}"
+    headers = kube.headers()
+    try:
+        return _connect(kube, name, path, headers, within)
+    except ExecBroken as broken:
+        if not (broken.unauthorized and kube.renew_credentials(headers.get("Authorization", ""))):
+            raise
+    return _connect(kube, name, path, kube.headers(), within)
+
+
+def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], within: float) -> Any:
+    import websocket  # only when something is run in a pod
+
     configuration = kube.access.configuration
     options: dict[str, Any] = {"timeout": within, "subprotocols": [V5, V4], "suppress_origin": True}
-    options["header"] = [f"{key}: {value}" for key, value in kube.headers().items() if key != "Accept"]
+    options["header"] = [f"{key}: {value}" for key, value in headers.items() if key != "Accept"]
     options |= _proxy(configuration)
     channel: Any = websocket.WebSocket(sslopt=_tls(configuration), skip_utf8_validation=True, enable_multithread=True)
     try:
-        channel.connect(f"{configuration.host.replace('http', 'ws', 1)}{path}?{urlencode(query)}", **options)
+        channel.connect(f"{configuration.host.replace('http', 'ws', 1)}{path}", **options)
     except websocket.WebSocketBadStatusException as error:
         body = error.resp_body if isinstance(error.resp_body, bytes) else str(error.resp_body or "").encode()
         refusal = ApiRefused.from_response(error.status_code, "", body, name)
@@ -67,6 +102,7 @@ def connect(
             f"{name} was refused: {refusal.code} {refusal.reason} {refusal.message}".replace("  ", " "),
             transport=str(refusal),
             retryable=refusal.code == 429 or refusal.code >= 500,
+            unauthorized=refusal.code == 401,
         ) from error
     except (websocket.WebSocketException, OSError, ValueError) as error:
         channel.shutdown()
@@ -139,4 +175,11 @@ def exit_status(error_channel: bytes) -> tuple[int | None, str]:
             except (TypeError, ValueError):
                 return None, f"the exit code is no number: {cause.get('message')!r}"
     message = str(status.get("message") or status)
-    return None, f"{NOT_RUNNING if 'container not found' in message else COULD_NOT_START}: {message}"
+    return None, f"{_what_failed(message.lower())}: {message}"
+
+
+def _what_failed(message: str) -> str:
+    """How the reason begins of an error channel's message (in lower case)."""
+    if "container not found" in message:
+        return NOT_RUNNING
+    return COULD_NOT_START if any(text in message for text in NO_SUCH_PROGRAM) else BROKE_ON_ITS_WAY

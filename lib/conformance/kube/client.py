@@ -67,6 +67,7 @@ class Kube:
         configuration = access.configuration
         configuration.retries = False
         configuration.connection_pool_maxsize = 64
+        configuration.keep_alive = True  # a gateway that forgets an idle connection tells nobody
         self._api = ApiClient(configuration)
         self._lock = threading.Lock()
         self.discovery = Discovery(self.read)
@@ -75,13 +76,31 @@ class Kube:
         """Give the pooled connections back."""
         self._api.close()  # type: ignore[no-untyped-call]
 
+    def renew_credentials(self, refused: str) -> bool:
+        """Get new credentials where a plugin gives them; whether there are others now than those ``refused``.
+
+        ``refused`` is the Authorization header of the request that was answered 401.
+        """
+        from kubernetes.client.api_client import ApiClient  # imported by the constructor
+
+        if self.access.renew is None:
+            return False
+        with self._lock:
+            if self._authorization() == refused:  # nobody else has renewed them meanwhile
+                self.access.renew()
+                self._api = ApiClient(self.access.configuration)
+            return True
+
+    def _authorization(self) -> str:
+        return self.access.configuration.get_api_key_with_prefix("BearerToken", alias="authorization") or ""
+
     # --- requests -------------------------------------------------------------------------------------------------
 
     def headers(self) -> dict[str, str]:
         """Credentials (refreshed where the kubeconfig says how) and User-Agent, as every request carries them."""
         headers = {"User-Agent": user_agent(self.test), "Accept": "application/json"}
         with self._lock:  # the refresh hook runs a credential plugin and is not thread-safe
-            token = self.access.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+            token = self._authorization()
         if token:
             headers["Authorization"] = token
         return headers
@@ -144,10 +163,15 @@ class Kube:
             raise GuardRefused(f"dry run: refused to {what}")
 
     def _call(self, method: str, url: str, body: Any, content_type: str, timeout: tuple[float, float]) -> Any:
+        """The answer, asked for once more with new credentials where those in use have run out."""
         headers = self.headers()
         if body is not None:
             headers["Content-Type"] = content_type
-        return self._api.call_api(method, url, header_params=headers, body=body, _request_timeout=timeout)
+        answer = self._api.call_api(method, url, header_params=headers, body=body, _request_timeout=timeout)
+        if answer.status == 401 and self.renew_credentials(headers.get("Authorization", "")):
+            headers |= self.headers()
+            answer = self._api.call_api(method, url, header_params=headers, body=body, _request_timeout=timeout)
+        return answer
 
     def read(self, path: str, **query: str) -> Any:
         """GET, as JSON."""
@@ -235,6 +259,7 @@ class Kube:
 
         path = self.path(self.resource(api_version, kind), namespace)
         query = {"watch": "true", "resourceVersion": since, "timeoutSeconds": str(max(1, int(seconds + 0.999)))}
+        query |= {"allowWatchBookmarks": "true"}  # something to hear from where nothing happens
         query |= {"labelSelector": labels} if labels else {}
         query |= {"fieldSelector": fields} if fields else {}
         url = f"{self.access.configuration.host}{path}?{urlencode(query)}"
@@ -298,7 +323,7 @@ def first_contact(access: Access, trouble: ApiRefused | ApiUnreachable) -> str:
     if isinstance(trouble, ApiRefused):
         if trouble.code == 401:
             return f"{where} does not accept the credentials of {access.user}: expired or revoked ({trouble.message})"
-        if trouble.code == 403:
+        if trouble.forbidden:
             return f"{where} forbids {access.user} even to read /version: {trouble.message}"
         return f"{where} answers {trouble.code} {trouble.reason} to {trouble.request}: {trouble.message}"
     text = describe(trouble.last)

@@ -81,7 +81,7 @@ def run(
         raise ExecBroken(
             f"exec in {namespace}/{pod}/{container} of {' '.join(argv)[:120]!r}: {trouble} after {seconds:.1f} s "
             f"(stdout {_short(out)}, stderr {_short(err)})",
-            transport=trouble, stdout=out, stderr=err, retryable=retryable,
+            transport=trouble, stdout=out, stderr=err, retryable=retryable, asked=True,
         )  # fmt: skip
     return ExecResult(code, out, err, seconds)
 

@@ -12,10 +12,12 @@ RUN_LABEL = "calico-conformance/run"
 """On every object of a run, its namespaces and pods included: what selectors of cluster-scoped policies must name."""
 WORKER_LABEL = "calico-conformance/worker"
 PROCESS_ANNOTATION = "calico-conformance/process"
-"""How one can tell whether the run is still alive; see conformance.cluster.alive."""
+"""How one can tell whether the run is still alive; see conformance.undo.alive."""
 CORDON_ANNOTATION = "calico-conformance/cordoned"
 """On a node that a run has made unschedulable: which run."""
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")
+SYSTEM_NAMESPACE = "calico-conformance-system"
+"""Where runs keep what must outlive them."""
 NAMESPACE_PREFIX = "calico-demo-"
 STORED_METADATA = "projectcalico.org/metadata"
 """Annotation of Calico's stored objects (crd.projectcalico.org/v1), written by calicoctl and Calico's API server: as

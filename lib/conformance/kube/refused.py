@@ -37,6 +37,11 @@ class ApiRefused(SuiteTrouble):
         return again
 
     @property
+    def forbidden(self) -> bool:
+        """403: the user has not the right."""
+        return self.code == 403
+
+    @property
     def not_found(self) -> bool:
         """404: no such object, or no such resource."""
         return self.code == 404

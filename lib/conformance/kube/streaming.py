@@ -25,7 +25,7 @@ KEEP = 65536
 
 
 @dataclass(frozen=True)
-class StreamEnd:
+class ExecEnd:
     """How a stream ended: ``exit_code`` None when no status arrived, ``trouble`` what broke ("": nothing)."""
 
     exit_code: int | None
@@ -49,7 +49,7 @@ class ExecStream:
         argv: Sequence[str],
         *,
         on_line: Callable[[bytes], None],
-        on_end: Callable[[StreamEnd], None],
+        on_end: Callable[[ExecEnd], None],
         transcript: Transcript = forget,
     ) -> None:
         """Raises ExecBroken when the exec cannot be opened."""
@@ -121,7 +121,7 @@ class ExecStream:
                     container=container, argv=self.argv, exit_code=code, stdout=out, stderr=err, trouble=trouble,
                 )
             )  # fmt: skip
-            self._on_end(StreamEnd(code, trouble, err.decode(errors="backslashreplace")))
+            self._on_end(ExecEnd(code, trouble, err.decode(errors="backslashreplace")))
             with self._pipe:
                 os.close(self._wake_read)
                 os.close(self._wake_write)

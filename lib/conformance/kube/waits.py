@@ -20,6 +20,8 @@ HOPELESS_PULL = (
     "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
 )  # fmt: skip
 """Texts of pull errors that waiting does not cure; others (a registry that is slow or busy) may pass."""
+LOOK_AGAIN = 3.0
+"""s.  Between two looks at who refuses pods that do not come, or finds no node for them."""
 EVENT_SHOWN = 300
 """Characters of an event in a first line; CNI plugins' errors are long, and end with what repeats."""
 HOPELESS_START = ("does not match the operating system", "0xc0370101", "executable file not found", "no such file")
@@ -27,7 +29,7 @@ HOPELESS_START = ("does not match the operating system", "0xc0370101", "executab
 
 
 @dataclass
-class Seen:
+class StatesSeen:
     """States that a wait saw, each with its seconds since the wait began; consecutive equal ones once."""
 
     states: list[tuple[float, str]] = field(default_factory=list)
@@ -47,11 +49,21 @@ class Waits:
         self.kube = kube
 
     def states(
-        self, api_version: str, kind: str, namespace: str | None, *, labels: str = "", fields: str = "", within: float
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        within: float,
+        quiet: Callable[[dict[str, Obj]], float] | None = None,
     ) -> Iterator[dict[str, Obj]]:
         """The selected objects by name, now and after every change of one of them, for at most ``within`` seconds.
 
-        Lists again when the watch is cut or too old.  Raises ApiUnreachable and ApiRefused as reads do.
+        A watch that a gateway dropped silently looks like one on which nothing happens.  Therefore each lasts for
+        ``watch`` seconds at most, or for ``quiet`` of what is there now, and then the objects are listed again; so they
+        are when it is cut or too old.  Raises ApiUnreachable and ApiRefused as reads do.
         """
         end = time.monotonic() + within
         while True:
@@ -61,9 +73,10 @@ class Waits:
             left = end - time.monotonic()
             if left <= 0:
                 return
+            lasting = min(left, self.kube.timings.watch, *([quiet(now)] if quiet else []))
             try:
                 for event in self.kube.watch(
-                    api_version, kind, namespace, since, labels=labels, fields=fields, seconds=left
+                    api_version, kind, namespace, since, labels=labels, fields=fields, seconds=lasting
                 ):
                     obj = event["object"]
                     if event["type"] == "BOOKMARK":
@@ -110,13 +123,19 @@ class Waits:
     ) -> list[Obj]:
         """The ``count`` pods that carry ``labels`` and do not terminate, once all are Ready.
 
-        ``progress`` is told each new state.  Raises EnvironmentBroken when they are not ready in time, and at once
-        when an image cannot be pulled or a container cannot start, with the event's text.
+        ``progress`` is told each new state.  Raises EnvironmentBroken when they are not ready in time, and before that
+        when an image cannot be pulled, a container cannot start, a pod is refused (admission, quota, a webhook) or the
+        scheduler finds no node for it, each in the words of who said so.
         """
-        begin, seen = time.monotonic(), Seen()
-        for now in self.states("v1", "Pod", namespace, labels=labels, within=within):
+        begin, seen = time.monotonic(), StatesSeen()
+        refused, unscheduled = "", begin
+
+        def quiet(now: dict[str, Obj]) -> float:
+            return LOOK_AGAIN if len(now) < count or any(map(unschedulable, now.values())) else within
+
+        for now in self.states("v1", "Pod", namespace, labels=labels, within=within, quiet=quiet):
             pods = [one for one in now.values() if not one["metadata"].get("deletionTimestamp")]
-            state = ", ".join(f"{one['metadata']['name']} {pod_state(one)}" for one in pods) or "no pod"
+            state = ", ".join(f"{one['metadata']['name']} {pod_state(one)}" for one in pods) or refused or "no pod"
             if progress and (not seen.states or seen.states[-1][1] != state):
                 progress(state)
             seen.add(time.monotonic() - begin, state)
@@ -126,10 +145,32 @@ class Waits:
                 problem = hopeless(pod)
                 if problem:
                     raise EnvironmentBroken(self._pod_message(pod, problem))
+            before, refused = refused, self._refusal(namespace, labels) if len(pods) < count else ""
+            if before and refused:  # said twice: what a webhook that is being replaced says once may pass
+                raise EnvironmentBroken(
+                    f"{len(pods)} of {count} pods with {labels} in {namespace} were created after "
+                    f"{time.monotonic() - begin:.0f} s: {refused}"
+                )
+            stuck = [one for one in pods if unschedulable(one)]
+            unscheduled = unscheduled if stuck else time.monotonic()
+            if stuck and time.monotonic() - unscheduled > self.kube.timings.unschedulable:
+                raise EnvironmentBroken(self._pod_message(stuck[0], pod_state(stuck[0])))
         bad = [one for one in now.values() if not is_ready(one)]
         detail = self._pod_message(bad[0], pod_state(bad[0])) if bad else f"no pod with {labels} in {namespace}"
         ready = sum(map(is_ready, now.values()))
         raise EnvironmentBroken(f"{ready} of {count} pods ready after {within:.0f} s: {detail}\n  seen    {seen}")
+
+    def _refusal(self, namespace: str, labels: str) -> str:
+        """Why the API server refuses pods with these labels, as their ReplicaSet tells it; empty: it refuses none."""
+        try:
+            sets = self.kube.objects("apps/v1", "ReplicaSet", namespace, labels=labels)
+        except ApiRefused:
+            return ""  # who may not read them learns it from the wait's end
+        for one in sets:
+            for condition in (one.get("status") or {}).get("conditions") or []:
+                if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+                    return f"{condition.get('reason')}: {condition.get('message')}"
+        return ""
 
     def _pod_message(self, pod: Obj, problem: str) -> str:
         """What is wrong with a pod, and its newest warning, in one line; below: events, a crashed container's log."""
@@ -174,6 +215,12 @@ def is_ready(pod: Obj) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []
     ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
     return ready and not pod["metadata"].get("deletionTimestamp")
+
+
+def unschedulable(pod: Obj) -> bool:
+    """Whether the scheduler has found no node for a pod."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(one.get("type") == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
 
 
 def restarts(pod: Obj) -> int:

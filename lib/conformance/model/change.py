@@ -39,3 +39,13 @@ class Change:
     def label(self) -> str:
         """``create NetworkPolicy demo-1/allow-client (projectcalico.org/v3): only linux-client may enter``."""
         return f"{self.verb} {self.target.label}: {self.why}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PutBack:
+    """What came of putting back what processes of the run had changed."""
+
+    lines: tuple[str, ...] = ()
+    """One per change."""
+    trouble: str = ""
+    """Why the cluster is not known to be as before, in one line; empty: it is."""

@@ -3,46 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Literal
 
+from conformance.model.decision import Decision
+from conformance.model.verdict import PRECEDENCE, ClaimKind, ClaimVerdict, precedence
 
-class ClaimKind(StrEnum):
-    """What sort of statement a claim is; decides what a failed check means."""
-
-    CAPABILITY = "capability"
-    REQUIREMENT = "requirement"
-    LIMITATION = "limitation"
-    KNOWN_ISSUE = "known issue"
-    RECOMMENDATION = "recommendation"
-
-
-class ClaimVerdict(StrEnum):
-    """What a run says about one claim."""
-
-    CONFIRMED = "CONFIRMED"
-    VIOLATED = "VIOLATED"
-    UNMET = "UNMET"
-    ADVISED = "ADVISED"
-    LIFTED = "LIFTED"
-    NOT_OBSERVED = "NOT_OBSERVED"
-    NOT_APPLICABLE = "NOT_APPLICABLE"
-    NOT_RUN = "NOT_RUN"
-    INCONCLUSIVE = "INCONCLUSIVE"
-
-
-PRECEDENCE = (
-    ClaimVerdict.VIOLATED,
-    ClaimVerdict.INCONCLUSIVE,
-    ClaimVerdict.UNMET,
-    ClaimVerdict.NOT_RUN,
-    ClaimVerdict.LIFTED,
-    ClaimVerdict.ADVISED,
-    ClaimVerdict.CONFIRMED,
-    ClaimVerdict.NOT_OBSERVED,
-    ClaimVerdict.NOT_APPLICABLE,
-)
-"""Several results of one claim: the first of these that occurs is the claim's verdict."""
+__all__ = ["PRECEDENCE", "ClaimKind", "ClaimResult", "ClaimVerdict", "precedence"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,3 +27,5 @@ class ClaimResult:
     evidence: Literal["lab", "field"] = "field"
     measured: dict[str, float | str] = field(default_factory=dict)
     """Figures worth keeping: seconds to first correct answer, tries ..."""
+    decisions: tuple[Decision, ...] = ()
+    """What it was decided from: one for each pair of nodes; empty where the test did not get that far."""

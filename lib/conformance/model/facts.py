@@ -24,6 +24,21 @@ class Fact(Generic[T]):
         return self.value is not None
 
 
+DSR_REVISION = {17763: 1432}
+"""Build to the first revision of it that can do direct server return; before it, it is a build of its own."""
+
+
+def build_name(build: tuple[int, int] | None) -> str:
+    """How a Windows build is named where decisions are told apart: ``20348``, ``17763``, ``17763 before .1432``.
+
+    ``build``: build and revision, ``(20348, 2762)``; None: ``unknown``.
+    """
+    if build is None:
+        return "unknown"
+    first = DSR_REVISION.get(build[0], 0)
+    return f"{build[0]}" if build[1] >= first else f"{build[0]} before .{first}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class NodeFacts:
     """One node."""
@@ -42,6 +57,11 @@ class NodeFacts:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     taints: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def build(self) -> str:
+        """Name of its Windows build (:func:`build_name`); empty on Linux."""
+        return build_name(self.windows_build) if self.os == "windows" else ""
 
 
 Mode = Literal["vxlan", "bgp", "policy-only", "mixed"]

@@ -86,7 +86,7 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Route:
+class RouteEntry:
     """One IPv4 route of any table."""
 
     destination: str
@@ -123,7 +123,7 @@ class LinuxFacts:
 
     node: str
     links: tuple[Link, ...]
-    routes: tuple[Route, ...]
+    routes: tuple[RouteEntry, ...]
     fdb: tuple[FdbEntry, ...]
     neighbours: tuple[Neighbour, ...]
 

@@ -51,6 +51,16 @@ class Observation:
     """Unix seconds on the suite's clock when the batch was sent."""
     seconds: float
     """On the agent's monotonic clock, from start of the attempt to its verdict."""
+    began: float | None = None
+    """s.  When the agent began the attempt, on ``clock``; None: it came to no packet, or the agent did not say."""
+    clock: str = ""
+    """Names the agent process that ``began`` is told by.  Attempts are ordered by ``began`` within one clock only; an
+    agent that is started again has another."""
+    began_at: float | None = None
+    """Unix seconds.  ``began`` on the suite's clock, so that attempts of several sources are placed beside each other;
+    an estimate, wrong by at most ``began_at_error``."""
+    began_at_error: float | None = None
+    """s.  Half the width of the interval in which the true moment of ``began_at`` lies."""
     detail: str = ""
     """The probe's own words: errno name, socket error, HTTP status line."""
     local: str = ""

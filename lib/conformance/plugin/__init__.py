@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from conformance.errors import ClusterUnusable, SuiteTrouble, UsageProblem
-from conformance.plugin import activity, hookspecs, lists, options, state
+from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
+from conformance.plugin.qualification import Qualification
+from conformance.run.provider import Provider
 
 MARKERS = (
     "verifies(claim, part, active): the claim of the catalog that the test decides",
@@ -25,6 +27,14 @@ MARKERS = (
 )
 
 
+class Hooks:
+    """Hooks that this plugin offers: where tests of the plugin take the place of its own parts."""
+
+    @pytest.hookspec(firstresult=True)
+    def pytest_conformance_provider(self, config: pytest.Config) -> Provider | None:
+        """Who opens clusters, finds out facts and hands out connections."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options."""
     options.add_options(parser)
@@ -32,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Offer the plugin's own hooks."""
-    pluginmanager.add_hookspecs(hookspecs)
+    pluginmanager.add_hookspecs(Hooks)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -41,7 +51,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     if config.option.list_claims:
         return _list_claims(config)
     if config.option.restore or config.option.janitor:
-        from conformance.plugin import clusters, recover  # bring the Kubernetes client's side in
+        from conformance.plugin import recover  # brings the Kubernetes client's side in
+        from conformance.run import clusters
 
         return recover.command(config, clusters.access_of)
     if (config.option.plan or config.option.dry_run) and hasattr(config.option, "numprocesses"):
@@ -56,25 +67,37 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if not state.awake(config) or config.option.help:
         return
-    from conformance.plugin import disruption, fixtures, stream_fixtures, suite_fixtures  # not for tests of the library
+    from conformance.plugin.fixtures import (  # not for tests of the library
+        disruption,
+        reading,
+        run,
+        streams,
+        traffic,
+        worker,
+    )
 
     run_state = state.of(config)
-    config.pluginmanager.register(fixtures, "conformance-fixtures")
-    config.pluginmanager.register(suite_fixtures, "conformance-suite-fixtures")
-    config.pluginmanager.register(stream_fixtures, "conformance-stream-fixtures")
-    config.pluginmanager.register(disruption, "conformance-disruption-fixtures")
+    for area in (run, worker, traffic, reading, streams, disruption):
+        config.pluginmanager.register(area, f"conformance-fixtures-{area.__name__.rpartition('.')[2]}")
     config.pluginmanager.register(Judge(run_state), "conformance-judge")
     if hasattr(config, "workerinput"):  # workers read the command line anew, not what the controller made of it
         config.option.allure_report_dir = config.workerinput[state.WORKER_INPUT]["allure"]
     else:
-        if run_state.run:
-            _report_paths(config, run_state.run.path)
+        if run_state.run.directory:
+            _report_paths(config, run_state.run.directory.path)
         _join_arguments(config)
-        config.pluginmanager.register(Controller(run_state), "conformance-controller")
+        try:
+            qualification = Qualification.of(config)
+        except UsageProblem as trouble:
+            raise pytest.UsageError(str(trouble)) from None
+        config.pluginmanager.register(Controller(run_state, qualification), "conformance-controller")
         if config.option.plan:
-            config.pluginmanager.register(lists.PlanOnly(run_state, whole=activity.whole(config)), "conformance-plan")
+            config.pluginmanager.register(
+                lists.PlanOnly(run_state, whole=state.selects_all(config)), "conformance-plan"
+            )
         if config.option.dry_run:
-            from conformance.plugin import rehearsal, rehearsal_fixtures  # not for tests of the library
+            from conformance.plugin import rehearsal  # not for tests of the library
+            from conformance.plugin.fixtures import rehearsal as rehearsal_fixtures  # not for tests of the library
 
             config.pluginmanager.register(rehearsal.Rehearsal(run_state), rehearsal.NAME)
             config.pluginmanager.register(rehearsal_fixtures, "conformance-rehearsal-fixtures")
@@ -91,17 +114,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """``-n auto``: as many workers as free pod addresses and Windows nodes allow (:class:`Workers` has the bounds)."""
-    if not activity.awake(config):
+    if not state.awake(config):
         return None
     run_state = state.of(config)
-    bounds = run_state.settings.workers
+    bounds = run_state.run.settings.workers
     if state.passive(config):
         return 0
     try:
-        run_state.open()
+        run_state.run.open()
     except Exception:  # said once the session has begun, with its exit code
         return 0
-    inspection = run_state.inspection
+    inspection = run_state.run.inspection
     assert inspection is not None  # open() raised otherwise
     usable = [node for node in inspection.facts.by_os("windows") if node.ready and node.schedulable]
     number = min(bounds.at_most, bounds.per_windows_node * len(usable))
@@ -113,7 +136,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 @pytest.hookimpl(trylast=True)
 def pytest_conformance_provider(config: pytest.Config) -> Any:
     """The provider of real clusters and labs, where nobody else offers one."""
-    from conformance.plugin.clusters import Clusters  # brings the Kubernetes client's side in
+    from conformance.run.clusters import Clusters  # brings the Kubernetes client's side in
 
     return Clusters(config.rootpath)
 
@@ -123,7 +146,7 @@ def _open(config: pytest.Config) -> int | None:
     if hasattr(config, "workerinput") or not state.awake(config) or state.passive(config):
         return None
     try:
-        state.of(config).open()
+        state.of(config).run.open()
     except UsageProblem as trouble:
         raise pytest.UsageError(str(trouble)) from None
     except ClusterUnusable as trouble:

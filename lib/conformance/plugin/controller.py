@@ -20,16 +20,18 @@ from conformance.errors import SuiteTrouble
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.probing import Probing
-from conformance.plugin import activity, header, plan
-from conformance.plugin.costs import lost_for_want_of
-from conformance.plugin.judge import PROPERTY
-from conformance.plugin.plan import Decision, PlannedTest
-from conformance.plugin.state import WORKER_INPUT, State, passive
-from conformance.report import allure_results, junit, terminal
+from conformance.plugin import header
+from conformance.plugin.judge import OUTCOME
+from conformance.plugin.qualification import Qualification
+from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
+from conformance.report import allure_results, junit, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
-from conformance.report.outcomes import TestOutcome, claim_outcomes, exit_code, windows_missed
+from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, write_json
+from conformance.run import plan
+from conformance.run.limits import lost_for_want_of
+from conformance.run.plan import PlannedTest, Prospect
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
@@ -42,8 +44,10 @@ _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
 class Controller:
     """The hooks of the process that the user started."""
 
-    def __init__(self, state: State) -> None:
-        self.state = state
+    def __init__(self, state: State, qualification: Qualification) -> None:
+        self.state, self.run, self.qualification = state, state.run, qualification
+        self.compared: tuple[str, ...] = ()
+        """The report beside the baseline, as lines."""
         self.started = datetime.datetime.now(datetime.UTC)
         self.outcomes: dict[str, TestOutcome] = {}
         self.crashed: dict[str, str] = {}
@@ -73,9 +77,9 @@ class Controller:
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Which cluster, why, and its facts."""
-        if passive(config) or not self.state.connection:
+        if passive(config) or not self.run.connection:
             return []
-        return header.lines(self.state)
+        return header.lines(self.run)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -94,12 +98,12 @@ class Controller:
 
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
-        planned = self.state.run.read_plan() if self.state.run and not self.state.settings.dry_run else None
+        planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
         if self._exclusive or not any(from_plain(PlannedTest, one).turn.exclusive for one in planned or ()):
             return
         self._exclusive = True
         try:
-            self.state.take_lock()
+            self.run.take_lock()
         except SuiteTrouble as trouble:
             self.unusable = str(trouble).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
@@ -108,14 +112,14 @@ class Controller:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """A worker that died may have left the cluster changed, under the other workers' tests."""
         if error:
-            self.left += self.state.put_back(node.gateway.id)
+            self.left += self.state.restoration.put_back(node.gateway.id)
 
     # --- hear ---------------------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the newest outcome of each test; a later phase only ever knows more."""
-        outcome = next((value for name, value in report.user_properties if name == PROPERTY), None)
+        outcome = next((value for name, value in report.user_properties if name == OUTCOME), None)
         if isinstance(outcome, str):
             self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
         elif report.when not in ("setup", "call", "teardown"):  # of a worker that died; it may be tried again elsewhere
@@ -154,37 +158,43 @@ class Controller:
         """After pytest's own files are written and before its summary: verdicts, reports, exit code."""
         result = yield
         config = session.config
-        if passive(config) or not self.state.facts or not self.state.run:
+        if passive(config) or not self.run.facts or not self.run.directory:
             return result
         if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
-        self.left += [*self.state.put_back(), *self.state.sweep()]
-        self.state.unlock()
-        self.problems += self.state.run.read_problems()
+        self.left += [*self.state.restoration.put_back(), *self.run.sweep()]
+        self.run.unlock()
+        self.problems += self.run.directory.read_problems()
         if self.problems:
             session.exitstatus = 4
             return result
         tests = self._tests()
-        session.exitstatus = exit_code(tests, int(exitstatus), by_user=self.by_user)
-        report = self.report = RunReport(
-            run_id=self.state.settings.run_id,
+        report = RunReport(
+            run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=(datetime.datetime.now(datetime.UTC) - self.started).total_seconds(),
-            exit_code=int(session.exitstatus),
+            exit_code=0,
             command=" ".join(shlex.quote(word) for word in ("pytest", *config.invocation_params.args)),
             cluster={
-                "how": self.state.choice.how,
-                "why": self.state.choice.why,
-                "label": self.state.connection.label if self.state.connection else "",
+                "how": self.run.choice.how,
+                "why": self.run.choice.why,
+                "label": self.run.connection.label if self.run.connection else "",
             },
-            facts=self.state.facts,
+            facts=self.run.facts,
             tests=tests,
-            claims=claim_outcomes(catalog(), self.state.facts, tests, whole=activity.whole(config)),
+            claims=self.qualification.answered(
+                claim_outcomes(catalog(), self.run.facts, tests, whole=selects_all(config))
+            ),
+            suite=provenance.suite(config.rootpath),
+            timings=provenance.changed(self.run.settings.timings),
+            cut_short=self._cut_short(tests),
             notes=self._notes(tests),
-            probing=cost(from_plain(Probing, one) for one in self.state.run.read_probing()),
+            probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
-        write_json(report, self.state.run.path / "conformance.json")
+        report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
+        self.report, session.exitstatus = report, report.exit_code
+        write_json(report, self.run.directory.path / "conformance.json")
         self._agree(config, report)
         return result
 
@@ -202,8 +212,8 @@ class Controller:
 
     def _tests(self) -> tuple[TestOutcome, ...]:
         """All planned tests: what was heard of them, else that they crashed or were never run."""
-        assert self.state.run is not None
-        given = self.state.run.read_plan() or []
+        assert self.run.directory is not None
+        given = self.run.directory.read_plan() or []
         tests: dict[str, TestOutcome] = {}
         for entry in given:
             test = from_plain(PlannedTest, entry)
@@ -219,19 +229,19 @@ class Controller:
         if before and not heard and before.verdict is ClaimVerdict.VIOLATED:
             return before
         if crash:
-            decision = Decision(
+            prospect = Prospect(
                 verdict=ClaimVerdict.INCONCLUSIVE, reason=crash.splitlines()[-1]
             )  # above it: the worker's Python
         else:
-            decision = Decision(
+            prospect = Prospect(
                 verdict=ClaimVerdict.NOT_RUN, reason=self.unusable or "the run ended before it", remedy="run it again"
             )
         without = TestOutcome(
             test=test.test,
-            verdict=decision.verdict or ClaimVerdict.NOT_RUN,
-            reason=decision.reason,
-            remedy=decision.remedy,
-            results=plan.not_run(test, decision, self.state.evidence),
+            verdict=prospect.verdict or ClaimVerdict.NOT_RUN,
+            reason=prospect.reason,
+            remedy=prospect.remedy,
+            results=plan.not_run(test, prospect, self.run.evidence),
             needs_windows=test.about_windows,
             ran=bool(crash),
         )
@@ -242,40 +252,48 @@ class Controller:
         missed = windows_missed(tests)
         if missed:
             notes.append(missed)
-        version = self.state.settings.calico_version
+        version = self.run.settings.calico_version
         if version:
             notes.append(f"judged as Calico {version}, by --calico-version")
-        assert self.state.facts is not None
-        notes += header.assumptions(self.state.facts)
-        if self.state.evidence == "lab":
+        assert self.run.facts is not None
+        notes += header.assumptions(self.run.facts)
+        if self.run.evidence == "lab":
             notes.append(
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
-        notes += lost_for_want_of(self.state.settings.lacking, tests)
+        notes += lost_for_want_of(self.run.settings.lacking, tests)
         notes += self.left
-        why = self.state.settings.not_disruptive
+        why = self.run.settings.not_disruptive
         if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
             notes.append(f"{why}: that costs {', '.join(costs)}")
-        if self.state.lost:
-            notes.append(f"{self.state.lost}: nothing beyond the run's own namespaces was changed from then on")
-        lost = sum(1 for test in tests if not test.ran)
-        if lost:
-            notes.append(f"{lost} planned tests were not run, because the run ended before them")
+        if self.run.lost:
+            notes.append(f"{self.run.lost}: nothing beyond the run's own namespaces was changed from then on")
+        if short := self._cut_short(tests):
+            notes.append(short)
         return tuple(notes)
+
+    def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
+        """Why the run did not get to its end; empty: it did."""
+        lost = sum(1 for test in tests if not test.ran)
+        return f"{lost} planned tests were not run, because the run ended before them" if lost else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary of claims."""
         for problem in self.problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
-        if not self.report or not self.state.run:
+        if not self.report or not self.run.directory:
             return
         terminalreporter.section("claims", sep="=")
         for line, tone in terminal.summary(self.report, _shown(self.state)):
             terminalreporter.write_line(line, **_MARKUP[tone])
-        if self.state.settings.keep:
+        if self.compared:
+            terminalreporter.section("compared with the baseline", sep="=")
+            for line in self.compared:
+                terminalreporter.write_line(line)
+        if self.run.settings.keep:
             terminalreporter.write_line(
                 "kept: remove everything with  kubectl delete namespace,globalnetworkpolicy "
-                f"-l calico-conformance/run={self.state.settings.run_id}"
+                f"-l calico-conformance/run={self.run.settings.run_id}"
             )
 
 
@@ -299,6 +317,6 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _shown(state: State) -> Path:
     """The run's directory, from where the user stands if it lies below."""
-    assert state.run is not None
-    base = state.config.invocation_params.dir
-    return state.run.path.relative_to(base) if state.run.path.is_relative_to(base) else state.run.path
+    directory, base = state.run.directory, state.config.invocation_params.dir
+    assert directory is not None
+    return directory.path.relative_to(base) if directory.path.is_relative_to(base) else directory.path

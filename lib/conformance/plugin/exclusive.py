@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from conformance.catalog import Catalog, IsolationKind, catalog
-from conformance.model.endpoint import OS
-from conformance.model.facts import Facts
-from conformance.plugin import plan
+from conformance.catalog import catalog
 from conformance.plugin.judge import PLANNED, WAITED
-from conformance.plugin.plan import PlannedTest
-from conformance.plugin.progress import Progress
 from conformance.plugin.state import State
-from conformance.plugin.turns import SHARED, Gate, Hold, Kind, Turn
-from conformance.plugin.unrestored import Mark
-from conformance.pods.placement import Placement
-from conformance.settings import Settings
+from conformance.run.gate import Gate, Hold, Turn
+from conformance.run.plan import take_turns
+from conformance.run.unrestored import TurnMark
 
 NOTICEABLE = 0.5
 """s.  Shorter waits stand in conformance.json alone."""
@@ -34,55 +28,27 @@ ORDER = ("shared", "node", "cluster")
 """Tests that stop others come last, so that they stop as few as possible."""
 
 
-def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings) -> list[Turn]:
-    """The turn of each test, the same in every process.
-
-    Node-exclusive tests are dealt out over the nodes of their OS, or all go to ``--disruptive-node``.  A test that will
-    not run changes nothing, whatever it is about.
-    """
-    dealt: dict[OS, int] = {}
-    found = []
-    for test in tests:
-        wanted = plan.isolation_of(test, claims)
-        kinds = {one.kind for one in wanted}
-        if not kinds & plan.CHANGING or plan.decide(test, claims, facts, settings).verdict:
-            found.append(SHARED)
-            continue
-        whole = IsolationKind.DISRUPTIVE in kinds
-        os: OS = next((one.os for one in wanted if one.os), "windows")
-        nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os)
-        number = dealt.get(os, 0)
-        dealt[os] = number + 1
-        kind: Kind = "cluster" if whole or not nodes else "node"
-        found.append(Turn(kind=kind, node=nodes[number % len(nodes)] if nodes else ""))
-    return found
-
-
-def _nodes(facts: Facts, settings: Settings, os: OS) -> list[str]:
-    return sorted(node.name for node in Placement(facts, settings.tolerations).usable(os))
-
-
 class Exclusive:
     """The hooks around turns."""
 
     def __init__(self, state: State) -> None:
-        self.state = state
+        self.state, self.run = state, state.run
         self._gate: Gate | None = None
         self._tell: Callable[[str], None] = lambda line: None
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Fix every test's turn, and put exclusive ones last."""
-        facts, run = self.state.facts, self.state.run
-        if not facts or not run:
+        facts, directory = self.run.facts, self.run.directory
+        if not facts or not directory:
             return
-        turns = take_turns([item.stash[PLANNED] for item in items], catalog(), facts, self.state.settings)
+        turns = take_turns([item.stash[PLANNED] for item in items], catalog(), facts, self.run.settings)
         for item, turn in zip(items, turns, strict=True):
             item.stash[PLANNED] = replace(item.stash[PLANNED], turn=turn)
         items.sort(key=lambda item: ORDER.index(item.stash[PLANNED].turn.kind))
-        patience = self.state.settings.timings.run.progress_every
-        self._gate = Gate(run.locks, (node.name for node in facts.nodes), patience=patience)
-        self._tell = Progress(config, patience).tell
+        patience = self.run.settings.timings.run.progress_every
+        self._gate = Gate(directory.locks, (node.name for node in facts.nodes), patience=patience)
+        self._tell = self.run.progress().tell
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -90,19 +56,20 @@ class Exclusive:
         if self._gate is None:
             return (yield)
         turn = item.stash[PLANNED].turn
-        hold = self._gate.enter(turn, f"{item.nodeid} on {self.state.settings.worker}", self._tell)
+        hold = self._gate.enter(turn, f"{item.nodeid} on {self.run.settings.worker}", self._tell)
         try:
             mark = self._begin(item.nodeid, turn)
             hold.began = time.monotonic()
             item.stash[WAITED] = hold.waited
             result = yield
-            if mark and self.state.unrestored:  # else it was interrupted: what puts back runs at the session's end
-                self.state.unrestored.settle(mark, self.state.not_put_back)
+            restoration = self.state.restoration
+            if mark and restoration.unrestored:  # else it was interrupted: what puts back runs at the session's end
+                restoration.unrestored.settle(mark, restoration.not_put_back)
             return result
         finally:
             ended = time.monotonic()
             if turn.exclusive:
-                self.state.epoch.advance()
+                self.state.restoration.epoch.advance()
             hold.release_after(self._under_way(), lambda: self._note(item.nodeid, turn, hold, ended))
 
     @pytest.hookimpl(tryfirst=True)
@@ -113,14 +80,15 @@ class Exclusive:
             whose = f"{turn} to itself" if turn.exclusive else "a turn beside others"
             self.state.attachments.text("waited", f"{waited:.1f} s for {whose}\n")
 
-    def _begin(self, test: str, turn: Turn) -> Mark | None:
+    def _begin(self, test: str, turn: Turn) -> TurnMark | None:
         """Wait for what others have changed to be put back; the mark of an exclusive turn that may be used."""
-        unrestored, worker = self.state.unrestored, self.state.settings.worker
+        restoration, worker = self.state.restoration, self.run.settings.worker
+        unrestored = restoration.unrestored
         assert unrestored is not None  # the gate would not be there
-        self.state.not_put_back = unrestored.before(turn, f"{test} on {worker}", self._tell)
-        if self.state.not_put_back or not turn.exclusive:
+        restoration.not_put_back = unrestored.before(turn, f"{test} on {worker}", self._tell)
+        if restoration.not_put_back or not turn.exclusive:
             return None
-        mark = Mark(test=test, worker=worker, turn=turn)
+        mark = TurnMark(test=test, worker=worker, turn=turn)
         unrestored.mark(mark)
         return mark
 
@@ -129,10 +97,11 @@ class Exclusive:
 
     def _note(self, test: str, turn: Turn, hold: Hold, ended: float) -> None:
         """Record a turn that has ended."""
-        assert self.state.run is not None  # the gate would not be there
+        directory, worker = self.run.directory, self.run.settings.worker
+        assert directory is not None  # the gate would not be there
         line = {
             "test": test,
-            "worker": self.state.settings.worker,
+            "worker": worker,
             "kind": turn.kind,
             "node": turn.node,
             "asked": hold.asked,
@@ -140,5 +109,5 @@ class Exclusive:
             "ended": ended,
             "released": hold.released,
         }
-        with (self.state.run.turns / f"{self.state.settings.worker}.jsonl").open("a", encoding="utf-8") as file:
+        with (directory.turns / f"{worker}.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

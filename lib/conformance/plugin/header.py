@@ -7,18 +7,18 @@ from collections import Counter
 from conformance.catalog import Version
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts
-from conformance.plugin.state import State
+from conformance.run.run import Run
 
 
-def lines(state: State) -> list[str]:
+def lines(run: Run) -> list[str]:
     """For pytest's header."""
-    label = state.connection.label if state.connection else "none"
-    text = [f"cluster: {label} (chosen by {state.choice.why})"]
-    if state.facts:
-        text += facts_lines(state.facts)
-        text += [f"note: {line}" for line in assumptions(state.facts)]
-    if state.run:
-        text.append(f"run: {state.settings.run_id}, reports in {state.run.path}")
+    label = run.connection.label if run.connection else "none"
+    text = [f"cluster: {label} (chosen by {run.choice.why})"]
+    if run.facts:
+        text += facts_lines(run.facts)
+        text += [f"note: {line}" for line in assumptions(run.facts)]
+    if run.directory:
+        text.append(f"run: {run.settings.run_id}, reports in {run.directory.path}")
     return text
 
 

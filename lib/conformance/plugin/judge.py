@@ -7,28 +7,31 @@ In pytest's terms VIOLATED is failed, INCONCLUSIVE an error, NOT_RUN and NOT_APP
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import pytest
 
 from conformance.catalog import Catalog, Claim, catalog
-from conformance.errors import EnvironmentBroken, EnvironmentLacks, Unmet
+from conformance.errors import EnvironmentBroken, EnvironmentLacks, Unmet, first_line
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import to_plain
-from conformance.plugin import options, plan, verdicts
-from conformance.plugin.plan import Decision, PlannedTest
-from conformance.plugin.recorder import Recorder
+from conformance.model.decision import Decision, Seen, folded
+from conformance.plugin import options
+from conformance.plugin.marked import planned
 from conformance.plugin.state import State
-from conformance.plugin.verdicts import Statement
 from conformance.report import allure_results, junit
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.diagnostics import Failure
 from conformance.report.outcomes import TestOutcome, worst
+from conformance.run import plan, verdicts
+from conformance.run.plan import PlannedTest, Prospect
+from conformance.run.recorder import Recorder
+from conformance.run.verdicts import Statement
 
-PROPERTY = "conformance"
+OUTCOME = "conformance"
 """User property that carries a test's outcome as JSON."""
 PLANNED = pytest.StashKey[PlannedTest]()
-DECISION = pytest.StashKey[Decision]()
+PROSPECT = pytest.StashKey[Prospect]()
 STATEMENT = pytest.StashKey[Statement]()
 EARLIER = pytest.StashKey[list[TestOutcome]]()
 """What earlier attempts at a test said."""
@@ -41,7 +44,7 @@ class Judge:
     """The hooks around tests."""
 
     def __init__(self, state: State) -> None:
-        self.state = state
+        self.state, self.run = state, state.run
         self.catalog: Catalog = catalog()
 
     # --- selection ----------------------------------------------------------------------------------------------------
@@ -50,11 +53,11 @@ class Judge:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Read the marks; make tags known to ``-k``; leave out what ``--claim`` and ``--smoke`` do not ask for."""
         try:
-            tests = [plan.planned(item, self.catalog) for item in items]
+            tests = [planned(item, self.catalog) for item in items]
         except pytest.UsageError as problem:
-            if not self.state.run:
+            if not self.run.directory:
                 raise
-            self.state.run.write_problem(
+            self.run.directory.write_problem(
                 str(problem)
             )  # the controller, of which workers can only tell so, ends the run
             items.clear()
@@ -83,9 +86,9 @@ class Judge:
     @pytest.hookimpl(tryfirst=True)  # the controller looks as soon as xdist tells it of the end
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Leave the plan for the controller, which has to know of tests that nobody heard of again."""
-        if self.state.run:
+        if self.run.directory:
             tests = [to_plain(item.stash[PLANNED]) for item in session.items]
-            self.state.run.write_plan(self.state.settings.worker, tests)
+            self.run.directory.write_plan(self.run.settings.worker, tests)
 
     # --- running ------------------------------------------------------------------------------------------------------
 
@@ -93,8 +96,8 @@ class Judge:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """From here on attachments and requests are this test's."""
         self.state.attachments.enter(nodeid)
-        if self.state.provider:
-            self.state.provider.enter(nodeid)
+        if self.run.provider:
+            self.run.provider.enter(nodeid)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -104,17 +107,19 @@ class Judge:
             self._try_again(item)
         statement = item.stash[STATEMENT] = Statement()
         item.stash[SECONDS] = 0.0
-        facts = self.state.facts
-        decision = plan.decide(item.stash[PLANNED], self.catalog, facts, self.state.settings) if facts else Decision()
-        item.stash[DECISION] = decision
-        if decision.verdict:
-            statement.say(decision.verdict, decision.reason, decision.remedy)
-            remedy = f"; {decision.remedy}" if decision.remedy else ""
-            raise _skipped(f"{decision.verdict}: {decision.reason}{remedy}")
+        facts = self.run.facts
+        prospect = (
+            plan.prospect_of(item.stash[PLANNED], self.catalog, facts, self.run.settings) if facts else Prospect()
+        )
+        item.stash[PROSPECT] = prospect
+        if prospect.verdict:
+            statement.say(prospect.verdict, prospect.reason, prospect.remedy)
+            remedy = f"; {prospect.remedy}" if prospect.remedy else ""
+            raise _skipped(f"{prospect.verdict}: {prospect.reason}{remedy}")
         try:
-            if self.state.not_put_back:
-                raise EnvironmentBroken(self.state.not_put_back)
-            self.state.epoch.catch_up()
+            if self.state.restoration.not_put_back:
+                raise EnvironmentBroken(self.state.restoration.not_put_back)
+            self.state.restoration.epoch.catch_up()
             return (yield)
         except EnvironmentLacks as lack:
             statement.say(*verdicts.from_body(lack))
@@ -124,10 +129,10 @@ class Judge:
             raise
         except (AssertionError, pytest.fail.Exception) as failure:
             trouble = EnvironmentBroken(f"set-up of the test failed: {failure}")
-            self._trouble(item, trouble, f"in set-up: {verdicts.first_line(failure)}")
+            self._trouble(item, trouble, f"in set-up: {first_line(failure)}")
             raise trouble.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"in set-up: {type(error).__name__}: {verdicts.first_line(error)}")
+            self._trouble(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
             raise
 
     @pytest.hookimpl(wrapper=True)
@@ -156,10 +161,10 @@ class Judge:
             raise
         except pytest.fail.Exception as failure:  # also how pytest-timeout speaks: no statement about the cluster
             trouble = EnvironmentBroken(str(failure))
-            self._trouble(item, trouble, verdicts.first_line(failure))
+            self._trouble(item, trouble, first_line(failure))
             raise trouble.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"{type(error).__name__}: {verdicts.first_line(error)}")
+            self._trouble(item, error, f"{type(error).__name__}: {first_line(error)}")
             raise
         finally:
             self.state.attachments.end()
@@ -172,10 +177,10 @@ class Judge:
             return (yield)
         except (AssertionError, pytest.fail.Exception) as failure:
             trouble = EnvironmentBroken(f"clearing up after the test failed: {failure}")
-            self._trouble(item, trouble, f"in clearing up: {verdicts.first_line(failure)}")
+            self._trouble(item, trouble, f"in clearing up: {first_line(failure)}")
             raise trouble.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"in clearing up: {type(error).__name__}: {verdicts.first_line(error)}")
+            self._trouble(item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}")
             raise
 
     @pytest.hookimpl(wrapper=True)
@@ -200,7 +205,7 @@ class Judge:
                 (junit.PROPERTY, item.nodeid),
                 ("verdict", str(outcome.verdict)),
                 *([(FLAKY.lower(), ", ".join(outcome.attempts))] if outcome.flaky else []),
-                (PROPERTY, json.dumps(to_plain(outcome))),
+                (OUTCOME, json.dumps(to_plain(outcome))),
             ]
         return report
 
@@ -214,7 +219,7 @@ class Judge:
         """Keep what the attempt before said; it may also have changed what an exclusive test changes."""
         item.stash.setdefault(EARLIER, []).append(self._attempt(item))
         if item.stash[PLANNED].turn.exclusive:
-            self.state.epoch.advance()
+            self.state.restoration.epoch.advance()
 
     def _attempt(self, item: pytest.Item) -> TestOutcome:
         test, statement = item.stash[PLANNED], item.stash.get(STATEMENT, Statement())
@@ -229,14 +234,14 @@ class Judge:
             seconds=item.stash.get(SECONDS, 0.0),
             waited=item.stash.get(WAITED, 0.0),
             exclusive=str(test.turn),
-            worker=self.state.settings.worker,
+            worker=self.run.settings.worker,
             touched=tuple(sorted(statement.touched)),
             needs_windows=test.about_windows,
             figures=statement.figures.figures(),
         )
 
     def _result(self, item: pytest.Item, part: plan.ClaimPart, statement: Statement) -> ClaimResult:
-        inapplicable = item.stash.get(DECISION, Decision()).inapplicable
+        inapplicable = item.stash.get(PROSPECT, Prospect()).inapplicable
         claim = self.catalog[part.claim]
         remedy, measured = statement.remedy, dict(statement.measured)
         if claim.id in inapplicable:
@@ -255,12 +260,13 @@ class Judge:
             part=part.part,
             reason=reason,
             remedy=remedy,
-            evidence="lab" if self.state.evidence == "lab" else "field",
+            evidence="lab" if self.run.evidence == "lab" else "field",
             measured=measured,
+            decisions=() if claim.id in inapplicable else _decisions(claim, part.part, item.nodeid, statement.seen),
         )
 
     def _applicable(self, item: pytest.Item) -> list[Claim]:
-        inapplicable = item.stash[DECISION].inapplicable
+        inapplicable = item.stash[PROSPECT].inapplicable
         return [claim for claim in item.stash[PLANNED].claims(self.catalog) if claim.id not in inapplicable]
 
     def _trouble(self, item: pytest.Item, error: BaseException, reason: str) -> None:
@@ -282,6 +288,10 @@ class Judge:
 def recorder(item: pytest.Item) -> Recorder:
     """The ``record`` fixture's value for a test."""
     return Recorder(item.stash[PLANNED].claims(catalog()), item.stash[STATEMENT])
+
+
+def _decisions(claim: Claim, part: str, test: str, seen: Sequence[Seen]) -> tuple[Decision, ...]:
+    return tuple(Decision(claim=claim.id, part=part, test=test, **vars(one)) for one in folded(seen, claim.kind))
 
 
 def _skipped(reason: str) -> BaseException:

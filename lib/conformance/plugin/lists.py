@@ -16,10 +16,11 @@ from conformance.catalog import (
     catalog,
     coverage,
 )
-from conformance.plugin import plan
 from conformance.plugin.judge import PLANNED
-from conformance.plugin.plan import PlannedTest
 from conformance.plugin.state import State
+from conformance.run import plan
+from conformance.run.plan import PlannedTest
+from conformance.run.run import Run
 
 
 def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str]) -> Iterator[str]:
@@ -45,9 +46,9 @@ def claims_list(tests: Sequence[PlannedTest], wanted: Sequence[str]) -> Iterator
     yield str(counted)
 
 
-def plan_list(state: State, tests: Sequence[PlannedTest], *, whole: bool) -> Iterator[str]:
+def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterator[str]:
     """Every claim of the catalog against the facts."""
-    assert state.facts is not None
+    assert run.facts is not None
     claims: Catalog = catalog()
     by_claim: dict[str, list[PlannedTest]] = {}
     for test in tests:
@@ -58,15 +59,13 @@ def plan_list(state: State, tests: Sequence[PlannedTest], *, whole: bool) -> Ite
         if claim.area != area:
             area = claim.area
             yield f"\n{area}"
-        word, why = _prospect(claim, claims, state, by_claim.get(claim.id, []), whole=whole)
+        word, why = _prospect(claim, claims, run, by_claim.get(claim.id, []), whole=whole)
         yield f"  {claim.id:9} {word:14} {why}"
 
 
-def _prospect(
-    claim: Claim, claims: Catalog, state: State, tests: Sequence[PlannedTest], *, whole: bool
-) -> tuple[str, str]:
-    assert state.facts is not None
-    answer = applicability(claim, state.facts)
+def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> tuple[str, str]:
+    assert run.facts is not None
+    answer = applicability(claim, run.facts)
     if isinstance(answer, NotApplicable):
         return "NOT_APPLICABLE", str(answer)
     if isinstance(answer, Undecided):
@@ -75,11 +74,11 @@ def _prospect(
         if claim.isolation.kind is IsolationKind.MANUAL:
             return "by hand", claim.verify
         return ("no test", claim.statement) if whole else ("not selected", claim.statement)
-    decisions = [plan.decide(test, claims, state.facts, state.settings) for test in tests]
-    held = [decision for decision in decisions if decision.verdict]
-    if len(held) == len(decisions):
+    prospects = [plan.prospect_of(test, claims, run.facts, run.settings) for test in tests]
+    held = [one for one in prospects if one.verdict]
+    if len(held) == len(prospects):
         return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
-    count = f"{len(decisions) - len(held)} of {len(decisions)} tests" if held else f"{len(decisions)} tests"
+    count = f"{len(prospects) - len(held)} of {len(prospects)} tests" if held else f"{len(prospects)} tests"
     rest = f"; not the others: {held[0].reason}" if held else ""
     return "runs", f"{count}{rest}"
 
@@ -95,6 +94,6 @@ class PlanOnly:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Print the plan; nothing runs."""
         tests = [item.stash[PLANNED] for item in session.items]
-        for line in plan_list(self.state, tests, whole=self.whole):
+        for line in plan_list(self.state.run, tests, whole=self.whole):
             print(line)
         return True

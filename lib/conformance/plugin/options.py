@@ -6,7 +6,6 @@ that is an existing path for a test path, and looks for its configuration there 
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import shlex
 from collections.abc import Sequence
@@ -16,8 +15,8 @@ import pytest
 
 from conformance.catalog import Version, catalog
 from conformance.errors import UsageProblem
-from conformance.plugin.choice import Choice, choose
-from conformance.settings import Images, Settings, Toleration, Workers, load_timings
+from conformance.run.choice import Choice, choose
+from conformance.settings import Images, Settings, Toleration, Workers, external_target, load_timings
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -79,12 +78,19 @@ def add_options(parser: pytest.Parser) -> None:
         "--disruptive-node", metavar="NAME", help="do what concerns a whole node (a drain, say) on this one only"
     )
     claims.addoption("--no-disruptive", action="store_true", help="not even on a lab of the run's own")
+    gate = parser.getgroup("qualification", "what a run's report has to show")
+    gate.addoption("--require", metavar="SET[,SET]", help="say whether the run qualifies for these sets (core, ...)")
+    gate.addoption("--waivers", metavar="FILE", help="YAML with verdicts that are accepted, by whom and until when")
+    gate.addoption("--attest", metavar="FILE", help="YAML with a person's answers to claims that no program can decide")
+    gate.addoption("--fail-on", metavar="VERDICT[,VERDICT]", help="exit code 1 also when a claim has one of these")
+    gate.addoption("--baseline", metavar="REPORT", help="compare with this report; exit code 1 when it became worse")
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
-EXTERNAL_PORT = 80
 """TCP port of ``--external-target`` where none is given."""
-WITH_PATHS = ("--kubeconfig", "--timings", "--calicoctl", "--report-dir")
+WITH_PATHS = (
+    "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--waivers", "--attest", "--baseline",
+)  # fmt: skip
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
@@ -144,21 +150,6 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         run_id=run_id,
         worker=worker,
     )
-
-
-def external_target(text: str) -> tuple[str, int]:
-    """``198.51.100.10`` or ``198.51.100.10:443``.  Raises UsageProblem."""
-    address, colon, port = text.partition(":")
-    try:
-        ipaddress.IPv4Address(address)
-        number = int(port) if colon else EXTERNAL_PORT
-        if not 0 < number < 65536:
-            raise ValueError(f"{number} is no port")
-    except ValueError as trouble:
-        raise UsageProblem(
-            f"--external-target {text}: expected an IPv4 address, or with a port 198.51.100.10:443 ({trouble})"
-        ) from None
-    return address, number
 
 
 def check_claims(wanted: list[str]) -> None:

@@ -7,15 +7,12 @@ refuses everything but reading.
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from conformance import timing
-from conformance.errors import EnvironmentLacks
+from conformance.errors import EnvironmentLacks, first_line
 from conformance.plugin.state import State
-from conformance.plugin.verdicts import first_line
 
 NAME = "conformance-rehearsal"
 """Of the plugin, by which fixtures find it."""
@@ -31,8 +28,6 @@ class Rehearsal:
     def __init__(self, state: State) -> None:
         self.state = state
         self.count = 0
-        self._capture: Any = state.config.pluginmanager.getplugin("capturemanager")
-        timing.rehearse()
 
     def tell(self, text: str) -> None:
         """One change's line, or its content."""
@@ -46,7 +41,7 @@ class Rehearsal:
             self._say(f"  ({len(lines)} lines)")
 
     def _say(self, text: str) -> None:
-        with self._capture.global_and_fixture_disabled() if self._capture else nullcontext():
+        with self.state.run.uncaptured():
             print(text, flush=True)
 
     # --- hooks --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """One long-lived agent in one pod: started by exec, asked in batches, watched by its heartbeat.
 
-It knows nothing of retries: whatever breaks ends as ProbeBroken, and the agent is dead afterwards.
+It knows nothing of retries: whatever breaks ends as ProbeBroken, and the agent is dead afterwards.  Nothing here waits
+for an answer but :meth:`Agent.greet` and :meth:`Agent.request`: what answers a batch is handed to its callbacks.
 """
 
 from __future__ import annotations
@@ -8,30 +9,68 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.errors import ProbeBroken
 from conformance.kube import channels
 from conformance.kube.client import Kube
-from conformance.kube.streaming import ExecStream, StreamEnd
+from conformance.kube.streaming import ExecEnd, ExecStream
 from conformance.kube.transcript import Transcript
-from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 from conformance.probe import protocol
+from conformance.probe.clocks import AgentClock
 
 KEEP_ALIVE = 60.0
 """s.  An agent that was not asked for so long is sent a ping: it exits by itself after 120 s without a line."""
+
+Document = dict[str, Any]
 
 
 class AgentRefused(ProbeBroken):
     """The agent cannot start, is not ours, or cannot carry out the line: asking again would not help."""
 
 
+@dataclass(kw_only=True)
+class Batch:
+    """Attempts that an agent is asked for at once.  The callbacks are called from any thread, and must be quick."""
+
+    specs: Sequence[Document]
+    """As the protocol describes attempts, without their ids."""
+    within: float
+    """s.  From its sending, for all of it; an agent that says nothing at all (no heartbeat) is given up earlier."""
+    heard: Callable[[int, Document, float], None]
+    """Place in ``specs``, its result, and the moment of ``time.monotonic`` at which it was sent."""
+    broken: Callable[[ProbeBroken], None]
+    """No more results will come; not called when all have come, nor after :meth:`Agent.cancel`."""
+
+
+@dataclass
+class _Part:
+    """As much of a batch as is sent in one line."""
+
+    batch: Batch
+    first: int
+    count: int
+    name: str = ""
+    sent: float = 0.0
+    left: set[int] = field(default_factory=set)
+    cancelled: bool = False
+
+    @property
+    def end(self) -> float:
+        """When it must have been answered."""
+        return self.sent + self.batch.within
+
+
 class Agent:
     """A live agent.  Thread-safe: several batches may be under way."""
+
+    _clocks = itertools.count(1)
 
     def __init__(self, kube: Kube, workload: Workload, transcript: Transcript, program: protocol.Program) -> None:
         """Opens the exec.  Raises ExecBroken (ProbeBroken) when that fails; :meth:`greet` must follow."""
@@ -39,22 +78,27 @@ class Agent:
         self.program = program
         self.held: set[str] = set()
         """Names of streams that somebody watches: an agent that holds some is not to be ended."""
+        self.left_idle = False
+        self.clock = AgentClock(f"{workload.uid}/{program.name}/{next(self._clocks)}", time.monotonic())
         self._silence = kube.timings.agent_silence
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._hello: Future[dict[str, Any]] = Future()
-        self._pending: dict[str, Future[dict[str, Any]]] = {}
+        self._hello: Future[Document] = Future()
+        self._replies: dict[str, Future[Document]] = {}
+        self._parts: dict[str, _Part] = {}
+        self._waiting: deque[_Part] = deque()
+        self._under_way = 0
+        self._most = 1
+        """Attempts under way at most: half of what it has open at once, so that none of them waits in it."""
         self._noise: list[str] = []
         self._over = ""
-        self.left_idle = False
-        self._heard = self.used = time.monotonic()
-        self._sent = self._heard
+        self._heard = self._sent = self.used = time.monotonic()
         self._stream = ExecStream(
             kube, workload.namespace, workload.pod, workload.container, self.program.argv,
             on_line=self._line, on_end=self._end, transcript=transcript,
         )  # fmt: skip
 
-    def greet(self, within: float) -> dict[str, Any]:
+    def greet(self, within: float) -> Document:
         """Wait for its hello and check that it is our program.  Raises ProbeBroken, and ends the agent."""
         try:
             hello = self._hello.result(within)
@@ -65,42 +109,68 @@ class Agent:
         if problem:
             self._give_up(problem)
             raise AgentRefused(self._broken(), transport=problem)
+        self._most = max(1, int(hello.get("open_limit") or 0) // 2)
         return hello
 
-    def ask(self, attempts: Sequence[Attempt], within: float) -> list[dict[str, Any]]:
-        """Results of ``attempts``, in their order.
+    def begin(self, batch: Batch) -> bool:
+        """Send a batch, as far as half of what the agent opens at once is free; the rest follows as room comes.
 
-        ``within`` bounds all of it; an agent that says nothing at all (no heartbeat) is given up earlier.  Raises
-        ProbeBroken: died, silent, cut, garbled; AgentRefused.
+        False: the agent is over, and nothing was sent.
         """
-        document = self.request(lambda batch: protocol.batch_line(batch, attempts), within)
-        results = document.get("results")
-        if not isinstance(results, list) or [one.get("id") for one in results] != list(range(len(attempts))):
-            self._give_up(f"its answer to batch {document.get('batch')} does not match: {str(document)[:200]}")
-            raise ProbeBroken(self._broken(), transport=self._over)
-        return results
+        with self._lock:
+            if self._over:
+                return False
+            for first in range(0, len(batch.specs), self._most):
+                self._waiting.append(_Part(batch, first, min(self._most, len(batch.specs) - first)))
+            self.used = time.monotonic()
+        self._send_waiting()
+        return True
 
-    def request(self, line: Callable[[str], bytes], within: float) -> dict[str, Any]:
-        """What it answers to the line that is made with a new batch's name; bounded and broken as :meth:`ask`."""
-        batch, future = f"b{next(self._numbers)}", Future[dict[str, Any]]()
+    def cancel(self, batch: Batch) -> None:
+        """End a batch; its callbacks are not called any more, but for one that is running in another thread."""
+        with self._lock:
+            self._waiting = deque(part for part in self._waiting if part.batch is not batch)
+            parts = [part for part in self._parts.values() if part.batch is batch and not part.cancelled]
+            for part in parts:
+                part.cancelled = True
+        for part in parts:
+            self._say(protocol.cancel_line(part.name))
+
+    def request(self, line: Callable[[str], bytes], within: float) -> Document:
+        """What it answers to the line that is made with a new batch's name, within so many seconds.
+
+        An agent that says nothing at all is given up earlier.  Raises ProbeBroken: died, silent, cut, garbled;
+        AgentRefused.
+        """
+        name, future = f"b{next(self._numbers)}", Future[Document]()
         with self._lock:
             if self._over:
                 raise ProbeBroken(self._broken(), transport=self._over)
-            self._pending[batch] = future
-        self._say(line(batch))
-        end = time.monotonic() + within
-        while True:
-            try:
-                document = future.result(max(0.0, min(self._silence / 4, end - time.monotonic())))
-                break
-            except FutureTimeout:
-                quiet = time.monotonic() - self._heard
-                if time.monotonic() >= end:
-                    self._give_up(f"batch {batch} was not answered within {within:.0f} s")
-                elif quiet > self._silence:
-                    self._give_up(f"nothing was heard from it for {quiet:.0f} s, not even its heartbeat")
+            self._replies[name] = future
+        asked = time.monotonic()
+        self._say(line(name))
+        try:
+            document = future.result(within)
+        except FutureTimeout:
+            self._give_up(f"batch {name} was not answered within {within:.0f} s")
+            document = future.result()
         self.used = time.monotonic()
+        if isinstance(up := document.get("up_ms"), int | float):
+            self.clock.began(up / 1000, asked)
         return document
+
+    def look(self) -> None:
+        """Give the agent up when it is silent, or has not answered in time; to be called every now and then."""
+        now = time.monotonic()
+        with self._lock:
+            if self._over or not (self._parts or self._replies):
+                return
+            late = next((part for part in self._parts.values() if now >= part.end), None)
+            quiet = now - self._heard
+        if late is not None:
+            self._give_up(f"batch {late.name} was not answered within {late.batch.within:.0f} s")
+        elif quiet > self._silence:
+            self._give_up(f"nothing was heard from it for {quiet:.0f} s, not even its heartbeat")
 
     @property
     def alive(self) -> bool:
@@ -109,8 +179,8 @@ class Agent:
 
     @property
     def busy(self) -> bool:
-        """Whether a batch is under way or a stream is held."""
-        return bool(self._pending or self.held)
+        """Whether attempts or questions are under way, or a stream is held."""
+        return bool(self._parts or self._waiting or self._replies or self.held)
 
     def close(self) -> None:
         """Tell it to quit; idempotent."""
@@ -119,47 +189,20 @@ class Agent:
         self._stream.send(b'{"type":"quit"}')
         self._stream.close()
 
-    # --- from the stream's thread ---------------------------------------------------------------------------------
+    # --- from any thread ------------------------------------------------------------------------------------------
 
-    def _line(self, line: bytes) -> None:
-        self._heard = time.monotonic()
-        try:
-            document = protocol.read_line(line)
-        except protocol.Garbled as garbled:
-            self._give_up(str(garbled))
-            return
-        if document is None:
-            self._noise = [*self._noise, line.decode(errors="backslashreplace")][-10:]
-            return
-        match document["type"]:
-            case "hello":
-                if not self._hello.done():
-                    self._hello.set_result(document)
-            case "beat":
-                if self._heard - self._sent > KEEP_ALIVE:
-                    self._say(b'{"type":"ping"}')
-            case "result":
-                with self._lock:
-                    future = self._pending.pop(str(document.get("batch")), None)
-                if future is not None:
-                    future.set_result(document)
-            case "error":
-                with self._lock:
-                    future = self._pending.pop(str(document.get("batch")), None)
-                text = f"agent in {self.workload.label} refused a batch: {document.get('message')}"
-                if future is not None:
-                    future.set_exception(AgentRefused(text, transport=str(document.get("message"))))
-            case "bye":
-                self.left_idle = document.get("reason") == "idle"
-                with self._lock:
-                    self._over = self._over or f"it left: {document.get('reason')}"
-
-    def _end(self, end: StreamEnd) -> None:
-        parts = [end.trouble or f"it exited with status {end.exit_code}"]
-        if end.exit_code == 0 and not self._hello.done():
-            parts = ["another program answered in its place: it never said hello, and exited with status 0"]
-        parts += [f"stderr {end.stderr.strip()[-300:]!r}"] if end.stderr.strip() else []
-        self._fail("; ".join(parts), AgentRefused if channels.COULD_NOT_START in end.trouble else ProbeBroken)
+    def _send_waiting(self) -> None:
+        """Send what waits, in order, as far as there is room for it."""
+        while True:
+            with self._lock:
+                if self._over or not self._waiting or self._under_way + self._waiting[0].count > self._most:
+                    return
+                part = self._waiting.popleft()
+                part.name, part.sent = f"b{next(self._numbers)}", time.monotonic()
+                part.left = set(range(part.count))
+                self._parts[part.name] = part
+                self._under_way += part.count
+            self._say(protocol.batch_line(part.name, part.batch.specs[part.first : part.first + part.count]))
 
     def _say(self, line: bytes) -> None:
         self._sent = time.monotonic()
@@ -173,13 +216,110 @@ class Agent:
     def _fail(self, why: str, kind: type[ProbeBroken] = ProbeBroken) -> None:
         with self._lock:
             self._over = self._over or why
-            pending, self._pending = list(self._pending.values()), {}
-        for future in [*pending, self._hello]:
+            replies, self._replies = list(self._replies.values()), {}
+            parts = [*self._parts.values(), *self._waiting]
+            self._parts, self._under_way = {}, 0
+            self._waiting.clear()
+        for future in [*replies, self._hello]:
             if not future.done():
                 future.set_exception(kind(self._broken(), transport=self._over))
+        for batch in {id(part.batch): part.batch for part in parts if not part.cancelled}.values():
+            batch.broken(kind(self._broken(), transport=self._over))
 
     def _broken(self) -> str:
         noise = f"; it also wrote {' / '.join(self._noise)!r}" if self._noise else ""
         rest = self._stream.unfinished[:80].decode(errors="backslashreplace") if hasattr(self, "_stream") else ""
         cut = f"; its last line was cut short: {rest!r}" if rest else ""
         return f"agent {self.program.name} in {self.workload.label} broke: {self._over}{cut}{noise}"
+
+    # --- from the stream's thread ---------------------------------------------------------------------------------
+
+    def _line(self, line: bytes) -> None:
+        self._heard = time.monotonic()
+        try:
+            document = protocol.read_line(line)
+        except protocol.Garbled as garbled:
+            self._give_up(str(garbled))
+            return
+        if document is None:
+            self._noise = [*self._noise, line.decode(errors="backslashreplace")][-10:]
+            return
+        up = document.get("up_ms")
+        if isinstance(up, int | float):
+            self.clock.said(up / 1000, self._heard)
+        match document["type"]:
+            case "hello":
+                if not self._hello.done():
+                    self._hello.set_result(document)
+            case "beat":
+                if self._heard - self._sent > KEEP_ALIVE:
+                    self._say(b'{"type":"ping"}')
+            case "results":
+                self._results(str(document.get("batch")), document)
+            case "result":
+                self._reply(str(document.get("batch")), document)
+            case "error":
+                self._refuse(str(document.get("batch")), str(document.get("message")))
+            case "bye":
+                self.left_idle = document.get("reason") == "idle"
+                with self._lock:
+                    self._over = self._over or f"it left: {document.get('reason')}"
+
+    def _reply(self, name: str, document: Document) -> None:
+        with self._lock:
+            future = self._replies.pop(name, None)
+        if future is not None:
+            future.set_result(document)
+
+    def _results(self, name: str, document: Document) -> None:
+        """Some of a batch's results, the rest of it still to come."""
+        results, left = document.get("results"), document.get("left")
+        numbers = [one.get("id") for one in results] if isinstance(results, list) else []
+        with self._lock:
+            part = self._parts.get(name)
+            if part is None:
+                return
+            matches = (
+                isinstance(results, list)
+                and part.left.issuperset(numbers)
+                and len(set(numbers)) == len(numbers)
+                and left == len(part.left) - len(numbers)
+            )
+            if matches:
+                part.left.difference_update(numbers)
+                self._under_way -= len(numbers)
+                self.used = self._heard
+                if not part.left:
+                    del self._parts[name]
+        if not matches or not isinstance(results, list):
+            self._give_up(f"its answer to batch {name} does not match: {str(document)[:200]}")
+            return
+        for result in results:
+            if isinstance(began := result.get("began_ms"), int | float):
+                self.clock.began(began / 1000, part.sent)
+        for number, result in zip(numbers, results, strict=True):
+            if not part.cancelled:
+                part.batch.heard(part.first + number, result, part.sent)
+        self._send_waiting()
+
+    def _refuse(self, name: str, message: str) -> None:
+        refused = AgentRefused(f"agent in {self.workload.label} refused a batch: {message}", transport=message)
+        with self._lock:
+            future = self._replies.pop(name, None)
+            part = self._parts.pop(name, None)
+            if part is not None:
+                self._under_way -= len(part.left)
+        if future is not None:
+            future.set_exception(refused)
+        elif part is not None:
+            self.cancel(part.batch)  # its other parts, if there are any
+            if not part.cancelled:
+                part.batch.broken(refused)
+            self._send_waiting()
+
+    def _end(self, end: ExecEnd) -> None:
+        parts = [end.trouble or f"it exited with status {end.exit_code}"]
+        if end.exit_code == 0 and not self._hello.done():
+            parts = ["another program answered in its place: it never said hello, and exited with status 0"]
+        parts += [f"stderr {end.stderr.strip()[-300:]!r}"] if end.stderr.strip() else []
+        self._fail("; ".join(parts), AgentRefused if channels.COULD_NOT_START in end.trouble else ProbeBroken)

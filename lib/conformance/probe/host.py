@@ -73,14 +73,15 @@ class Hosts:
     def remove_hns_network(self, node: str, name: str = NETWORK) -> str:
         """Remove a node's HNS network, which cuts the node's own exec streams.
 
-        Returns what the exec said, or what broke it: neither shows that the network is gone, a fresh read does.
-        Raises ProbeBroken when the command itself says that it failed, EnvironmentLacks.
+        Returns what the exec said, or what broke it once it was asked for: neither shows that the network is gone, a
+        fresh read does.  Raises ProbeBroken when the command itself says that it failed or was never asked for,
+        EnvironmentLacks.
         """
         script = f"Get-HnsNetwork | Where-Object {{ $_.Name -eq '{name}' }} | Remove-HnsNetwork"
         try:
             done = self._powershell(self._windows(node), script)
         except ExecBroken as broken:
-            if not broken.retryable:
+            if not (broken.asked or broken.retryable):
                 raise
             return str(broken)
         if done.exit_code:

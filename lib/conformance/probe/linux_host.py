@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.errors import ProbeBroken
-from conformance.model.host import FdbEntry, Link, LinuxFacts, Neighbour, Route, Vxlan
+from conformance.model.host import FdbEntry, Link, LinuxFacts, Neighbour, RouteEntry, Vxlan
 from conformance.probe import protocol
 from conformance.probe.protocol import Program
 
@@ -42,7 +42,7 @@ def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
             for one in found["links"]
         ),
         routes=tuple(
-            Route(
+            RouteEntry(
                 destination=str(one["destination"]), gateway=str(one["gateway"]), device=str(one["device"]),
                 onlink=bool(one["onlink"]), table=int(one["table"]),
             )

@@ -13,7 +13,7 @@ from conformance.kube.execute import ExecResult
 from conformance.kube.transcript import Transcript, forget
 from conformance.model.endpoint import Workload
 from conformance.pods.roles import ROLES
-from conformance.probe.prober import Counts, Limits
+from conformance.probe.limits import Counts, Limits
 from conformance.probe.slots import Slots
 
 

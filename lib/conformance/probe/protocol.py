@@ -1,4 +1,4 @@
-"""docs/probe-protocol.md as this suite speaks it: batches out, results in.  Pure: no API, no clock."""
+"""docs/probe-protocol.md as this suite speaks it: batches out, results in.  Pure: it asks no API and reads no clock."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,9 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.roles import MANIFESTS
+from conformance.probe.clocks import AgentClock, unix
 
-PROTOCOL = 1
+PROTOCOL = 2
 MARK = b"@@PROBE@@ "
 PATIENCE = 10
 """An agent ends an attempt that makes progress after so many times its give-up time."""
@@ -78,16 +80,24 @@ def stranger(hello: dict[str, Any], program: Program) -> str:
     return ""
 
 
-def batch_line(batch: str, attempts: Sequence[Attempt]) -> bytes:
-    """The line that asks an agent for attempts; ids are their positions."""
-    specs = [spec(number, attempt) for number, attempt in enumerate(attempts)]
-    document = {"type": "batch", "batch": batch, "attempts": specs}
+def batch_line(batch: str, specs: Sequence[dict[str, Any]]) -> bytes:
+    """The line that asks an agent for attempts, as :func:`spec` describes them; ids are their positions."""
+    attempts = [{"id": number, **described} for number, described in enumerate(specs)]
+    document = {"type": "batch", "batch": batch, "attempts": attempts}
     return json.dumps(document, separators=(",", ":")).encode("ascii")
 
 
-def spec(number: int, attempt: Attempt) -> dict[str, Any]:
-    """One attempt as the document describes it.  Raises ValueError for an attempt that names too little."""
-    made: dict[str, Any] = {"id": number, "kind": attempt.kind.value, "give_up_ms": round(attempt.give_up_after * 1000)}
+def cancel_line(batch: str) -> bytes:
+    """The line that ends a batch before its time."""
+    return json.dumps({"type": "cancel", "batch": batch}).encode("ascii")
+
+
+def spec(attempt: Attempt) -> dict[str, Any]:
+    """One attempt as the document describes it, without its id.
+
+    Raises ValueError for an attempt that names too little.
+    """
+    made: dict[str, Any] = {"kind": attempt.kind.value, "give_up_ms": round(attempt.give_up_after * 1000)}
     if made["give_up_ms"] <= 0:
         raise ValueError(f"{attempt.label}: give_up_after must be seconds, more than 0")
     if attempt.target is not None:
@@ -109,8 +119,10 @@ def spec(number: int, attempt: Attempt) -> dict[str, Any]:
     return made
 
 
-def observation(attempt: Attempt, result: dict[str, Any], at: float, tries: int = 1) -> Observation:
-    """What a result says.
+def observation(
+    attempt: Attempt, result: dict[str, Any], sent: float, clock: AgentClock, tries: int = 1
+) -> Observation:
+    """What a result says of an attempt that was ``sent`` at that moment of ``time.monotonic``.
 
     Raises ProbeBroken when it says BROKEN, or something that this suite has no word for.
     """
@@ -122,13 +134,18 @@ def observation(attempt: Attempt, result: dict[str, Any], at: float, tries: int 
     try:
         body = base64.b64decode(result.get("body_b64") or "", validate=True)
         seconds = float(result["ms"]) / 1000
-    except (KeyError, TypeError, ValueError) as error:
-        raise ProbeBroken(f"{attempt.label}: garbled result {result!r}: {error}", transport="garbled result") from None
+        began = None if result.get("began_ms") is None else float(result["began_ms"]) / 1000
+    except (KeyError, TypeError, ValueError) as problem:
+        raise ProbeBroken(
+            f"{attempt.label}: garbled result {result!r}: {problem}", transport="garbled result"
+        ) from None
     client, served_by = identity(result.get("headers") or {}, body)
+    placed, error = (sent, math.inf) if began is None else clock.place(began)
     return Observation(
-        attempt=attempt, verdict=Verdict[word], at=at, seconds=seconds, detail=detail,
-        local=str(result.get("local") or ""), remote=str(result.get("remote") or ""), seen_client=client,
-        served_by=served_by, status=result.get("status"), body=body,
+        attempt=attempt, verdict=Verdict[word], at=unix(sent), seconds=seconds, began=began, clock=clock.name,
+        began_at=None if began is None else unix(placed), began_at_error=None if math.isinf(error) else error,
+        detail=detail, local=str(result.get("local") or ""), remote=str(result.get("remote") or ""),
+        seen_client=client, served_by=served_by, status=result.get("status"), body=body,
         answers=tuple(str(one) for one in result.get("answers") or ()), tries=tries,
     )  # fmt: skip
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from conformance.model.stream import Side, StreamEnd, StreamEvent, StreamState, 
 from conformance.pods.roles import STREAM_PORT
 from conformance.probe import protocol
 from conformance.probe.agent import Agent
+from conformance.probe.clocks import unix
 from conformance.probe.prober import Prober
 from conformance.timing import SYSTEM_CLOCK, Deadline
 
@@ -51,7 +51,6 @@ class Streams:
         self._prober = prober
         self._timings = prober.settings.timings
         self._numbers = itertools.count(1)
-        self._offsets: dict[Agent, tuple[float, float]] = {}
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="streams")
 
     def open(self, routes: Sequence[tuple[Workload, Workload]]) -> list[Stream]:
@@ -163,31 +162,27 @@ class Streams:
         word = str(end["verdict"])
         if word not in StreamVerdict.__members__:
             raise ProbeBroken(f"the {side} of a stream in {workload.label}: {word} {end['detail']}", transport=word)
-        offset = self._offsets[agent][1]
         return StreamEnd(
             workload=workload, side=side, verdict=StreamVerdict[word], detail=str(end["detail"]),
             local=str(end["local"]), remote=str(end["remote"]), sent=int(end["sent"]), heard=int(end["heard"]),
             quiet=None if end["quiet_ms"] is None else float(end["quiet_ms"]) / 1000,
             events=tuple(
-                StreamEvent(at=offset + one["at_ms"] / 1000, what=one["event"], detail=one["detail"])
+                StreamEvent(
+                    at=unix(agent.clock.place(one["at_ms"] / 1000)[0]), what=one["event"], detail=one["detail"]
+                )
                 for one in end["events"]
             ),
         )  # fmt: skip
 
     def _ask(self, agent: Agent, job: dict[str, Any]) -> dict[str, Any]:
-        """The answer to one line; meanwhile the agent's clock is compared with ours, as closely as the way allows."""
+        """The answer to one line, which also tells more of the agent's clock.  Raises ProbeBroken."""
         patience = self._timings.of(agent.workload.os)
-        begin = time.time()
         answer = agent.request(
             lambda batch: json.dumps({**job, "batch": batch}, separators=(",", ":")).encode("ascii"),
             patience.exec_overhead + 2 * patience.tcp_give_up,
         )
-        there_and_back = time.time() - begin
-        try:
-            measured = (there_and_back, begin + there_and_back / 2 - float(answer["up_ms"]) / 1000)
-        except (KeyError, TypeError, ValueError):
-            raise ProbeBroken(f"garbled answer from {agent.program.name} in {agent.workload.label}: {answer}") from None
-        self._offsets[agent] = min(measured, self._offsets.get(agent, measured))
+        if not isinstance(answer.get("up_ms"), int | float):
+            raise ProbeBroken(f"garbled answer from {agent.program.name} in {agent.workload.label}: {answer}")
         return answer
 
     def _each(self, work: Callable[[Any], T], them: Sequence[Any]) -> list[T]:

@@ -20,6 +20,20 @@ from conformance.report.statistics import Statistics, statistics
 
 
 @dataclass(frozen=True, kw_only=True)
+class Gate:
+    """What a gate said of one set and one Windows build."""
+
+    name: str
+    build: str
+    answer: str
+    """``qualified``, ``not qualified`` or ``incomplete``."""
+    headline: str
+    obstacles: tuple[str, ...]
+    """What stands in the way, one line each."""
+    waived: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunReport:
     """One run, as all outputs see it."""
 
@@ -34,6 +48,18 @@ class RunReport:
     facts: Facts | None
     tests: tuple[TestOutcome, ...]
     claims: tuple[ClaimOutcome, ...]
+    suite: Mapping[str, str] = field(default_factory=dict)
+    """``version`` and ``commit`` of the suite, ``catalog`` (its digest)."""
+    timings: Mapping[str, str] = field(default_factory=dict)
+    """Timings other than the packaged ones: ``windows.hold`` to ``2 s instead of 5 s``."""
+    cut_short: str = ""
+    """Why the run did not get to its end; empty: it did."""
+    gates: tuple[Gate, ...] = ()
+    """What ``--require`` asked, one for each set and Windows build."""
+    waived: Mapping[str, str] = field(default_factory=dict)
+    """Claim to the waiver that accepts its verdict."""
+    attested: Mapping[str, str] = field(default_factory=dict)
+    """Claim to the attestation that gives its verdict."""
     notes: tuple[str, ...] = ()
     """Lines that every reader should see: assumptions, a Windows selection that reached no Windows node ..."""
     probing: ProbingCost = field(default_factory=lambda: cost(()))
@@ -74,7 +100,13 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "evidence": report.evidence or None,
             "cluster": dict(report.cluster),
             "notes": list(report.notes),
+            "cut_short": report.cut_short or None,
         },
+        "suite": dict(report.suite),
+        "timings": dict(report.timings),
+        "gates": to_plain(report.gates),
+        "waived": dict(report.waived),
+        "attested": dict(report.attested),
         "facts": to_plain(report.facts),
         "counts": report.counts,
         "matrix": {

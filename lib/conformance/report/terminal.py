@@ -66,6 +66,11 @@ def summary(report: RunReport, where: Path) -> Iterator[tuple[str, Tone]]:
         yield "", "plain"
         yield from ((line, "plain") for line in figures)
     yield "", "plain"
+    for claim, waiver in report.waived.items():
+        yield f"waived: {claim}: {waiver}", "warn"
+    for gate in report.gates:
+        yield f"gate: {gate.headline}", "good" if gate.answer == "qualified" else "bad"
+        yield from ((f"      {line}", "bad") for line in gate.obstacles)
     yield f"claims: {_counts(report)}", "plain"
     for note in report.notes:
         yield f"note: {note}", "warn"

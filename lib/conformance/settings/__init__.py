@@ -5,6 +5,7 @@ Frozen, and handed to every worker unchanged.  Reads YAML and nothing else; it k
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,19 @@ from typing import Literal
 from conformance.errors import UsageProblem
 from conformance.settings.timings import OsTimings, RunTimings, Timings, load_timings
 
-__all__ = ["Images", "OsTimings", "RunTimings", "Settings", "Timings", "Toleration", "Workers", "load_timings"]
+EXTERNAL_PORT = 80
+"""Of a target beyond the cluster that is named without one."""
+__all__ = [
+    "Images",
+    "OsTimings",
+    "RunTimings",
+    "Settings",
+    "Timings",
+    "Toleration",
+    "Workers",
+    "external_target",
+    "load_timings",
+]
 
 _TOLERATION = re.compile(
     r"(?P<key>[A-Za-z0-9./_-]+)(?:=(?P<value>[A-Za-z0-9._-]*))?"
@@ -103,3 +116,18 @@ class Settings:
     """Short name of the run, part of the names of its namespaces."""
     worker: str = "main"
     """Short name of this process: ``main`` or ``gw0``, ``gw1`` ..., part of the names of its namespaces."""
+
+
+def external_target(text: str) -> tuple[str, int]:
+    """``198.51.100.10`` or ``198.51.100.10:443``.  Raises UsageProblem."""
+    address, colon, port = text.partition(":")
+    try:
+        ipaddress.IPv4Address(address)
+        number = int(port) if colon else EXTERNAL_PORT
+        if not 0 < number < 65536:
+            raise ValueError(f"{number} is no port")
+    except ValueError as trouble:
+        raise UsageProblem(
+            f"--external-target {text}: expected an IPv4 address, or with a port 198.51.100.10:443 ({trouble})"
+        ) from None
+    return address, number

@@ -103,6 +103,12 @@ class RunTimings:
     """s.  The whole answer to one request; the API server itself gives up after 60 s."""
     api_retry: float
     """s.  Reads that fail in transport or with 5xx, and requests answered 429, are repeated for so long."""
+    watch: float
+    """s.  The longest that one watch lasts before objects are listed again: gateways forget idle connections without
+    telling the receiver (AWS NAT after 350 s, Azure load balancers after 4 min: Azure/AKS#1755)."""
+    unschedulable: float
+    """s.  For so long the scheduler may find no node for a pod; nodes that an autoscaler adds take longer to come than
+    this: add them before, or give more time."""
     agent_silence: float
     """s.  Without a word from an agent, after which it counts as dead: four of its heartbeats, one each 5 s."""
     pod_status: float

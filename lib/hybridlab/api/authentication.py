@@ -7,18 +7,34 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import bad_request, invalid, invalid_value, unauthorized
+from hybridlab.api.errors import invalid, invalid_value, unauthorized
 from hybridlab.api.requests import AUTHENTICATED, User
 from hybridlab.api.store import Store
 
 DEFAULT_SECONDS = 3600
 MINIMUM_SECONDS = 600
 """Shortest life of a requested token, as the real server demands."""
+
+
+AUDIENCE = "https://kubernetes.default.svc.cluster.local"
+"""Whom tokens for the API are for."""
+_ACCOUNT = "system:serviceaccount:"
+
+
+def service_account(user: str) -> tuple[str, str] | None:
+    """Return namespace and name of the ServiceAccount that a user name stands for, or None."""
+    namespace, colon, name = user.removeprefix(_ACCOUNT).partition(":")
+    return (namespace, name) if user.startswith(_ACCOUNT) and colon and namespace and name else None
+
+
+def account_groups(namespace: str) -> tuple[str, ...]:
+    """Return the groups of every ServiceAccount of a namespace."""
+    return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
 
 
 @dataclass(frozen=True)
@@ -42,6 +58,8 @@ class Authenticator:
         self._accounts: dict[str, tuple[str, str, str]] = {}
         """Tokens of service accounts: namespace, name and uid of the account."""
         self._users: dict[str, User] = {}
+        self._audiences: dict[str, tuple[str, ...]] = {}
+        """For whom tokens were issued; tokens of the table are for the API."""
 
     def add(self, token: str, meaning: Token) -> None:
         """Accept one more token."""
@@ -53,9 +71,13 @@ class Authenticator:
         if kind.lower() != "bearer":
             raise unauthorized()
         user = self.user_of(token.strip())
-        if user is None:
+        if user is None or not self.audiences(token.strip(), (AUDIENCE,)):
             raise unauthorized()
         return user
+
+    def audiences(self, token: str, wanted: Sequence[str]) -> list[str]:
+        """Return those of ``wanted`` that a token is for."""
+        return [audience for audience in wanted if audience in self._audiences.get(token, (AUDIENCE,))]
 
     def user_of(self, token: str) -> User | None:
         """Return the user of a token, or None when it is unknown, expired, or its account is gone."""
@@ -75,23 +97,22 @@ class Authenticator:
 
     def issue(self, account: Obj, request: Obj) -> Obj:
         """Answer a TokenRequest for a service account."""
-        spec = request.get("spec")
-        if not isinstance(spec, dict):
-            raise bad_request("a TokenRequest needs a spec")
+        spec = request.get("spec") or {}
         seconds = spec.get("expirationSeconds") or DEFAULT_SECONDS
         if seconds < MINIMUM_SECONDS:
             cause = invalid_value("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
-            raise invalid("TokenRequest", "authentication.k8s.io", account["metadata"]["name"], [cause])
+            raise invalid("TokenRequest", "authentication.k8s.io", "", [cause])
         meta = account["metadata"]
         token = secrets.token_urlsafe(32)
         expires = self._clock() + seconds
-        name = f"system:serviceaccount:{meta['namespace']}:{meta['name']}"
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{meta['namespace']}")
+        name = f"{_ACCOUNT}{meta['namespace']}:{meta['name']}"
+        groups = account_groups(meta["namespace"])
         self._tokens[token] = Token(name, groups, expires, meta["uid"])
         self._accounts[token] = (meta["namespace"], meta["name"], meta["uid"])
         until = datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        spec = {**spec, "expirationSeconds": seconds}
-        spec.setdefault("audiences", ["https://kubernetes.default.svc.cluster.local"])
+        spec = {"boundObjectRef": None, **spec, "expirationSeconds": seconds}
+        spec["audiences"] = spec.get("audiences") or [AUDIENCE]
+        self._audiences[token] = tuple(spec["audiences"])
         return {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",

@@ -1,8 +1,8 @@
 """Who may do what: RBAC from the Roles and bindings that are in the store right now.
 
 Members of system:masters may do everything.  For Calico's tiered policies the rules of calico-apiserver come on top:
-``get`` on the tier, and the verb on the pseudo-resource ``tier.networkpolicies``.  Aggregated ClusterRoles, and the
-rule that nobody may grant more than they have, are not emulated.
+``get`` on the tier, and the verb on the pseudo-resource ``tier.networkpolicies``.  Aggregated ClusterRoles are not
+emulated.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Authorizer:
         for plural in ("clusterrolebindings", "rolebindings"):
             for binding in self._store.bucket(f"{plural}.{GROUP}").within(None):
                 namespace = binding["metadata"].get("namespace", "")
-                role = self._role(binding["roleRef"], namespace)
+                role = self.role(binding["roleRef"], namespace)
                 if role is None:
                     continue
                 kind = "ClusterRoleBinding" if plural == "clusterrolebindings" else "RoleBinding"
@@ -138,7 +138,8 @@ class Authorizer:
                     found.setdefault(who, []).extend(Grant(namespace, rule, why) for rule in role.get("rules") or ())
         return found
 
-    def _role(self, reference: Obj, namespace: str) -> Obj | None:
+    def role(self, reference: Obj, namespace: str) -> Obj | None:
+        """Return the role that a binding in ``namespace`` refers to, or None."""
         if reference["kind"] == "ClusterRole":
             return self._store.bucket(f"clusterroles.{GROUP}").get(("", reference["name"]))
         return self._store.bucket(f"roles.{GROUP}").get((namespace, reference["name"]))

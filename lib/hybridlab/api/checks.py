@@ -9,7 +9,8 @@ from hybridlab.api.contract import ApiError, Obj
 from hybridlab.api.errors import Cause, bad_request, forbidden, invalid, invalid_value, not_found
 from hybridlab.api.kinds.strategy import Strategy
 from hybridlab.api.requests import WriteOptions
-from hybridlab.api.resources import Resource
+from hybridlab.api.resources import CRD_V1, Resource
+from hybridlab.api.schemas.go_types import decoding_problem
 from hybridlab.api.schemas.shapes import Findings, Shape, check_object, shapes
 from hybridlab.api.store import Store
 from hybridlab.api.views import Views
@@ -76,24 +77,48 @@ class Checks:
             }
             raise ApiError(403, "Forbidden", refused.message, {**refused.details, "causes": [cause]})
 
-    def fields(self, resource: Resource, obj: Obj, options: WriteOptions, *, partial: bool = False) -> None:
-        """Check field names and types; unknown fields are refused, warned about or dropped silently."""
-        if resource.structural is not None and self._custom_shape is not None:
+    def fields(
+        self,
+        resource: Resource,
+        obj: Obj,
+        options: WriteOptions,
+        *,
+        partial: bool = False,
+        patched: Callable[[], str] | None = None,
+    ) -> None:
+        """Check field names and types; unknown fields are refused, warned about or dropped silently.
+
+        ``partial``: fields may be missing.  ``patched``: the object is what a patch made of another one, and this is
+        how a refusal shows the patch.
+        """
+        shape = self.shape(resource)
+        custom = resource.structural is not None and self._custom_shape is not None
+        if custom and self._custom_shape is not None:
             findings = self._custom_shape(resource, obj)
         else:
-            findings = check_object(self.shape(resource), obj)
+            findings = check_object(shape, obj)
+            if findings.undecodable and shape is not None and resource.group != CRD_V1:
+                path, value, why = findings.undecodable[0]
+                raise _undecodable(resource, why or decoding_problem(shape, path, value), patched)
+        if findings.unknown and options.field_validation == "Strict":
+            listed = ", ".join(f'unknown field "{path}"' for path in findings.unknown)
+            raise _undecodable(resource, f"strict decoding error: {listed}", patched)
+        if findings.unknown and options.field_validation == "Warn":
+            options.warnings.extend(f'unknown field "{path}"' for path in findings.unknown)
         causes = findings.causes
         if partial:
             causes = [cause for cause in causes if cause.type != "FieldValueRequired"]
-        if findings.unknown and options.field_validation == "Strict":
-            causes = causes + [
-                Cause("FieldValueInvalid", path, f'strict decoding error: unknown field "{path}"')
-                for path in findings.unknown
-            ]
-        elif findings.unknown and options.field_validation == "Warn":
-            options.warnings.extend(f'unknown field "{path}"' for path in findings.unknown)
         if causes:
             raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
+
+    def declared(self, resource: Resource, wanted: Obj, namespace: str) -> None:
+        """Check that the kind has every field that a server-side apply names; ApiError 500, as on the real server."""
+        findings = check_object(self.shape(resource), wanted) if resource.structural is None else None
+        if findings is not None and findings.unknown:
+            meta = wanted["metadata"]
+            what = f"{namespace}/{meta['name']}; {resource.api_version}, Kind={resource.kind}"
+            why = f".{findings.unknown[0]}: field not declared in schema"
+            raise ApiError(500, "", f"failed to create typed patch object ({what}): {why}")
 
     def rules(self, resource: Resource, strategy: Strategy, obj: Obj, old: Obj | None, options: WriteOptions) -> None:
         """Check the metadata and whatever the kind says about its objects; what it only warns about is noted."""
@@ -108,6 +133,14 @@ class Checks:
         if causes:
             raise invalid(resource.kind, resource.group, self._views.shown_name(resource, meta["name"]), causes)
         options.warnings.extend(strategy.warnings(obj))
+
+
+def _undecodable(resource: Resource, why: str, patched: Callable[[], str] | None) -> ApiError:
+    """Return the refusal of a body, or of what a patch made of an object, that is none of the resource's kind."""
+    if patched is not None:
+        return invalid("", "", "", [invalid_value("patch", patched(), why)])
+    kind = resource.kind
+    return bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}')
 
 
 def _metadata_problems(meta: Obj, old: Obj | None) -> Iterable[Cause]:

@@ -43,7 +43,7 @@ class LocalClient:
         return target
 
     def _options(self) -> WriteOptions:
-        return WriteOptions(field_manager=self._manager, tracked=False)
+        return WriteOptions(field_manager=self._manager, tracked=False, user=self._user)
 
     async def get(self, resource: str, name: str, namespace: str | None = None) -> Obj:
         """Return an object (shared: copy before changing)."""

@@ -2,6 +2,7 @@
 
 Controllers, Felix, kubelets and kube-proxy see the API only through :class:`Client`; the server reaches pods
 only through :class:`NodeAgent`.  Both are protocols so that each side can be tested without the other.
+:func:`quantity` reads the amounts that objects carry.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+
+from hybridlab.api.quantities import quantity
+
+__all__ = ["ApiError", "ChannelWriter", "Client", "Event", "ExecOutcome", "NodeAgent", "Obj", "StreamCut", "quantity"]
 
 Obj = dict[str, Any]
 """A Kubernetes object.  What a client hands out is shared: copy before changing it."""

@@ -13,6 +13,7 @@ from hybridlab.api.authorization import Authorizer
 from hybridlab.api.bootstrap import Bootstrap, built_in_definitions
 from hybridlab.api.client import LocalClient
 from hybridlab.api.contract import Obj
+from hybridlab.api.escalation import Escalation
 from hybridlab.api.kinds.calico import SelectorProblem
 from hybridlab.api.kinds.definitions import Definitions
 from hybridlab.api.kinds.table import strategies
@@ -81,11 +82,14 @@ class Core:
             selector_problem=settings.selector_problem,
             names_with_tier=settings.tier_prefixed_names,
         )
-        self.operations = Operations(self.store, self.catalogue, self.views, kinds, _check_custom)
+        self.authorizer = Authorizer(self.store)
+        escalation = Escalation(self.authorizer)
+        self.operations = Operations(
+            self.store, self.catalogue, self.views, kinds, _check_custom, escalation=escalation
+        )
         self.definitions = Definitions(self.store, self.catalogue, self.operations.lifecycle.later)
         self.definitions.built_in.update(item["metadata"]["name"] for item in built_in_definitions(self.catalogue))
         self.authenticator = Authenticator(settings.tokens, self.store)
-        self.authorizer = Authorizer(self.store)
         self.reviews = Reviews(self.authorizer, self.authenticator)
         self.subresources = Subresources(self.operations)
         self._bootstrap = Bootstrap(self.operations, settings.service_cidr, settings.ca_certificate)

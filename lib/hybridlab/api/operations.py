@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -27,6 +29,8 @@ from hybridlab.api.errors import (
     not_found,
     required,
 )
+from hybridlab.api.escalation import Escalation
+from hybridlab.api.kinds.rights import GROUP as RIGHTS
 from hybridlab.api.kinds.strategy import Strategy
 from hybridlab.api.lifecycle import Lifecycle, timestamp
 from hybridlab.api.patches import json_patch, merge_patch, strategic_merge
@@ -64,6 +68,8 @@ class Operations(Reading):
         views: Views,
         strategies: Mapping[str, Strategy],
         custom_shape: Callable[[Resource, Obj], Findings] | None = None,
+        *,
+        escalation: Escalation | None = None,
     ) -> None:
         super().__init__(store, catalogue, views)
         self._strategies = strategies
@@ -71,6 +77,7 @@ class Operations(Reading):
         self._custom = CustomStrategy()
         self._checks = Checks(store, views, custom_shape)
         self.lifecycle = Lifecycle(store, self.strategy, self._plural)
+        self._escalation = escalation
         self._random = random.Random()
         store.listeners.append(self._committed)
 
@@ -88,6 +95,10 @@ class Operations(Reading):
 
     def _committed(self, storage: str, key: Key, change: Change) -> None:
         self.strategy(storage).committed(None if change.type == "DELETED" else change.object, change.previous)
+
+    def _check_grants(self, resource: Resource, obj: Obj, old: Obj | None, options: WriteOptions) -> None:
+        if resource.group == RIGHTS and options.user is not None and self._escalation is not None:
+            self._escalation.check(options.user, resource, obj, old)
 
     # ---- writing
     def create(self, target: Target, body: Any, options: WriteOptions, *, managed: list[Obj] | None = None) -> Obj:
@@ -113,6 +124,7 @@ class Operations(Reading):
         if shape is not None and "spec" in shape.codes and obj.get("spec") is None:
             obj["spec"] = {}
         self._checks.fields(resource, obj, options)
+        self._check_grants(resource, obj, None, options)
         for key in (*_SERVER_OWNED, "resourceVersion", "managedFields"):
             meta.pop(key, None)
         if resource.has_status and not strategy.keeps_status_on_create:
@@ -177,7 +189,8 @@ class Operations(Reading):
         if obj["metadata"].get("name") != shown["metadata"]["name"]:
             cause = invalid_value("metadata.name", obj["metadata"].get("name", ""), "field is immutable")
             raise invalid(resource.kind, resource.group, name, [cause])
-        return self._update(target, self.views.stored(resource, obj), old, options)
+        shown_patch = partial(_shown_patch, patch if kind == "strategic" else changed, kind)
+        return self._update(target, self.views.stored(resource, obj), old, options, shown_patch)
 
     def apply(self, target: Target, body: Any, options: WriteOptions) -> tuple[Obj, bool]:
         """Server-side apply; return the object and whether it was created."""
@@ -186,6 +199,7 @@ class Operations(Reading):
             raise bad_request(
                 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
             )
+        given_namespace = (body.get("metadata") or {}).get("namespace", "") if isinstance(body, dict) else ""
         wanted = self._checks.decode(resource, namespace, body)
         if wanted["metadata"].setdefault("name", name) != name:
             raise bad_request("the name of the object does not match the name on the URL")
@@ -193,6 +207,7 @@ class Operations(Reading):
             raise bad_request("metadata.managedFields must be nil")
         wanted = self.views.stored(resource, wanted)
         shape = self._checks.shape(resource)
+        self._checks.declared(resource, private(wanted), given_namespace)
         old = self.store.bucket(resource.storage).get((namespace, wanted["metadata"]["name"]))
         if old is None:
             if subresource:
@@ -215,15 +230,22 @@ class Operations(Reading):
         if isinstance(result, managedfields.Conflicts):
             raise result.error(resource.kind, name)
         merged, entries = result
-        quiet = WriteOptions(options.dry_run, field_validation="Ignore", tracked=False, warnings=options.warnings)
+        quiet = replace(options, field_manager="", field_validation="Ignore", force=False, tracked=False)
         if old is None:
             shown = self.views.shown(resource, merged)
             return self.create(target, shown, quiet, managed=entries), True
         merged["metadata"]["managedFields"] = entries
         return self._update(target, merged, old, quiet), False
 
-    def _update(self, target: Target, obj: Obj, old: Obj, options: WriteOptions) -> Obj:
-        """Put ``obj`` (private, in stored form) in the place of ``old``."""
+    def _update(
+        self,
+        target: Target,
+        obj: Obj,
+        old: Obj,
+        options: WriteOptions,
+        patched: Callable[[], str] | None = None,
+    ) -> Obj:
+        """Put ``obj`` (private, in stored form) in the place of ``old``; ``patched`` shows the patch that made it."""
         resource, subresource = target.resource, target.subresource
         meta, old_meta = obj["metadata"], old["metadata"]
         name = old_meta["name"]
@@ -234,7 +256,8 @@ class Operations(Reading):
             why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old_meta['uid']}"
             raise conflict(resource.plural, resource.group, name, why)
         strategy = self.strategy(resource.storage)
-        self._checks.fields(resource, obj, options)
+        self._checks.fields(resource, obj, options, patched=patched)
+        self._check_grants(resource, obj, old, options)
         meta = obj["metadata"]
         for key in (*_SERVER_OWNED, "resourceVersion"):
             if key in old_meta:
@@ -304,6 +327,17 @@ class Operations(Reading):
             meta = item["metadata"]
             self.delete(Target(resource, meta.get("namespace", ""), meta["name"]), options)
         return items
+
+
+def _shown_patch(value: Any, kind: PatchKind) -> str:
+    """Return how the real server shows a patch that it refuses: a strategic one as Go prints a map."""
+    if kind != "strategic":
+        return orjson.dumps(value).decode()
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{_shown_patch(value[key], kind)}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(_shown_patch(item, kind) for item in value) + "]"
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def is_built_in(group: str) -> bool:

@@ -34,6 +34,8 @@ class WriteOptions:
     tracked: bool = True
     """Keep managedFields (in-process components need not)."""
     warnings: list[str] = field(default_factory=list)
+    user: User | None = None
+    """Who writes; None: a component of the lab itself, which may grant any rights."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from hybridlab.api.errors import no_such_resource, qualified
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE_ONLY: Final = ("create",)
+NO_COLLECTION: Final = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
+"""Namespaces cannot be deleted as a collection."""
 
 V3: Final = "projectcalico.org"
 CRD_V1: Final = "crd.projectcalico.org"
@@ -133,7 +135,10 @@ KUBERNETES: Final[tuple[Resource, ...]] = (
     _r("v1", "ConfigMap", "configmaps", "cm"),
     _r("v1", "Endpoints", "endpoints", "ep"),
     _r("v1", "Event", "events", "ev", fields=_CORE_EVENT_FIELDS),
-    _r("v1", "Namespace", "namespaces", "ns", cluster=True, sub="status finalize", fields="status.phase"),
+    _r(
+        "v1", "Namespace", "namespaces", "ns", cluster=True, sub="status finalize", fields="status.phase",
+        verbs=NO_COLLECTION,
+    ),
     _r("v1", "Node", "nodes", "no", cluster=True, sub="status proxy", fields="spec.unschedulable"),
     _r("v1", "Pod", "pods", "po", sub=_POD_SUB, fields=_POD_FIELDS, categories="all"),
     _r("v1", "Secret", "secrets", fields="type"),
@@ -164,7 +169,7 @@ KUBERNETES: Final[tuple[Resource, ...]] = (
     _r("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
     _r("apps/v1", "DaemonSet", "daemonsets", "ds", sub="status", categories="all"),
     _r("apps/v1", "Deployment", "deployments", "deploy", sub="status scale", categories="all"),
-    _r("apps/v1", "ReplicaSet", "replicasets", "rs", sub="status scale", fields="status.replicas", categories="all"),
+    _r("apps/v1", "ReplicaSet", "replicasets", "rs", sub="status scale", categories="all"),
 )  # fmt: skip
 
 _CALICO: Final = (

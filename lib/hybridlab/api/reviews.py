@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridlab.api.authentication import Authenticator
+from hybridlab.api.authentication import AUDIENCE, Authenticator
 from hybridlab.api.authorization import Attributes, Authorizer
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import bad_request, invalid, required
@@ -76,10 +76,11 @@ class Reviews:
         }
 
     def _token(self, spec: Obj) -> Obj:
-        user = self._authenticator.user_of(spec.get("token", ""))
-        if user is None:
-            return {"authenticated": False, "user": {}, "error": "[invalid bearer token]"}
-        audiences = spec.get("audiences") or ["https://kubernetes.default.svc.cluster.local"]
+        token = spec.get("token", "")
+        user = self._authenticator.user_of(token)
+        audiences = self._authenticator.audiences(token, spec.get("audiences") or (AUDIENCE,))
+        if user is None or not audiences:
+            return {"user": {}, "error": "invalid bearer token"}
         return {"authenticated": True, "user": _user_info(user), "audiences": audiences}
 
 

@@ -25,6 +25,8 @@ _EQUALS = re.compile(rf"^({_KEY})\s*(==|=|!=)\s*({_VALUE})$")
 _COMPARE = re.compile(rf"^({_KEY})\s*(>|<)\s*(-?\d+)$")
 _EXISTS = re.compile(rf"^(!?)\s*({_KEY})$")
 _VALUE_ONLY = re.compile(rf"^{_VALUE}$")
+_BOOLEAN_FIELDS = frozenset({"spec.hostNetwork", "spec.unschedulable"})
+"""Fields that are false when they are not set."""
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -121,7 +123,7 @@ def field_value(obj: Obj, path: str) -> str:
             return ""
         value = value.get(step)
     if value is None:
-        return ""
+        return "false" if path in _BOOLEAN_FIELDS else ""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -1,17 +1,24 @@
-"""What can be wrong with a Felix on purpose."""
+"""What can be wrong with a Felix on purpose, and what Felix asks instead of knowing any fault."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
+
+logger = logging.getLogger(__name__)
+
+Log = Callable[[str, str], None]
+"""(level, message)."""
 
 
 @dataclass
 class FelixFaults:
-    """What is wrong with a Felix, by the ids of the faults that asked for it."""
+    """What is wrong with one Felix, by the ids of the faults that asked for it."""
 
-    delays: dict[str, float] = field(default_factory=dict)
-    """Seconds that policy is late; the longest one counts."""
+    node: str
+    log: Log
     frozen: set[str] = field(default_factory=set)
     """Endpoints that were programmed once are not programmed again."""
     storms: set[str] = field(default_factory=set)
@@ -20,3 +27,44 @@ class FelixFaults:
     """It does not start."""
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(default_factory=dict)
     """Told the endpoints whose ACL list Felix replaced by another of its own."""
+    delays: dict[str, float] = field(default_factory=dict)
+    """Seconds that policy is late; the longest one counts.  Set with :meth:`set_delay`."""
+    delay_changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def set_delay(self, fault: str, seconds: float) -> None:
+        """Apply policy this much later; what waits is applied at once when it goes back to 0."""
+        if seconds:
+            self.delays[fault] = seconds
+        else:
+            self.delays.pop(fault, None)
+        self.delay_changed.set()
+
+    @property
+    def delay(self) -> float:
+        """Seconds that policy is late."""
+        return max(self.delays.values(), default=0.0)
+
+    @property
+    def starts(self) -> bool:
+        """Felix starts when it is told to."""
+        return not self.dead
+
+    def held(self, programmed: tuple[str, ...]) -> tuple[str, ...]:
+        """Of the endpoints that have been programmed, those that keep what they have."""
+        return programmed if self.frozen else ()
+
+    def reset(self, endpoints: Collection[str], programmed: Collection[str]) -> tuple[str, ...]:
+        """Of the ``endpoints`` that a Linux node programs now, those whose connections end with it."""
+        return tuple(endpoint for endpoint in endpoints if endpoint in programmed) if self.storms else ()
+
+    async def reprogrammed(self, endpoints: tuple[str, ...]) -> None:
+        """Tell the faults that wait for it, which come and go meanwhile; one that fails is no failure of Felix'."""
+        for fault in list(self.on_reprogrammed) if endpoints else ():
+            told = self.on_reprogrammed.get(fault)
+            if told is None:
+                continue
+            try:
+                await told(endpoints)
+            except Exception as error:
+                logger.exception("Fault %s failed when Felix of %s had reprogrammed", fault, self.node)
+                self.log("ERROR", f"Fault {fault} failed: {error!r}")

@@ -6,27 +6,61 @@ What cannot be read is logged and left out, as Felix leaves out what fails its v
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from hybridlab.api.contract import Client, Obj
 from hybridlab.api.informer import Informer
-from hybridlab.calico.conversion import block_facts, network_set, pod_facts, pool_facts, slice_members, tier_facts
+from hybridlab.calico.conversion import (
+    block_facts,
+    labels_and_name,
+    network_set,
+    pod_facts,
+    pool_facts,
+    slice_members,
+    tier_facts,
+)
 from hybridlab.calico.kubernetes_policy import from_kubernetes
 from hybridlab.calico.policy import Policy, PolicyKey, from_calico
+from hybridlab.calico.release import Release
 from hybridlab.calico.resolve import Graph
 from hybridlab.calico.resources import CalicoResources
-from hybridlab.calico.routes import RoutingFacts, vtep
+from hybridlab.calico.routes import RoutingFacts, Vtep, vtep
 
 Log = Callable[[str], None]
 KUBERNETES_POLICIES = "networkpolicies.networking.k8s.io"
+CALICO_POLICIES = ("networkpolicies", "globalnetworkpolicies", "stagednetworkpolicies", "stagedglobalnetworkpolicies")
+Fact = TypeVar("Fact")
+
+
+@dataclass(frozen=True)
+class Followed(Generic[Fact]):
+    """How the objects of one resource are taken in."""
+
+    resource: str
+    convert: Callable[[Obj], Fact | None]
+    """To the fact that is kept; None: there is none (any more).  Raises ValueError, KeyError or TypeError."""
+    put: Callable[[Obj, Fact], None]
+    drop: Callable[[Obj], None]
+    """The object is gone, or gives no fact."""
+
+    def take(self, obj: Obj) -> None:
+        """An object that came or changed."""
+        fact = self.convert(obj)
+        if fact is None:
+            self.drop(obj)
+        else:
+            self.put(obj, fact)
 
 
 class Typha:
     """One cluster's datastore view."""
 
-    def __init__(self, client: Client, resources: CalicoResources, log: Log) -> None:
+    def __init__(self, client: Client, resources: CalicoResources, release: Release, log: Log) -> None:
         self._client, self._resources, self._log = client, resources, log
-        self.graph = Graph()
+        self._release = release
+        self.graph = Graph(release)
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
         """Name to spec."""
@@ -34,24 +68,12 @@ class Typha:
         self._configuration_listeners: list[Callable[[], None]] = []
         self._informers: list[Informer] = []
         self._policies: dict[str, PolicyKey] = {}
+        """By the uid of the object."""
 
     async def start(self) -> None:
         """Follow everything; returns when the first lists have been taken in."""
-        follow = self._follow
-        follow("namespaces", self._namespace, self._no_namespace)
-        follow("serviceaccounts", self._account, self._no_account)
-        follow("pods", self._pod, self._no_pod)
-        follow("nodes", self._node, self._no_node)
-        follow("endpointslices.discovery.k8s.io", self._slice, self._no_slice)
-        follow(KUBERNETES_POLICIES, lambda obj: self._policy(obj, from_kubernetes), self._no_policy)
-        for plural in ("networkpolicies", "globalnetworkpolicies"):
-            self._follow_calico(plural, lambda obj: self._policy(obj, from_calico), self._no_policy)
-        for plural in ("networksets", "globalnetworksets"):
-            self._follow_calico(plural, self._network_set, self._no_network_set)
-        self._follow_calico("tiers", self._tier, self._no_tier)
-        self._follow_calico("ippools", self._pool, self._no_pool)
-        self._follow_calico("felixconfigurations", self._felix_configuration, self._no_felix_configuration)
-        self._follow_calico("ipamblocks", self._block, self._no_block)
+        for followed in (*self._policy_table(), *self._routing_table()):
+            self._follow(followed)
         for informer in self._informers:
             await informer.start()
         await asyncio.gather(*(informer.wait_synced() for informer in self._informers))
@@ -68,133 +90,109 @@ class Typha:
         """Call ``listener`` whenever a FelixConfiguration came, changed or went."""
         self._configuration_listeners.append(listener)
 
-    def _follow(self, resource: str, put: Callable[[Obj], None], drop: Callable[[Obj], None]) -> None:
+    def _follow(self, followed: Followed[Fact]) -> None:
         def take(obj: Obj) -> None:
             try:
-                put(obj)
+                followed.take(obj)
             except (ValueError, KeyError, TypeError) as error:
-                meta = obj["metadata"]
-                where = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
+                where = "/".join(filter(None, (_namespace(obj), _name(obj))))
                 self._log(f"{obj['kind']} {where} is not applied: {error}")
-                drop(obj)
+                followed.drop(obj)
 
-        informer = Informer(self._client, resource)
-        informer.on(take, lambda old, new: take(new), drop)
+        informer = Informer(self._client, followed.resource)
+        informer.on(take, lambda old, new: take(new), followed.drop)
         self._informers.append(informer)
 
-    def _follow_calico(self, plural: str, put: Callable[[Obj], None], drop: Callable[[Obj], None]) -> None:
-        if self._resources.served(plural):
-            self._follow(self._resources.name(plural), put, drop)
+    def _served(self, *plurals: str) -> Iterator[str]:
+        """Calico's resources of these names, those that this API has."""
+        return (self._resources.name(plural) for plural in plurals if self._resources.served(plural))
 
-    # -- what policy depends on
+    def _policy_table(self) -> Iterator[Followed[Any]]:
+        """What policy depends on."""
+        graph = self.graph
+        yield Followed(
+            "namespaces",
+            labels_and_name,
+            lambda obj, labels: graph.set_namespace(_name(obj), labels),
+            lambda obj: graph.set_namespace(_name(obj), None),
+        )
+        yield Followed(
+            "serviceaccounts",
+            labels_and_name,
+            lambda obj, labels: graph.set_service_account(_namespace(obj), _name(obj), labels),
+            lambda obj: graph.set_service_account(_namespace(obj), _name(obj), None),
+        )
+        yield Followed("pods", pod_facts, lambda obj, pod: graph.set_pod(pod), lambda obj: graph.remove_pod(_uid(obj)))
+        yield Followed("endpointslices.discovery.k8s.io", slice_members, self._set_slice, self._empty_slice)
+        yield Followed(KUBERNETES_POLICIES, from_kubernetes, self._set_policy, self._remove_policy)
+        for resource in self._served(*CALICO_POLICIES):
+            yield Followed(resource, from_calico, self._set_policy, self._remove_policy)
+        for resource in self._served("stagedkubernetesnetworkpolicies"):
+            yield Followed(resource, from_kubernetes, self._set_policy, self._remove_policy)
+        for resource in self._served("networksets", "globalnetworksets"):
+            yield Followed(
+                resource,
+                network_set,
+                lambda obj, found: graph.set_network_set(_identity(obj), found),
+                lambda obj: graph.set_network_set(_identity(obj), None),
+            )
+        for resource in self._served("tiers"):
+            yield Followed(
+                resource,
+                tier_facts,
+                lambda obj, tier: graph.set_tier(_name(obj), tier),
+                lambda obj: graph.set_tier(_name(obj), None),
+            )
 
-    def _namespace(self, obj: Obj) -> None:
-        labels = obj["metadata"].get("labels") or {}
-        name = obj["metadata"]["name"]
-        self.graph.set_namespace(name, {**labels, "projectcalico.org/name": name})
+    def _routing_table(self) -> Iterator[Followed[Any]]:
+        """What routes, and Felix itself, depend on."""
+        facts = self.routing
+        yield self._kept("nodes", _vtep, facts.vteps, _name, self._routing_due)
+        for resource in self._served("ippools"):
+            yield self._kept(resource, pool_facts, facts.pools, _name, self._routing_due)
+        for resource in self._served("felixconfigurations"):
+            yield self._kept(resource, _spec, self.felix_configurations, _name, self._configuration_due)
+        for resource in self._served("ipamblocks"):
+            yield self._kept(resource, block_facts, facts.blocks, _cidr, self._routing_due)
 
-    def _no_namespace(self, obj: Obj) -> None:
-        self.graph.set_namespace(obj["metadata"]["name"], None)
+    def _kept(
+        self,
+        resource: str,
+        convert: Callable[[Obj], Fact | None],
+        kept: MutableMapping[str, Fact],
+        key: Callable[[Obj], str],
+        changed: Callable[[], None],
+    ) -> Followed[Fact]:
+        """Facts that are kept by a key; ``changed`` is called when one is another than before."""
 
-    def _account(self, obj: Obj) -> None:
-        meta = obj["metadata"]
-        labels = {**(meta.get("labels") or {}), "projectcalico.org/name": meta["name"]}
-        self.graph.set_service_account(meta["namespace"], meta["name"], labels)
+        def put(obj: Obj, fact: Fact) -> None:
+            if kept.get(key(obj)) != fact:
+                kept[key(obj)] = fact
+                changed()
 
-    def _no_account(self, obj: Obj) -> None:
-        self.graph.set_service_account(obj["metadata"]["namespace"], obj["metadata"]["name"], None)
+        def drop(obj: Obj) -> None:
+            if kept.pop(key(obj), None) is not None:
+                changed()
 
-    def _pod(self, obj: Obj) -> None:
-        facts = pod_facts(obj)
-        if facts is None:
-            self._no_pod(obj)
-        else:
-            self.graph.set_pod(facts)
+        return Followed(resource, convert, put, drop)
 
-    def _no_pod(self, obj: Obj) -> None:
-        self.graph.remove_pod(obj["metadata"]["uid"])
-
-    def _policy(self, obj: Obj, convert: Callable[[Obj], Policy]) -> None:
-        policy = convert(obj)
-        self._policies[obj["metadata"]["uid"]] = policy.key
+    def _set_policy(self, obj: Obj, policy: Policy) -> None:
+        self._policies[_uid(obj)] = policy.key
         self.graph.set_policy(policy)
 
-    def _no_policy(self, obj: Obj) -> None:
-        key = self._policies.pop(obj["metadata"]["uid"], None)
+    def _remove_policy(self, obj: Obj) -> None:
+        key = self._policies.pop(_uid(obj), None)
         if key is not None:
             self.graph.remove_policy(key)
 
-    def _network_set(self, obj: Obj) -> None:
-        self.graph.set_network_set(_identity(obj), network_set(obj))
-
-    def _no_network_set(self, obj: Obj) -> None:
-        self.graph.set_network_set(_identity(obj), None)
-
-    def _tier(self, obj: Obj) -> None:
-        self.graph.set_tier(obj["metadata"]["name"], tier_facts(obj))
-
-    def _no_tier(self, obj: Obj) -> None:
-        self.graph.set_tier(obj["metadata"]["name"], None)
-
-    def _slice(self, obj: Obj) -> None:
-        self._set_slice(obj, *slice_members(obj))
-
-    def _no_slice(self, obj: Obj) -> None:
-        self._set_slice(obj, (), ())
-
-    def _set_slice(self, obj: Obj, addresses: tuple[str, ...], endpoints: tuple[str, ...]) -> None:
-        meta = obj["metadata"]
-        service = (meta.get("labels") or {}).get("kubernetes.io/service-name")
+    def _set_slice(self, obj: Obj, members: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+        service = (obj["metadata"].get("labels") or {}).get("kubernetes.io/service-name")
         if service:
-            identity = f"slice/{meta['namespace']}/{meta['name']}"
-            self.graph.set_slice((meta["namespace"], service), identity, addresses, endpoints)
+            identity = f"slice/{_namespace(obj)}/{_name(obj)}"
+            self.graph.set_slice((_namespace(obj), service), identity, *members)
 
-    # -- what routing depends on
-
-    def _node(self, obj: Obj) -> None:
-        name = obj["metadata"]["name"]
-        self._set_vtep(name, obj["metadata"].get("annotations") or {})
-
-    def _no_node(self, obj: Obj) -> None:
-        self._set_vtep(obj["metadata"]["name"], {})
-
-    def _set_vtep(self, name: str, annotations: dict[str, str]) -> None:
-        found = vtep(name, annotations)
-        if found == self.routing.vteps.get(name):
-            return
-        if found is None:
-            del self.routing.vteps[name]
-        else:
-            self.routing.vteps[name] = found
-        self._routing_due()
-
-    def _block(self, obj: Obj) -> None:
-        facts = block_facts(obj)
-        if facts is None:
-            self._no_block(obj)
-        elif self.routing.blocks.get(facts.cidr) != facts:
-            self.routing.blocks[facts.cidr] = facts
-            self._routing_due()
-
-    def _no_block(self, obj: Obj) -> None:
-        if self.routing.blocks.pop(obj["spec"].get("cidr", ""), None):
-            self._routing_due()
-
-    def _pool(self, obj: Obj) -> None:
-        self.routing.pools[obj["metadata"]["name"]] = pool_facts(obj)
-        self._routing_due()
-
-    def _no_pool(self, obj: Obj) -> None:
-        self.routing.pools.pop(obj["metadata"]["name"], None)
-        self._routing_due()
-
-    def _felix_configuration(self, obj: Obj) -> None:
-        self.felix_configurations[obj["metadata"]["name"]] = obj.get("spec") or {}
-        self._configuration_due()
-
-    def _no_felix_configuration(self, obj: Obj) -> None:
-        if self.felix_configurations.pop(obj["metadata"]["name"], None) is not None:
-            self._configuration_due()
+    def _empty_slice(self, obj: Obj) -> None:
+        self._set_slice(obj, ((), ()))
 
     def _configuration_due(self) -> None:
         for listener in self._configuration_listeners:
@@ -205,6 +203,29 @@ class Typha:
             listener()
 
 
+def _name(obj: Obj) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def _namespace(obj: Obj) -> str:
+    return str(obj["metadata"].get("namespace", ""))
+
+
+def _uid(obj: Obj) -> str:
+    return str(obj["metadata"]["uid"])
+
+
+def _cidr(obj: Obj) -> str:
+    return str(obj["spec"].get("cidr", ""))
+
+
+def _spec(obj: Obj) -> Obj:
+    return obj.get("spec") or {}
+
+
+def _vtep(obj: Obj) -> Vtep | None:
+    return vtep(_name(obj), obj["metadata"].get("annotations") or {})
+
+
 def _identity(obj: Obj) -> str:
-    meta = obj["metadata"]
-    return f"{obj['kind']}/{meta.get('namespace', '')}/{meta['name']}"
+    return f"{obj['kind']}/{_namespace(obj)}/{_name(obj)}"

@@ -30,18 +30,18 @@ from hybridlab.cli.ending import EndRequest
 from hybridlab.cli.exits import OK
 from hybridlab.cli.felix_pods import FelixPods
 from hybridlab.cli.rundir import RunDir
-from hybridlab.cli.windows_hosts import handler as windows_host_handler
-from hybridlab.cli.windows_hosts import windows_hosts
+from hybridlab.cli.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
-from hybridlab.dataplane.remote import RemoteDataplane
+from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.faults.bench import Bench
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.zone import ZoneGate
+from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import Labd, LabdFailed
 from hybridlab.profiles.machines import machines
 from hybridlab.profiles.model import Profile
-from hybridlab.runtime.model import HOST_METHOD
-from hybridlab.runtime.remote import RemoteRuntime
+from hybridlab.runtime.contract import WindowsHosts
+from hybridlab.runtime.descriptors import RemoteStreams, remote_runtime
 
 ADMIN = "kubernetes-admin"
 DEATH_IS_HEARD_WITHIN = 0.5
@@ -67,7 +67,7 @@ class Lab:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._stop_requested = asyncio.Event()
-        self._runtime: RemoteRuntime | None = None
+        self._streams: RemoteStreams | None = None
         self._stops: list[Callable[[], Any]] = []
         """What ends each part that has started, in the order of starting."""
 
@@ -76,7 +76,8 @@ class Lab:
         setting, profile = self._setting, self._setting.profile
         identity = certificates.make()
         channel = setting.labd.channel
-        dataplane, self._runtime = RemoteDataplane(channel), RemoteRuntime(channel)
+        dataplane, self._streams = remote_dataplane(channel), RemoteStreams(channel)
+        runtime = remote_runtime(channel, self._streams)
 
         token = secrets.token_urlsafe(32)
         tokens = {token: Token(ADMIN, (MASTERS,))}
@@ -91,7 +92,7 @@ class Lab:
         self._control_plane = ControlPlane(
             server.client,
             dataplane,
-            self._runtime,
+            runtime,
             profile,
             calico.pod_network,
             resolvers=zone_gate,
@@ -101,8 +102,8 @@ class Lab:
             calico_config_maps=cni_config_maps,
         )
         hosts = windows_hosts(calico, self._control_plane, profile)
-        channel.register(HOST_METHOD, windows_host_handler(hosts))
-        self._felixes = FelixPods(calico, self._control_plane, self._runtime)
+        Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
+        self._felixes = FelixPods(calico, self._control_plane, runtime)
         bench = Bench(dataplane, calico, server.client("hybridlab"), zone_gate, server.interference, self._kill)
         self._injector = Injector(bench)
 
@@ -145,8 +146,8 @@ class Lab:
         )
 
     def _on_event(self, name: str, parameters: Any) -> None:
-        if self._runtime is not None:
-            self._runtime.event(name, parameters)
+        if self._streams is not None:
+            self._streams.event(name, parameters)
 
     def _agent_of(self, node: str) -> NodeAgent | None:
         return self._control_plane.node_agent(node)

@@ -8,8 +8,8 @@ from typing import Any
 from hybridlab.calico.cluster import Calico
 from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.controllers.manager import ControlPlane
-from hybridlab.kernel.wire import Handler
 from hybridlab.profiles.model import Profile
+from hybridlab.runtime.model import HostAnswer
 from hybridlab.windows.hns_objects import remote_subnet_route
 from hybridlab.windows.host import HostRefused, HostState, WindowsHost
 
@@ -22,16 +22,17 @@ def windows_hosts(calico: Calico, control_plane: ControlPlane, profile: Profile)
     }
 
 
-def handler(hosts: Mapping[str, WindowsHost]) -> Handler:
-    """What labd calls as ``HOST_METHOD``."""
+class HostAnswers:
+    """Implements ``runtime.contract.WindowsHosts``."""
 
-    async def answer(params: Any, fds: list[int]) -> object:
+    def __init__(self, hosts: Mapping[str, WindowsHost]) -> None:
+        self._hosts = hosts
+
+    async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
         try:
-            return {"answer": await hosts[params["node"]].answer(params["question"], params["arguments"])}
+            return HostAnswer(answer=await self._hosts[node].answer(question, arguments))
         except HostRefused as refused:
-            return {"problem": str(refused), "kind": refused.kind}
-
-    return answer
+            return HostAnswer(kind=refused.kind, problem=str(refused))
 
 
 def _state(node: WindowsNode, calico: Calico, control_plane: ControlPlane) -> HostState:
@@ -41,7 +42,7 @@ def _state(node: WindowsNode, calico: Calico, control_plane: ControlPlane) -> Ho
     def remote_routes() -> list[dict[str, Any]]:
         return [
             remote_subnet_route(block.cidr, node.felix_vni, block.tunnel_mac, block.node_address)
-            for block in felix.remote_routes()
+            for block in felix.routing.remote_blocks
         ]
 
     async def remove_network(identity: str) -> None:

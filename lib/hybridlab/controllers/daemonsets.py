@@ -127,7 +127,7 @@ class DaemonSets(Controller):
         by_node = self._by_node(owner)
         for node in wanted:
             pods = by_node.get(node) or []
-            if not any(ready_since(pod) and "deletionTimestamp" not in pod["metadata"] for pod in pods):
+            if not any(ready_since(pod) is not None and "deletionTimestamp" not in pod["metadata"] for pod in pods):
                 unavailable += 1
             outdated += [
                 pod

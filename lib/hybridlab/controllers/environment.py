@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from hybridlab.api.contract import Obj
-from hybridlab.controllers.quantities import quantity
+from hybridlab.api.contract import Obj, quantity
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()$]*)\))")
 _SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['([^']+)'\]$")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from hybridlab.api.contract import Obj
-from hybridlab.controllers.quantities import quantity, requests
+from hybridlab.api.contract import Obj, quantity
+from hybridlab.controllers.quantities import requests
 from hybridlab.controllers.selectors import expressions_match, labels_of, matches, node_term_matches
 
 UNSCHEDULABLE = "node(s) were unschedulable"

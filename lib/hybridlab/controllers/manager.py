@@ -25,6 +25,7 @@ from hybridlab.controllers.kubelet import Kubelet
 from hybridlab.controllers.node_context import ContainerHook, NodeContext
 from hybridlab.controllers.nodes import Nodes
 from hybridlab.controllers.operator import Operator
+from hybridlab.controllers.pod_garbage import PodGarbage
 from hybridlab.controllers.replicasets import ReplicaSets
 from hybridlab.controllers.scheduler import Scheduler
 from hybridlab.controllers.settings import KubeletSettings
@@ -90,6 +91,7 @@ class ControlPlane:
             DaemonSets(self._client, self.caches, self.recorder),
             DisruptionBudgets(self._client, self.caches),
             TaintEviction(self._client, self.caches, self.recorder),
+            PodGarbage(self._client, self.caches),
             EndpointsController(self._client, self.caches),
             self.kube_proxies,
             Dns(self.caches, resolvers or dataplane, profile.network.dns_domain),

@@ -86,8 +86,8 @@ def is_active(pod: Obj) -> bool:
 
 
 def ready_since(pod: Obj) -> str | None:
-    """When the pod became ready; None when it is not."""
+    """When the pod became ready, empty when its status does not say; None when it is not ready."""
     for condition in pod.get("status", {}).get("conditions") or ():
         if condition["type"] == "Ready" and condition["status"] == "True":
-            return str(condition["lastTransitionTime"])
+            return str(condition.get("lastTransitionTime") or "")
     return None

@@ -1,31 +1,10 @@
-"""Kubernetes quantities (``250m``, ``1.5Gi``) as exact numbers, and what a pod asks for in total."""
+"""What a pod asks for in total."""
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
-from functools import lru_cache
 
-from hybridlab.api.contract import Obj
-
-_FORM = re.compile(r"^([+-]?[0-9.]+)([eE][+-]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?$")
-_SUFFIX = {
-    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "k": Decimal(10**3), "M": Decimal(10**6),
-    "G": Decimal(10**9), "T": Decimal(10**12), "P": Decimal(10**15), "E": Decimal(10**18), "Ki": Decimal(2**10),
-    "Mi": Decimal(2**20), "Gi": Decimal(2**30), "Ti": Decimal(2**40), "Pi": Decimal(2**50), "Ei": Decimal(2**60),
-}  # fmt: skip
-
-
-@lru_cache(maxsize=1024)
-def quantity(text: str) -> Decimal:
-    """The number that a quantity means.  Raises ValueError when it is none."""
-    found = _FORM.match(text)
-    if not found:
-        raise ValueError(f"{text!r} is not a quantity")
-    number, suffix = found.groups()
-    if not suffix:
-        return Decimal(number)
-    return Decimal(number) * _SUFFIX[suffix] if suffix in _SUFFIX else Decimal(number + suffix)
+from hybridlab.api.contract import Obj, quantity
 
 
 def requests(pod: Obj) -> dict[str, Decimal]:

@@ -80,7 +80,7 @@ class ReplicaSets(Controller):
     async def _write_status(self, owner: Obj, problem: str) -> None:
         pods = [pod for pod in self._pods.of(owner["metadata"]["uid"]) if is_active(pod)]
         template = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
-        ready = [moment for moment in map(ready_since, pods) if moment]
+        ready = [moment for moment in map(ready_since, pods) if moment is not None]
         soak = owner["spec"].get("minReadySeconds", 0)
         available = sum(_available(moment, soak) for moment in ready)
         if available < len(ready):

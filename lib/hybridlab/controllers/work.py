@@ -102,7 +102,7 @@ class Work(Generic[Key]):
         except Exception as error:  # a controller survives whatever one object does to it
             count = self._failures.get(key, 0)
             self._failures[key] = count + 1
-            expected = isinstance(error, ApiError) and error.code in {404, 409, 429}
+            expected = isinstance(error, ApiError) and _passes(error)
             log = logger.debug if expected else logger.exception
             log("%s: %s failed (try %d): %s", self.name, key, count + 1, error)
             if self._running:
@@ -114,6 +114,13 @@ class Work(Generic[Key]):
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._pump()
+
+
+def _passes(error: ApiError) -> bool:
+    """Say whether an error is part of ordinary life: something changed, or its namespace is about to end."""
+    causes = error.details.get("causes") or ()
+    ending = any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+    return error.code in {404, 409, 429} or (error.code == 403 and ending)
 
 
 class Controller:

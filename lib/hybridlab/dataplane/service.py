@@ -1,4 +1,4 @@
-"""The data plane inside labd: answers ``dataplane.*`` calls, in the kernel, on one programming thread.
+"""The data plane inside labd: implements :class:`hybridlab.dataplane.contract.Dataplane` in the kernel.
 
 One thread does all programming, in the order of the calls, so that the event loop stays free and two changes never
 meet. What it keeps besides the kernel's state: the fabric, the nodes, the pods, and the DNS zone.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from hybridlab.dataplane import outside
 from hybridlab.dataplane import pod as pods
@@ -32,8 +32,7 @@ from hybridlab.dataplane.outside import Outside
 from hybridlab.kernel import namespaces
 from hybridlab.kernel.nft import NftError
 from hybridlab.kernel.sandbox import Sandbox, Sandboxes, node_id
-from hybridlab.kernel.shapes import from_json
-from hybridlab.kernel.wire import Handler, Refused, Reply
+from hybridlab.kernel.wire import Refused
 
 T = TypeVar("T")
 OUTSIDE = "outside"
@@ -41,7 +40,7 @@ OUTSIDE = "outside"
 
 
 class DataplaneService:
-    """Handlers named ``dataplane.*`` (and ``sandbox.socket``) for labd's channel.
+    """Nodes, pods, routes, services, policy and DNS of one lab, in the kernel.
 
     Create it in the event loop's thread.
     """
@@ -63,28 +62,6 @@ class DataplaneService:
         self._fabric = await self._program(Fabric)
         self._register(SCOPE, self._fabric.netns, node="", name=SCOPE, address="")
 
-    def handlers(self) -> dict[str, Handler]:
-        """Method name to handler, for ``Channel.register``."""
-        return {
-            "dataplane.add_node": self._add_node,
-            "dataplane.add_outside": self._add_outside,
-            "dataplane.set_vxlan": self._set_vxlan,
-            "dataplane.set_routes": self._set_routes,
-            "dataplane.add_pod": self._add_pod,
-            "dataplane.remove_pod": self._remove_pod,
-            "dataplane.cut_off_pod": self._cut_off_pod,
-            "dataplane.set_services": self._set_services,
-            "dataplane.update_policy": self._update_policy,
-            "dataplane.set_zone": self._set_zone,
-            "dataplane.set_fault_rules": self._set_fault_rules,
-            "dataplane.clear_fault_rules": self._clear_fault_rules,
-            "dataplane.fault_rules": self._fault_rules,
-            "dataplane.add_address": self._add_address,
-            "dataplane.remove_address": self._remove_address,
-            "dataplane.facts": self._facts,
-            "sandbox.socket": self._socket,
-        }
-
     def close(self) -> None:
         """Let go of everything; closing the descriptors is all the kernel needs."""
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -101,24 +78,21 @@ class DataplaneService:
 
     # -- calls -----------------------------------------------------------------------------------------------
 
-    async def _add_node(self, params: Any, fds: list[int]) -> object:
-        spec = from_json(NodeSpec, params["spec"])
+    async def add_node(self, spec: NodeSpec) -> None:
         if spec.name in self._nodes or spec.name == SCOPE:
             raise Refused(f"node {spec.name} exists already")
         fabric = self._underlay()
         node = await self._program(lambda: Node(spec, fabric))
         self._nodes[spec.name] = node
         self._register(node_id(spec.name), node.netns, node=spec.name, name=spec.name, address=spec.address)
-        return None
 
-    async def _add_outside(self, params: Any, fds: list[int]) -> object:
-        """A host beyond the cluster, which all nodes that are there know."""
+    async def add_outside(self, address: str, mtu: int) -> None:
         if self._outside is not None:
             raise Refused(f"there is a host outside already, {self._outside.address}")
         fabric, nodes = self._underlay(), list(self._nodes.values())
 
         def build() -> Outside:
-            built = Outside(params["address"], params["mtu"], fabric)
+            built = Outside(address, mtu, fabric)
             for node in nodes:
                 built.meet(node.spec.address, node.mac)
                 node.know_outside(built.address, outside.MAC)
@@ -128,22 +102,16 @@ class DataplaneService:
         self._register(OUTSIDE, self._outside.netns, node="", name=OUTSIDE, address=self._outside.address)
         sandbox = self._sandboxes.get(OUTSIDE)
         self._outside_server = await outside.serve(lambda: sandbox.socket(socket.AF_INET, socket.SOCK_STREAM))
-        return None
 
-    async def _set_vxlan(self, params: Any, fds: list[int]) -> object:
-        node = self._node(params["node"])
-        spec = None if params["spec"] is None else from_json(VxlanSpec, params["spec"])
-        await self._program(lambda: node.set_vxlan(spec))
-        return None
+    async def set_vxlan(self, node: str, spec: VxlanSpec | None) -> None:
+        changed = self._node(node)
+        await self._program(lambda: changed.set_vxlan(spec))
 
-    async def _set_routes(self, params: Any, fds: list[int]) -> object:
-        node = self._node(params["node"])
-        routes = from_json(NodeRoutes, params["routes"])
-        await self._program(lambda: node.set_routes(routes))
-        return None
+    async def set_routes(self, node: str, routes: NodeRoutes) -> None:
+        changed = self._node(node)
+        await self._program(lambda: changed.set_routes(routes))
 
-    async def _add_pod(self, params: Any, fds: list[int]) -> object:
-        spec = from_json(PodSpec, params["spec"])
+    async def add_pod(self, spec: PodSpec) -> None:
         node = self._node(spec.node)
         if spec.id in self._sandboxes:
             raise Refused(f"pod {spec.namespace}/{spec.name}: a sandbox with id {spec.id} exists already")
@@ -167,81 +135,60 @@ class DataplaneService:
                 searches=spec.searches,
             )
         )
-        return None
 
-    async def _remove_pod(self, params: Any, fds: list[int]) -> object:
-        sandbox = self._sandboxes.get(params["pod_id"])
+    async def remove_pod(self, pod_id: str) -> None:
+        sandbox = self._sandboxes.get(pod_id)
         pod = self._pods.pop(sandbox.id, None)
         if pod is not None:
             node = self._node(sandbox.node)
             removed = pod
             await self._program(lambda: pods.remove_pod(node, removed))
         self._sandboxes.remove(sandbox.id)
-        return None
 
-    async def _cut_off_pod(self, params: Any, fds: list[int]) -> object:
-        pod = self._pods.get(params["pod_id"])
+    async def cut_off_pod(self, pod_id: str) -> None:
+        pod = self._pods.get(pod_id)
         if pod is not None:  # it may have left, or not be there yet, when its network goes
             node, there = self._node(pod.spec.node), pod
             await self._program(lambda: pods.cut_off_pod(node, there))
-        return None
 
-    async def _set_services(self, params: Any, fds: list[int]) -> object:
-        node = self._node(params["node"])
-        await self._program(lambda: node.set_services(from_json(ServiceTable, params["table"])))
-        return None
+    async def set_services(self, node: str, table: ServiceTable) -> None:
+        changed = self._node(node)
+        await self._program(lambda: changed.set_services(table))
 
-    async def _update_policy(self, params: Any, fds: list[int]) -> object:
-        node = self._node(params["node"])
-        await self._program(lambda: node.update_policy(from_json(PolicyUpdate, params["update"])))
-        return None
+    async def update_policy(self, node: str, update: PolicyUpdate) -> None:
+        changed = self._node(node)
+        await self._program(lambda: changed.update_policy(update))
 
-    async def _set_zone(self, params: Any, fds: list[int]) -> object:
-        zone = await self._program(lambda: from_json(Zone, params["zone"]))
+    async def set_zone(self, zone: Zone) -> None:
         self.resolver.set_zone(zone)
-        return None
 
-    async def _set_fault_rules(self, params: Any, fds: list[int]) -> object:
-        injections = self._injections(params["scope"])
-        rules = [(chain, rule) for chain, rule in params["rules"]]
-        await self._program(lambda: injections.set(params["name"], rules))
-        return None
+    async def set_fault_rules(self, scope: str, name: str, rules: Sequence[tuple[str, str]]) -> None:
+        injections = self._injections(scope)
+        await self._program(lambda: injections.set(name, rules))
 
-    async def _clear_fault_rules(self, params: Any, fds: list[int]) -> object:
-        injections = self._injections(params["scope"])
-        await self._program(lambda: injections.clear(params["name"]))
-        return None
+    async def clear_fault_rules(self, scope: str, name: str) -> None:
+        injections = self._injections(scope)
+        await self._program(lambda: injections.clear(name))
 
-    async def _fault_rules(self, params: Any, fds: list[int]) -> object:
-        return await self._program(self._injections(params["scope"]).in_kernel)
+    async def fault_rules(self, scope: str) -> dict[str, list[str]]:
+        return await self._program(self._injections(scope).in_kernel)
 
-    async def _add_address(self, params: Any, fds: list[int]) -> object:
-        pod = self._pod(params["pod_id"])
+    async def add_address(self, pod_id: str, address: str) -> None:
+        pod = self._pod(pod_id)
         node = self._node(pod.spec.node)
-        await self._program(lambda: pods.add_address(node, pod, params["address"]))
-        return None
+        await self._program(lambda: pods.add_address(node, pod, address))
 
-    async def _remove_address(self, params: Any, fds: list[int]) -> object:
-        pod = self._pod(params["pod_id"])
+    async def remove_address(self, pod_id: str, address: str) -> None:
+        pod = self._pod(pod_id)
         node = self._node(pod.spec.node)
-        if params["address"] not in pod.extra:
-            raise Refused(f"pod {pod.spec.name} was not given the address {params['address']}")
-        await self._program(lambda: pods.remove_address(node, pod, params["address"]))
-        return None
+        if address not in pod.extra:
+            raise Refused(f"pod {pod.spec.name} was not given the address {address}")
+        await self._program(lambda: pods.remove_address(node, pod, address))
 
-    async def _facts(self, params: Any, fds: list[int]) -> object:
-        if params["node"] == SCOPE:
+    async def facts(self, node: str) -> dict[str, object]:
+        if node == SCOPE:
             return {"ruleset": await self._program(self._underlay().ruleset)}
-        return await self._program(self._node(params["node"]).facts)
-
-    async def _socket(self, params: Any, fds: list[int]) -> object:
-        """A socket born in a sandbox, given away: whoever has it acts as the pod, from any process."""
-        sandbox = self._sandboxes.get(params["sandbox"])
-        try:
-            born = sandbox.socket(params["family"], params["kind"], params["proto"])
-        except OSError as error:
-            raise Refused(f"no socket in sandbox {sandbox.id} ({sandbox.name}): {error}") from error
-        return Reply(None, [born.detach()])
+        return await self._program(self._node(node).facts)
 
     # -- parts -----------------------------------------------------------------------------------------------
 

@@ -20,12 +20,12 @@ class PolicyLate(Fault):
     async def inject(self) -> None:
         """Slow them down."""
         for felix in self._felixes.values():
-            felix.set_fault_delay(self._identity, self._seconds)
+            felix.faults.set_delay(self._identity, self._seconds)
 
     async def heal(self) -> None:
         """What still waits is applied at once."""
         for felix in self._felixes.values():
-            felix.set_fault_delay(self._identity, 0)
+            felix.faults.set_delay(self._identity, 0)
 
     async def evidence(self) -> list[str]:
         """The delays that this fault has put in place."""

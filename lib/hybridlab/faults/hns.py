@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Callable, Mapping
 
 from hybridlab.faults.bench import Bench
 from hybridlab.faults.model import BadFault, Fault
+from hybridlab.windows.hns_faults import HnsFaults
 
 
 class HnsHabit(Fault):
@@ -17,12 +17,12 @@ class HnsHabit(Fault):
         bench: Bench,
         identity: str,
         parameters: Mapping[str, str],
-        habit: Literal["follows_vni", "remembers_vsid"],
+        habit: Callable[[HnsFaults], set[str]],
         words: str,
     ) -> None:
         self._identity, self._words = identity, words
         nodes = bench.windows_nodes(parameters["node"])
-        self._switches = {node: getattr(bench.calico.windows[node].hns.faults, habit) for node in nodes}
+        self._switches = {node: habit(bench.calico.windows[node].hns.faults) for node in nodes}
 
     async def inject(self) -> None:
         """From now on; what HNS has stays as it is."""
@@ -41,12 +41,14 @@ class HnsHabit(Fault):
 
 def vni_followed_live(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A VNI that reaches Windows becomes the VSID of the network that is there."""
-    return HnsHabit(bench, identity, parameters, "follows_vni", "takes a new VNI while its network is there")
+    words = "takes a new VNI while its network is there"
+    return HnsHabit(bench, identity, parameters, lambda faults: faults.follows_vni, words)
 
 
 def procedure_does_not_heal(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A network that was removed comes back with the VSID it had."""
-    return HnsHabit(bench, identity, parameters, "remembers_vsid", "gives a new network the VSID of the removed one")
+    words = "gives a new network the VSID of the removed one"
+    return HnsHabit(bench, identity, parameters, lambda faults: faults.remembers_vsid, words)
 
 
 class VsidDiffers(Fault):

@@ -1,8 +1,8 @@
-"""Frozen dataclasses to JSON values and back, by their type hints.
+"""JSON values to frozen dataclasses and arguments of calls, by their type hints; orjson writes them.
 
-Covers what the lab's shapes use: nested dataclasses, ``tuple[X, ...]`` and fixed tuples, ``dict[str, X]``,
-``X | None``, ``Literal`` and scalars.  An unknown key or a missing field is an error that says where.  No renaming,
-no defaults of its own, no general validation.
+Covers what the lab's shapes and calls use: nested dataclasses, ``tuple[X, ...]`` and fixed tuples, ``list[X]`` and
+``Sequence[X]`` (both arrive as lists), ``dict[str, X]``, ``X | None``, ``None``, ``Literal`` and scalars.  An unknown
+key or a missing field is an error that says where.  No renaming, no defaults of its own, no general validation.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
-
-import orjson
 
 T = TypeVar("T")
 _Decoder = Callable[[Any, str], Any]
@@ -24,27 +22,26 @@ class ShapeError(Exception):
     """The JSON value does not have the wanted shape; the message starts with the path to the wrong place."""
 
 
-def to_json(value: object) -> Any:
-    """The JSON value (dicts, lists, scalars) of a dataclass or of containers of them."""
-    return orjson.loads(orjson.dumps(value))
-
-
 def from_json(cls: type[T], value: Any) -> T:
     """Build ``cls`` from a JSON value; raises :class:`ShapeError`."""
     hint: Any = cls
-    decoded: T = _decoder(hint)(value, cls.__name__)
+    decoded: T = decoder(hint)(value, cls.__name__)
     return decoded
 
 
 @cache
-def _decoder(hint: Any) -> _Decoder:
+def decoder(hint: Any) -> _Decoder:
+    """From (JSON value, its place for messages) to a value of a type; raises TypeError for a type that cannot cross."""
     origin = typing.get_origin(hint)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return _dataclass_decoder(hint)
     if origin is tuple:
         return _tuple_decoder(typing.get_args(hint))
+    if origin in (Sequence, list):
+        item = decoder(typing.get_args(hint)[0])
+        return lambda value, at: [item(v, f"{at}[{i}]") for i, v in enumerate(_expect(list, value, at))]
     if origin is dict:
-        item = _decoder(typing.get_args(hint)[1])
+        item = decoder(typing.get_args(hint)[1])
         return lambda value, at: {k: item(v, f"{at}.{k}") for k, v in _expect(dict, value, at).items()}
     if origin in (types.UnionType, typing.Union):
         return _optional_decoder(hint)
@@ -54,7 +51,7 @@ def _decoder(hint: Any) -> _Decoder:
         return lambda value, at: value
     if hint is float:
         return lambda value, at: float(value) if type(value) is int else _expect(float, value, at)
-    if hint in (str, int, bool):
+    if hint in (str, int, bool, type(None)):
         return lambda value, at: _expect(hint, value, at)
     raise TypeError(f"a field of type {hint!r} cannot cross the socket; add it to shapes.py")
 
@@ -67,7 +64,7 @@ def _expect(kind: type, value: Any, at: str) -> Any:
 
 def _dataclass_decoder(cls: type) -> _Decoder:
     hints = typing.get_type_hints(cls)
-    fields = {f.name: _decoder(hints[f.name]) for f in dataclasses.fields(cls)}
+    fields = {f.name: decoder(hints[f.name]) for f in dataclasses.fields(cls)}
 
     def decode(value: Any, at: str) -> Any:
         given = _expect(dict, value, at)
@@ -84,9 +81,9 @@ def _dataclass_decoder(cls: type) -> _Decoder:
 
 def _tuple_decoder(args: tuple[Any, ...]) -> _Decoder:
     if len(args) == 2 and args[1] is Ellipsis:
-        item = _decoder(args[0])
+        item = decoder(args[0])
         return lambda value, at: tuple(item(v, f"{at}[{i}]") for i, v in enumerate(_expect(list, value, at)))
-    items = [_decoder(a) for a in args]
+    items = [decoder(a) for a in args]
 
     def decode(value: Any, at: str) -> Any:
         given = _expect(list, value, at)
@@ -100,7 +97,7 @@ def _tuple_decoder(args: tuple[Any, ...]) -> _Decoder:
 def _optional_decoder(hint: Any) -> _Decoder:
     inner = [a for a in typing.get_args(hint) if a is not type(None)]
     if len(inner) == 1:
-        only = _decoder(inner[0])
+        only = decoder(inner[0])
         return lambda value, at: None if value is None else only(value, at)
     kinds = tuple(inner)
 

@@ -3,11 +3,11 @@
 Both ends are the same :class:`Channel`.  Each may call the other's methods, send events and pass descriptors
 (SCM_RIGHTS); the end-of-file of one ends both.
 
-Calling (from the cluster)::
+What has no descriptors is called through a Protocol (``kernel.rpc``), which uses this.  Calling (from the cluster)::
 
-    result = await channel.call("runtime.start", {"spec": spec})          # spec may be a dataclass
-    result = await channel.call("runtime.exec", {"spec": spec}, fds=(stdin, stdout, stderr))
-    result, fds = await channel.call_fds("dataplane.socket", {...})       # the answer brings descriptors
+    result = await channel.call("Containers.start", {"spec": spec})       # spec may be a dataclass
+    result = await channel.call("ContainerStreams.exec", {"spec": spec}, fds=(stdin, stdout, stderr))
+    result, fds = await channel.call_fds("sandbox.socket", {...})         # the answer brings descriptors
 
 ``call`` sends copies of ``fds``; the caller's own stay open and stay the caller's.  Cancelling the awaiting task
 cancels the handler on the other side.  A refusal arrives as :class:`CallFailed` with the other side's words.
@@ -15,8 +15,8 @@ cancels the handler on the other side.  A refusal arrives as :class:`CallFailed`
 Answering (in labd)::
 
     async def start(params: Any, fds: list[int]) -> object: ...
-    channel.register("runtime.start", start)
-    channel.emit("runtime.exit", event)                                   # unsolicited, no answer
+    channel.register("Containers.start", start)
+    channel.emit("Containers.exit", event)                                # unsolicited, no answer
 
 A handler owns the descriptors it was given and closes them.  It returns anything orjson can write (dataclasses too), or
 :class:`Reply` to send descriptors back, which are closed here once sent.  It refuses by raising :class:`Refused` (or
@@ -43,9 +43,7 @@ from typing import Any
 import orjson
 
 from hybridlab.kernel.errors import KernelError
-from hybridlab.kernel.shapes import ShapeError, from_json, to_json
-
-__all__ = ["CallFailed", "Channel", "ChannelClosed", "Handler", "Refused", "Reply", "from_json", "to_json"]
+from hybridlab.kernel.shapes import ShapeError
 
 Handler = Callable[[Any, list[int]], Awaitable[object]]
 """``async def handler(params, fds) -> result``."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from typing import NoReturn
 
 from hybridlab.kernel import enter, namespaces, preflight
@@ -16,7 +15,6 @@ from hybridlab.kernel import enter, namespaces, preflight
 
 def start() -> NoReturn:
     """Wait for nothing and nobody: a parent that is gone already means there is no lab to be."""
-    begun = time.perf_counter()
     control, parent, settings = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     os.set_inheritable(control, False)
     lack = preflight.enter_or_lack()
@@ -34,7 +32,7 @@ def start() -> NoReturn:
         probe = preflight.start_probe()
         from hybridlab.labd.main import run
 
-        return run(control, settings, probe, begun)
+        return run(control, settings, probe)
 
     enter.become_waiter(inside, "labd")
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from functools import partial
 
-from hybridlab.kernel.wire import CallFailed, Channel
+from hybridlab.kernel.rpc import Caller, client
 from hybridlab.runtime.applet import HostProblem
-from hybridlab.runtime.model import HOST_METHOD
+from hybridlab.runtime.contract import WindowsHosts
 
 
 class RemoteHost:
     """``runtime.applet.Host`` of one node."""
 
-    def __init__(self, channel: Channel, node: str) -> None:
-        self._channel, self._node = channel, node
+    def __init__(self, hosts: WindowsHosts, node: str) -> None:
+        self._hosts, self._node = hosts, node
 
     async def ask(self, question: str, arguments: Mapping[str, object]) -> object:
-        """As ``Host.ask``."""
-        request = {"node": self._node, "question": question, "arguments": arguments}
-        try:
-            found = await self._channel.call(HOST_METHOD, request)
-        except CallFailed as error:
-            raise HostProblem("unknown", f"{question} of a Windows host: {error}") from error
-        if "problem" in found:
-            raise HostProblem(found["kind"], found["problem"])
-        return cast("object", found["answer"])
+        found = await self._hosts.ask(self._node, question, dict(arguments))
+        if found.kind:
+            raise HostProblem(found.kind, found.problem)
+        return found.answer
+
+
+def remote_hosts(channel: Caller) -> WindowsHosts:
+    """The hosts that the cluster knows; a call that fails is a HostProblem of kind ``unknown``."""
+    return client(WindowsHosts, channel, partial(HostProblem, "unknown"))

@@ -62,8 +62,6 @@ class Labd:
         """The waiter's, in the caller's pid namespace; killing it kills the lab."""
         self._socket = sock
         self._channel: Channel | None = None
-        self.start_times: dict[str, float] = {}
-        """Milliseconds after the interpreter's start at which labd had reached each step."""
 
     @property
     def channel(self) -> Channel:
@@ -98,7 +96,6 @@ class Labd:
             lacks = tuple(Lack(**item) for item in params["lacks"])
             await self.close()
             raise LabdFailed("this machine does not allow a lab: " + "; ".join(map(str, lacks)), lacks)
-        self.start_times = params["times"]
         return channel
 
     async def close(self, *, patience: float = 5.0) -> None:

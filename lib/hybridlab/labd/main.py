@@ -1,7 +1,7 @@
 """labd: pid 1 of the lab's namespaces, one asyncio loop that answers the cluster's calls.
 
-Composition only: what it offers comes from the data plane and from the container runtime, each a class with
-``handlers()``.  labd ends when the channel to the cluster does (end-of-file), and with it all that is inside.
+Composition only: what it offers are the contracts of the data plane and of the container runtime.  labd ends when the
+channel to the cluster does (end-of-file), and with it all that is inside.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ import resource
 import signal
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Sequence
 
 import orjson
 
+from hybridlab.dataplane.contract import Dataplane
+from hybridlab.dataplane.sandbox_socket import serve_sockets
 from hybridlab.dataplane.service import DataplaneService
 from hybridlab.kernel import enter, preflight
 from hybridlab.kernel.lack import Lack
 from hybridlab.kernel.reaper import Reaper
+from hybridlab.kernel.rpc import Server
 from hybridlab.kernel.sandbox import Sandboxes
 from hybridlab.kernel.shapes import from_json
 from hybridlab.kernel.wire import Channel
-from hybridlab.labd.host import RemoteHost
+from hybridlab.labd.host import RemoteHost, remote_hosts
 from hybridlab.labd.launch import FAILED, READY, LabdSettings
 
 
@@ -37,12 +39,10 @@ def report_failure(control: int, lacks: Sequence[Lack]) -> None:
         sock.sendall(line)
 
 
-def run(control: int, settings_json: str, probe: int, begun: float) -> int:
+def run(control: int, settings_json: str, probe: int) -> int:
     """Be labd until the cluster is gone; the exit status."""
-    times = {"imported": _ms(begun)}
     try:
         lacks = preflight.read_probe(probe)
-        times["probed"] = _ms(begun)
         if lacks:
             report_failure(control, lacks)
             return 1
@@ -50,7 +50,7 @@ def run(control: int, settings_json: str, probe: int, begun: float) -> int:
         _raise_descriptor_limit()
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="labd %(levelname)s %(name)s: %(message)s")
         settings = from_json(LabdSettings, orjson.loads(settings_json))
-        asyncio.run(_serve(control, settings, times, begun))
+        asyncio.run(_serve(control, settings))
     except BaseException:  # pid 1 must not unwind into the interpreter it was forked from
         traceback.print_exc()
         sys.stderr.flush()
@@ -58,7 +58,7 @@ def run(control: int, settings_json: str, probe: int, begun: float) -> int:
     return 0
 
 
-async def _serve(control: int, settings: LabdSettings, times: dict[str, float], begun: float) -> None:
+async def _serve(control: int, settings: LabdSettings) -> None:
     loop = asyncio.get_running_loop()
     # The loop and the programming thread hand the interpreter's lock to each other at every system call.
     sys.setswitchinterval(0.0002)
@@ -69,32 +69,30 @@ async def _serve(control: int, settings: LabdSettings, times: dict[str, float], 
     dataplane = DataplaneService(sandboxes)
     if "dataplane" in settings.services:
         await dataplane.start()
-        for method, handler in dataplane.handlers().items():
-            channel.register(method, handler)
+        Server(Dataplane, channel).answer_with(dataplane)
+        serve_sockets(sandboxes, channel)
     if "runtime" in settings.services:
+        from hybridlab.runtime.contract import Containers
+        from hybridlab.runtime.descriptors import EXIT_EVENT, serve_streams
         from hybridlab.runtime.service import RuntimeService
         from hybridlab.windows.powershell.applets import applets
 
+        hosts = remote_hosts(channel)
         runtime = RuntimeService(
             sandboxes=sandboxes,
-            emit=channel.emit,
+            on_exit=lambda ended: channel.emit(EXIT_EVENT, ended),
             reaper=reaper,
             applet_settings=settings.applet_settings,
             servers={"coredns": dataplane.resolver.serve},
             windows_applets=applets(),
-            host_of=lambda node: RemoteHost(channel, node),
+            host_of=lambda node: RemoteHost(hosts, node),
         )
-        for method, handler in runtime.handlers().items():
-            channel.register(method, handler)
-    times["ready"] = _ms(begun)
-    channel.emit(READY, {"times": times})
+        Server(Containers, channel).answer_with(runtime)
+        serve_streams(runtime, channel)
+    channel.emit(READY)
     reason = await channel.wait_closed()
     logging.getLogger(__name__).info("ends: %s", reason)
     dataplane.close()
-
-
-def _ms(begun: float) -> float:
-    return round((time.perf_counter() - begun) * 1e3, 1)
 
 
 def _raise_descriptor_limit() -> None:

@@ -1,4 +1,4 @@
-"""The container runtime as kubelets see it; ``runtime.remote`` implements it over the socket to labd."""
+"""The container runtime as kubelets see it; ``runtime.service`` implements it in labd."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hybridlab.runtime.model import (
     ContainerSpec,
     ExecResult,
     ExecSpec,
+    HostAnswer,
     ImageFacts,
     ProbeResult,
     ProbeSpec,
@@ -17,15 +18,14 @@ from hybridlab.runtime.model import (
 
 
 class RuntimeRefused(Exception):
-    """The runtime cannot do it: unknown container, image not in the table, container file system not possible."""
+    """The runtime cannot do it: unknown container, image not in the table, container file system not possible.
+
+    The message names the call.
+    """
 
 
-class Runtime(Protocol):
-    """Containers of one lab, all inside labd's namespaces."""
-
-    def image(self, reference: str) -> ImageFacts:
-        """Looked up in the image table (no call to labd); ``known=False`` when the registry has no such image."""
-        ...
+class Containers(Protocol):
+    """What is a plain call to labd, carried by ``kernel.rpc``."""
 
     async def start(self, spec: ContainerSpec) -> None:
         """Start the main process; returns once it runs.  Its end arrives at ``on_exit``."""
@@ -43,6 +43,16 @@ class Runtime(Protocol):
         """Replace the content of mounted files (path to base64), as a kubelet syncs a ConfigMap."""
         ...
 
+    async def probe(self, spec: ProbeSpec) -> ProbeResult: ...
+
+    async def append_log(self, container: str, line: str) -> None:
+        """Add a line to a container's log (system workloads whose program runs outside labd: Felix, kube-proxy)."""
+        ...
+
+
+class ContainerStreams(Protocol):
+    """What carries descriptors, in an explicit form: ``runtime.descriptors``."""
+
     async def exec(self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int) -> ExecResult:
         """Run a command with three descriptors that labd inherits (the caller closes its own copies).
 
@@ -50,14 +60,30 @@ class Runtime(Protocol):
         """
         ...
 
-    async def probe(self, spec: ProbeSpec) -> ProbeResult: ...
-
     def logs(self, container: str, *, follow: bool) -> AsyncIterator[tuple[float, bytes]]:
         """(wall-clock seconds, line with newline) from the start; with ``follow`` until the container ends."""
         ...
 
-    async def append_log(self, container: str, line: str) -> None:
-        """Add a line to a container's log (system workloads whose program runs outside labd: Felix, kube-proxy)."""
+
+class ContainerNews(Protocol):
+    """What needs no call to labd."""
+
+    def image(self, reference: str) -> ImageFacts:
+        """Looked up in the image table; ``known=False`` when the registry has no such image."""
         ...
 
-    def on_exit(self, callback: Callable[[ContainerExit], None]) -> None: ...
+    def on_exit(self, callback: Callable[[ContainerExit], None]) -> None:
+        """Call ``callback`` for every container that ends from now on."""
+        ...
+
+
+class Runtime(Containers, ContainerStreams, ContainerNews, Protocol):
+    """Containers of one lab, all inside labd's namespaces."""
+
+
+class WindowsHosts(Protocol):
+    """What labd asks of the cluster: the machines around HostProcess containers, by their nodes' names."""
+
+    async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer:
+        """As ``runtime.applet.Host.ask``."""
+        ...

@@ -7,9 +7,6 @@ from typing import Literal
 
 OS = Literal["linux", "windows"]
 
-HOST_METHOD = "windows.host"
-"""What labd calls at the cluster's end: a question of a HostProcess container about its node."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSpec:
@@ -93,3 +90,13 @@ class ProbeResult:
 
     ok: bool
     message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostAnswer:
+    """What a Windows host says to a HostProcess container, or why it cannot do what was asked."""
+
+    answer: object = None
+    kind: str = ""
+    """Which error PowerShell shows; empty: none, ``answer`` counts."""
+    problem: str = ""

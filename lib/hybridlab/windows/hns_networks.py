@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hybridlab.windows.hns import pod_mac, vtep_mac
+from hybridlab.windows.hns_faults import HnsFaults
 from hybridlab.windows.reserved import gateway, source_vip
 
 POD_NETWORK, HOST_ENDPOINT = "Calico", "Calico_ep"
@@ -46,16 +47,6 @@ class HnsEndpoint:
     """Uid of the pod; empty for the host's own endpoint."""
 
 
-@dataclass(kw_only=True)
-class HnsFaults:
-    """What is deliberately wrong with a node's HNS, by the ids of the faults that want it."""
-
-    follows_vni: set[str] = field(default_factory=set)
-    """A VNI that is delivered while the network is there becomes its VSID."""
-    remembers_vsid: set[str] = field(default_factory=set)
-    """A network that is made anew gets the VSID that the removed one had."""
-
-
 class Hns:
     """The Host Networking Service of one node."""
 
@@ -64,7 +55,6 @@ class Hns:
         self.faults = HnsFaults()
         self._networks: dict[str, HnsNetwork] = {}
         self._endpoints: dict[str, HnsEndpoint] = {}
-        self._removed_vsid: int | None = None
         self._listeners: list[Callable[[], None]] = []
         self._add(EXTERNAL_NETWORK, EXTERNAL_SUBNET, EXTERNAL_GATEWAY, EXTERNAL_VSID)
 
@@ -104,12 +94,10 @@ class Hns:
             gone = self.remove_network(network.id)
             network = None
         if network is None:
-            if self.faults.remembers_vsid and self._removed_vsid is not None:
-                vni = self._removed_vsid
-            network = self._add(POD_NETWORK, block, gateway(block), vni)
+            network = self._add(POD_NETWORK, block, gateway(block), self.faults.vsid_of_new(vni))
             self._attach(network, HOST_ENDPOINT, source_vip(block), pod_mac(source_vip(block)))
-        elif self.faults.follows_vni and network.vsid != vni:
-            self.set_vsid(vni)
+        elif network.vsid != (vsid := self.faults.vsid_of_kept(network.vsid, vni)):
+            self.set_vsid(vsid)
         return gone
 
     def set_vsid(self, vsid: int) -> None:
@@ -124,7 +112,7 @@ class Hns:
         """Remove a network with its endpoints; the pods that were on it.  Raises KeyError for an unknown one."""
         network = self._networks.pop(identity)
         if network.name == POD_NETWORK:
-            self._removed_vsid = network.vsid
+            self.faults.removed_vsid = network.vsid
         gone = [endpoint for endpoint in self._endpoints.values() if endpoint.network == identity]
         for endpoint in gone:
             del self._endpoints[endpoint.id]

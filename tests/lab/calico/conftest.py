@@ -14,11 +14,13 @@ from hybridlab.api.contract import Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.api.interference import Interference
 from hybridlab.calico.cluster import Calico
-from hybridlab.dataplane.model import NodeSpec, PolicyUpdate
-from hybridlab.dataplane.remote import RemoteDataplane
+from hybridlab.dataplane.contract import Dataplane, remote_dataplane
+from hybridlab.dataplane.model import NodeSpec
+from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.faults.bench import Bench
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.zone import ZoneGate
+from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
@@ -34,22 +36,27 @@ async def _no_containers(pod: Obj, container: str) -> None:
     raise AssertionError(f"{container}: no container runs here")
 
 
-class CountingDataplane(RemoteDataplane):
+class CountingChannel:
     """Counts policy updates when they come and when they are done."""
 
-    updates = 0
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.updates = 0
 
-    async def update_policy(self, node: str, update: PolicyUpdate) -> None:
-        self.updates += 1
-        await super().update_policy(node, update)
-        self.updates += 1
+    async def call(self, method: str, params: object = None) -> Any:
+        counts = method == Dataplane.update_policy.__qualname__
+        self.updates += counts
+        result = await self._channel.call(method, params)
+        self.updates += counts
+        return result
 
 
 class CalicoLab:
     """Six nodes, and pods as a test wants them."""
 
-    def __init__(self, runner: asyncio.Runner, plane: CountingDataplane, *overrides: str) -> None:
-        self.runner, self.plane = runner, plane
+    def __init__(self, runner: asyncio.Runner, channel: Channel, *overrides: str) -> None:
+        self.runner, self.channel, self.counting = runner, channel, CountingChannel(channel)
+        self.plane = plane = remote_dataplane(self.counting)
         self.profile = load("default", overrides)
         self.core = Core(Settings())
         self.client = self.core.client("admin")
@@ -74,7 +81,7 @@ class CalicoLab:
         await self.calico.start()
         for node in self.calico.nodes:
             self.calico.felix_started(node)
-        await self.until(lambda: all(felix.routed for felix in self.calico.felixes.values()))
+        await self.until(lambda: all(felix.routing.routes for felix in self.calico.felixes.values()))
 
     async def until(self, test: Callable[[], Any]) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -84,8 +91,8 @@ class CalicoLab:
     async def settled(self) -> None:
         """Felix has nothing left to do: nothing was programmed for a while."""
         seen = -1
-        while seen != self.plane.updates:
-            seen = self.plane.updates
+        while seen != self.counting.updates:
+            seen = self.counting.updates
             await asyncio.sleep(0.05)
 
     def start_felix(self, node: str) -> None:
@@ -146,7 +153,7 @@ class CalicoLab:
             self.run(self.injector.heal(identity))
 
     def socket(self, pod: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
-        sock = self.run(self.plane.socket(self.pods[pod]["metadata"]["uid"], socket.AF_INET, kind))
+        sock = self.run(sandbox_socket(self.channel, self.pods[pod]["metadata"]["uid"], socket.AF_INET, kind))
         sock.settimeout(DENIED_SECONDS)
         return sock
 
@@ -193,7 +200,7 @@ def calico_lab(*overrides: str) -> Iterator[CalicoLab]:
     labd = launch(LabdSettings(services=("dataplane",)))
     with asyncio.Runner() as runner:
         try:
-            made = CalicoLab(runner, CountingDataplane(runner.run(labd.connect())), *overrides)
+            made = CalicoLab(runner, runner.run(labd.connect()), *overrides)
             runner.run(made.build())
             yield made
             runner.run(made.calico.stop())

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hybridlab.calico.cluster import Calico
+from hybridlab.calico.felix import Felix
 from tests.lab.calico.conftest import CalicoLab, calico_lab, six_pods
 
 OLD, NEW = 4096, 4097
@@ -32,6 +33,11 @@ def devices(lab: CalicoLab) -> dict[str, int]:
     return {node: one["vni"] for node, all_ in links.items() for one in all_ if one["ifname"] == "vxlan.calico"}
 
 
+def vni_of(felix: Felix) -> int | None:
+    """VNI of the VXLAN device as Felix programmed it last."""
+    return None if felix.routing.vxlan is None else felix.routing.vxlan.vni
+
+
 def deliver(lab: CalicoLab, vni: int) -> None:
     """FelixConfiguration and, as an operator does, the environment and the CNI configuration of Windows."""
 
@@ -41,8 +47,8 @@ def deliver(lab: CalicoLab, vni: int) -> None:
             await restart(lab.calico, node, vni)
         await lab.until(lambda: all(lab.calico.felixes[node].running for node in lab.calico.nodes))
         linux = [node for node in lab.calico.nodes if node not in WINDOWS]
-        await lab.until(lambda: all(lab.calico.felixes[node].vni == vni for node in linux))
-        await lab.until(lambda: all(felix.running and felix.routed for felix in lab.calico.felixes.values()))
+        await lab.until(lambda: all(vni_of(lab.calico.felixes[node]) == vni for node in linux))
+        await lab.until(lambda: all(felix.running and felix.routing.routes for felix in lab.calico.felixes.values()))
         await lab.settled()
 
     lab.run(work())
@@ -62,7 +68,7 @@ def renew(lab: CalicoLab, node: str, pods: dict[str, str], vni: int) -> None:
     lab.run(lab.calico.remove_hns_network(node, network.id))
     lab.run(restart(lab.calico, node, vni))
     felix = lab.calico.felixes[node]
-    lab.run(lab.until(lambda: felix.vni == lab.calico.windows[node].hns.vsid and felix.routed))
+    lab.run(lab.until(lambda: vni_of(felix) == lab.calico.windows[node].hns.vsid and felix.routing.routes))
     for pod in pods:
         lab.pod(pod, node, app=pod)
 
@@ -106,7 +112,7 @@ def test_pods_of_a_removed_network_are_cut_off_and_their_node_is_not(own: Calico
     assert hns.pod_network is not None
     own.run(own.calico.remove_hns_network("windows-2022", hns.pod_network.id))
     own.run(own.plane.cut_off_pod("one that has left"))  # as when a pod leaves meanwhile: no reason to stop
-    own.run(own.until(lambda: own.calico.felixes["windows-2022"].vni is None))
+    own.run(own.until(lambda: own.calico.felixes["windows-2022"].routing.vxlan is None))
     own.run(own.settled())
     assert not own.reaches("l1", "w1")
     assert own.attempt("w1", "w1b") == "OSError"  # network unreachable: there is no interface any more
@@ -140,12 +146,12 @@ def test_fault_vni_followed_live(own: CalicoLab, node: str):
 def test_fault_vsid_differs(own: CalicoLab):
     felix = own.calico.felixes["windows-2022"]
     with own.fault("vsid-differs", node="windows-2022", vsid="4321"):
-        own.run(own.until(lambda: felix.vni == 4321 and felix.routed))
+        own.run(own.until(lambda: vni_of(felix) == 4321 and felix.routing.routes))
         assert devices(own)["windows-2022"] == 4321
         assert not own.reaches("l1", "w1")
         assert own.reaches("w1", "w1b")
         assert own.reaches("l1", "w2")
-    own.run(own.until(lambda: felix.vni == OLD and felix.routed))
+    own.run(own.until(lambda: vni_of(felix) == OLD and felix.routing.routes))
     assert own.reaches("l1", "w1")
 
 

@@ -10,14 +10,14 @@ from typing import Any
 from hybridlab.api.contract import Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.calico.cluster import Calico
-from hybridlab.cli.windows_hosts import handler as windows_host_handler
-from hybridlab.cli.windows_hosts import windows_hosts
+from hybridlab.cli.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
-from hybridlab.dataplane.remote import RemoteDataplane
+from hybridlab.dataplane.contract import remote_dataplane
+from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import LabdSettings, launch
 from hybridlab.profiles.model import Profile
-from hybridlab.runtime.model import HOST_METHOD
-from hybridlab.runtime.remote import RemoteRuntime
+from hybridlab.runtime.contract import WindowsHosts
+from hybridlab.runtime.descriptors import RemoteStreams, remote_runtime
 
 FELIX = {"calico-node": "calico-node", "calico-node-windows": "felix"}
 """Label k8s-app to the container in which Felix runs."""
@@ -43,8 +43,9 @@ class WholeLab:
 
     async def __aenter__(self) -> WholeLab:
         channel = await self._labd.connect()
-        self.runtime, self.dataplane = RemoteRuntime(channel), RemoteDataplane(channel)
-        channel.on_event = self.runtime.event
+        streams = RemoteStreams(channel)
+        self.runtime, self.dataplane = remote_runtime(channel, streams), remote_dataplane(channel)
+        channel.on_event = streams.event
         self.core = Core(Settings(service_cidr=self.profile.network.service_cidr))
         self.client = self.core.client("test")
         self.calico = Calico(self.core.client, self.dataplane, self.profile)
@@ -57,7 +58,7 @@ class WholeLab:
             snat_local_pods_to=self.calico.snat_for,
         )
         hosts = windows_hosts(self.calico, self.control_plane, self.profile)
-        channel.register(HOST_METHOD, windows_host_handler(hosts))
+        Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self.control_plane.on_container_started(self._started)
         self.control_plane.on_container_stopped(self._stopped)
         await self.control_plane.register()

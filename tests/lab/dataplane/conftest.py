@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.dataplane.model import (
     EndpointProgram,
     NodeRoutes,
@@ -29,8 +30,10 @@ from hybridlab.dataplane.model import (
     ServiceTable,
     VxlanSpec,
 )
-from hybridlab.dataplane.remote import RemoteDataplane
+from hybridlab.dataplane.sandbox_socket import sandbox_socket
+from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
+from tests.lab.dataplane.lists import with_list
 
 T = TypeVar("T")
 POOL = "192.168.0.0/16"
@@ -59,9 +62,10 @@ class Answer:
 class Lab:
     """The lab, and attempts in it."""
 
-    def __init__(self, runner: asyncio.Runner, plane: RemoteDataplane) -> None:
+    def __init__(self, runner: asyncio.Runner, channel: Channel) -> None:
         self.runner = runner
-        self.plane = plane
+        self.channel = channel
+        self.plane = remote_dataplane(channel)
         self.nodes = {n: _node(n, i) for i, n in enumerate(("l1", "l2", "w1", "w2"), start=1)}
         self.pods: dict[str, PodSpec] = {}
 
@@ -118,6 +122,8 @@ class Lab:
         return found
 
     def program(self, pod: str, program: EndpointProgram, **sets: tuple[str, ...]) -> None:
+        if self.pods[pod].node.startswith("w"):
+            program, sets = with_list(program, sets), {}
         update = PolicyUpdate(endpoints={pod: program}, sets=sets)
         self.run(self.plane.update_policy(self.pods[pod].node, update))
 
@@ -129,7 +135,7 @@ class Lab:
             yield
         finally:
             node = self.pods[pod].node
-            update = PolicyUpdate(endpoints={pod: OPEN}, removed_sets=tuple(sets))
+            update = PolicyUpdate(endpoints={pod: OPEN}, removed_sets=() if node.startswith("w") else tuple(sets))
             self.run(self.plane.update_policy(node, update))
 
     @contextlib.contextmanager
@@ -160,7 +166,7 @@ class Lab:
             self.run(self.plane.clear_fault_rules(scope, "test"))
 
     def socket(self, where: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
-        sock = self.run(self.plane.socket(where, socket.AF_INET, kind))
+        sock = self.run(sandbox_socket(self.channel, where, socket.AF_INET, kind))
         sock.settimeout(DENIED_SECONDS)
         return sock
 
@@ -245,7 +251,7 @@ def lab() -> Iterator[Lab]:
     with asyncio.Runner() as runner:
         try:
             channel = runner.run(labd.connect())
-            built = Lab(runner, RemoteDataplane(channel))
+            built = Lab(runner, channel)
             runner.run(built.build())
             yield built
         finally:

@@ -10,6 +10,7 @@ import dnslib
 
 from hybridlab.dataplane.dns import Resolver
 from hybridlab.dataplane.model import Zone
+from hybridlab.dataplane.sandbox_socket import sandbox_socket
 
 ZONE = Zone(domain="cluster.local", a={"web.default.svc.cluster.local": ("10.96.1.1",)})
 
@@ -29,7 +30,7 @@ class PodSockets:
 async def connected(lab, source, server):
     """Connect once the server listens; a socket that was refused is used up."""
     while True:
-        sock = await lab.plane.socket(source)
+        sock = await sandbox_socket(lab.channel, source)
         try:
             await asyncio.get_running_loop().sock_connect(sock, server)
         except ConnectionRefusedError:
@@ -45,7 +46,7 @@ def test_pods_resolve_over_udp_and_tcp_until_the_server_is_cancelled(lab):
         resolver = Resolver()
         resolver.set_zone(ZONE)
         kinds = (socket.SOCK_DGRAM, socket.SOCK_STREAM)
-        sockets = PodSockets(*[await lab.plane.socket("l2a", socket.AF_INET, kind) for kind in kinds])
+        sockets = PodSockets(*[await sandbox_socket(lab.channel, "l2a", socket.AF_INET, kind) for kind in kinds])
         serving = asyncio.ensure_future(resolver.serve(sockets))
         query = dnslib.DNSRecord.question("web.default.svc.cluster.local").pack()
         server = (lab.address("l2a"), 53)
@@ -53,13 +54,13 @@ def test_pods_resolve_over_udp_and_tcp_until_the_server_is_cancelled(lab):
         with tcp:
             await loop.sock_sendall(tcp, struct.pack("!H", len(query)) + query)
             by_tcp = await asyncio.wait_for(loop.sock_recv(tcp, 4096), 2)
-        with await lab.plane.socket("w1a", socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        with await sandbox_socket(lab.channel, "w1a", socket.AF_INET, socket.SOCK_DGRAM) as udp:
             udp.connect(server)
             await loop.sock_sendall(udp, query)
             by_udp = await asyncio.wait_for(loop.sock_recv(udp, 4096), 2)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
-        again = await lab.plane.socket("l2a", socket.AF_INET, socket.SOCK_DGRAM)
+        again = await sandbox_socket(lab.channel, "l2a", socket.AF_INET, socket.SOCK_DGRAM)
         again.bind(("0.0.0.0", 53))
         again.close()
         return [str(dnslib.DNSRecord.parse(data).rr[0].rdata) for data in (by_udp, by_tcp[2:])]

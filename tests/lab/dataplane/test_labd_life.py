@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.dataplane.model import NodeSpec
-from hybridlab.dataplane.remote import RemoteDataplane
 from hybridlab.kernel import preflight
 from hybridlab.kernel.wire import CallFailed, ChannelClosed
 from hybridlab.labd.launch import LabdFailed, LabdSettings, launch
@@ -95,10 +95,10 @@ LAUNCHER = textwrap.dedent("""
     from hybridlab.labd.launch import LabdSettings, launch
     labd = launch(LabdSettings(services=("dataplane",)))
     from hybridlab.dataplane.model import NodeSpec
-    from hybridlab.dataplane.remote import RemoteDataplane
+    from hybridlab.dataplane.contract import remote_dataplane
 
     async def main():
-        plane = RemoteDataplane(await labd.connect())
+        plane = remote_dataplane(await labd.connect())
         await plane.add_node(NodeSpec(name="n", os="linux", address="10.0.0.11", prefix_length=24))
         print(labd.pid, flush=True)
         print(await labd.channel.wait_closed(), flush=True)
@@ -173,16 +173,16 @@ def test_closing_ends_everything_before_it_returns():
 
     async def live():
         channel = await labd.connect()
-        await RemoteDataplane(channel).add_node(NODE)
+        await remote_dataplane(channel).add_node(NODE)
         (inside,) = children(labd.pid)
         spaces = namespaces(inside) - namespaces(os.getpid())
-        call = asyncio.ensure_future(channel.call("dataplane.facts", {"node": "n"}))
+        call = asyncio.ensure_future(channel.call("Dataplane.facts", {"node": "n"}))
         await asyncio.sleep(0)
         await labd.close()
         with pytest.raises(ChannelClosed, match="labd is gone"):
             await call
         with pytest.raises(ChannelClosed, match="labd is gone"):
-            await channel.call("dataplane.facts", {"node": "n"})
+            await channel.call("Dataplane.facts", {"node": "n"})
         return inside, spaces
 
     inside, spaces = asyncio.run(live())
@@ -193,7 +193,7 @@ def test_two_labs_do_not_see_each_other():
     first, second = (launch(LabdSettings(services=("dataplane",))) for _ in range(2))
 
     async def both():
-        planes = [RemoteDataplane(await labd.connect()) for labd in (first, second)]
+        planes = [remote_dataplane(await labd.connect()) for labd in (first, second)]
         await planes[0].add_node(NODE)
         await planes[1].add_node(NODE)
         with pytest.raises(Exception, match="node n exists already"):
@@ -214,8 +214,8 @@ def test_a_labd_that_cannot_start_says_so(monkeypatch):
 
 
 def test_an_unknown_method_is_answered_with_the_known_ones(lab):
-    with pytest.raises(CallFailed, match=r"there is no method dataplane\.fly; known are dataplane\.add_address"):
-        lab.run(lab.plane._channel.call("dataplane.fly"))
+    with pytest.raises(CallFailed, match=r"there is no method Dataplane\.fly; known are Dataplane\.add_address"):
+        lab.run(lab.channel.call("Dataplane.fly"))
 
 
 def test_a_machine_that_has_everything_lacks_nothing_and_nothing_of_the_trial_stays():

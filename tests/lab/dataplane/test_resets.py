@@ -15,15 +15,19 @@ from dataclasses import dataclass, field
 import pytest
 
 from hybridlab.dataplane.model import Backend, EndpointProgram, Match, PolicyUpdate, Rule, ServicePort, Tier
+from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.conntrack import ConntrackSocket
+from tests.lab.dataplane.lists import with_list
 
 SOON = 1.0
 """Seconds; far above the milliseconds that it takes."""
 STALLED = 0.4
 """How long nothing may arrive for a socket to count as stalled."""
 CLUSTER_IP = "10.96.7.7"
-ALLOW_ALL = EndpointProgram(ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match()),)),))
-DENY_ALL = EndpointProgram(ingress=(Tier(name="default", rules=()),), egress=(Tier(name="default", rules=()),))
+ALLOW_ALL = with_list(EndpointProgram(ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match()),)),)))
+DENY_ALL = with_list(
+    EndpointProgram(ingress=(Tier(name="default", rules=()),), egress=(Tier(name="default", rules=()),))
+)
 
 
 @dataclass
@@ -89,7 +93,7 @@ def reprogram(lab, *pods, program=ALLOW_ALL) -> None:
 def forget(lab, node: str) -> None:
     """Delete all that a node tracks, as time does."""
     conntrack = ConntrackSocket.__new__(ConntrackSocket)
-    conntrack._socket = lab.run(lab.plane.socket(f"node:{node}", socket.AF_NETLINK, socket.SOCK_RAW, 12))
+    conntrack._socket = lab.run(sandbox_socket(lab.channel, f"node:{node}", socket.AF_NETLINK, socket.SOCK_RAW, 12))
     conntrack._socket.setblocking(True)
     with conntrack._socket:
         tracked = [one for one in conntrack.entries() if one.protocol == "tcp"]

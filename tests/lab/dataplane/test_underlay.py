@@ -9,13 +9,15 @@ import struct
 
 import pytest
 
+from hybridlab.dataplane.sandbox_socket import sandbox_socket
+
 ETH_P_ALL = 3
 
 
 @contextlib.contextmanager
 def capture(lab, where, device=None):
     """On one device, or on all of the namespace."""
-    sock = lab.run(lab.plane.socket(where, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
+    sock = lab.run(sandbox_socket(lab.channel, where, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
     with sock:
         if device is not None:
             sock.bind((device, ETH_P_ALL))

@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster.detect import detect
-from conformance.cluster.journal import Journal, Journalled, Outcome
-from conformance.cluster.journal.restore import restore
 from conformance.disrupt.drain import Drain
-from conformance.disrupt.felix import Felix
-from conformance.disrupt.healing import announce
-from conformance.disrupt.procedure import Procedure
+from conformance.disrupt.felix import Felix, os_of
+from conformance.disrupt.patience import patience_of
+from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.vni import Vni
+from conformance.facts.detect import detect
 from conformance.kube import execute
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.changes import Changes
@@ -24,12 +22,13 @@ from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts
-from conformance.plugin.disruption import os_of, patience_of
-from conformance.plugin.healers import healers_of
 from conformance.pods.deploy import Pods, Wish
 from conformance.pods.host_pods import HostPods
 from conformance.probe.host import Hosts
 from conformance.settings import Settings, load_timings
+from conformance.undo.healers import healers_of
+from conformance.undo.journal import Journal, Journalled, Outcome
+from conformance.undo.journal.restore import restore
 from tests.lab.lab_process import running_lab
 
 NODE, LINUX = "windows", "linux"

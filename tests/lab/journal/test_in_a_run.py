@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.cluster.alive import Life
-from conformance.cluster.journal.book import SYSTEM_NAMESPACE, entries_of, journals
-from conformance.cluster.lease import LockTimings, RunLock
-from conformance.cluster.remains import Remains, remains
 from conformance.kube.changes import Changes
-from conformance.kube.ownership import Ownership
+from conformance.kube.ownership import SYSTEM_NAMESPACE, Ownership
 from conformance.model.change import ObjectRef
+from conformance.undo.alive import Life
+from conformance.undo.journal.book import entries_of, journals
+from conformance.undo.lease import LockTimings, RunLock
+from conformance.undo.remains import Remains, remains
 from tests.reliability import hit_run
 from tests.reliability.kills import WHOLE
 

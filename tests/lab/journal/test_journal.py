@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster.journal import Journal, Journalled, Outcome
-from conformance.cluster.journal.restore import restore
-from conformance.cluster.journal.secrecy import JournalRefused
 from conformance.errors import EnvironmentBroken, LockLost
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
+from conformance.undo.journal import Journal, Journalled, Outcome
+from conformance.undo.journal.restore import restore
+from conformance.undo.journal.secrecy import JournalRefused
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 Begin = Callable[..., Journalled]

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster.alive import Life
-from conformance.cluster.lease import LEASE, LockTimings, RunLock
 from conformance.errors import ClusterUnusable, LockLost
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
+from conformance.undo.alive import Life
+from conformance.undo.lease import RUN_LOCK, LockTimings, RunLock
 
 Make = Callable[..., RunLock]
 PATIENT = LockTimings(stale=30, wait=0, poll_every=0.05)
@@ -43,7 +43,7 @@ def make(kube: Kube, told: Told) -> Iterator[Make]:
 
 
 def holder(kube: Kube) -> str:
-    found = kube.find(LEASE.api_version, LEASE.kind, LEASE.name, LEASE.namespace)
+    found = kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
     return str(found["spec"]["holderIdentity"]).partition(" ")[0] if found else ""
 
 
@@ -161,7 +161,7 @@ def test_another_process_of_the_run_sees_it(make: Make) -> None:
 def test_somebody_else_s_write_to_the_lease_is_no_loss(make: Make, kube: Kube) -> None:
     lock = make("first")
     lock.acquire()
-    Changes(kube, Ownership("x")).patch(LEASE, {"metadata": {"annotations": {"a": "b"}}}, "a test", foreign=True)
+    Changes(kube, Ownership("x")).patch(RUN_LOCK, {"metadata": {"annotations": {"a": "b"}}}, "a test", foreign=True)
     lock.renew()
     lock.renew()
     assert holder(kube) == "first"

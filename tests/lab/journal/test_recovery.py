@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster import alive, lease
-from conformance.cluster.alive import Life
-from conformance.cluster.detect import detect
-from conformance.cluster.journal import Journal, Journalled
-from conformance.cluster.lease import LockTimings, RunLock
-from conformance.cluster.recovery import Patience, Recovery
+from conformance.facts.detect import detect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
-from conformance.plugin import healers, recover
+from conformance.plugin import recover
 from conformance.settings import Settings, load_timings
+from conformance.undo import alive, dead_runs, healers, lease
+from conformance.undo.alive import Life
+from conformance.undo.journal import Journal, Journalled
+from conformance.undo.lease import LockTimings, RunLock
+from conformance.undo.recovery import Recovery, RecoveryPatience
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 OTHER = Ownership("other")
 SHORT = LockTimings(stale=1.0, wait=10.0, poll_every=0.05)
-PATIENCE = Patience(within=5.0, delete=10.0, abandoned=3600.0, look_every=0.05)
+PATIENCE = RecoveryPatience(within=5.0, delete=10.0, abandoned=3600.0, look_every=0.05)
 
 
 @pytest.fixture
@@ -57,14 +57,14 @@ def severity(kube: Kube) -> Any:
 @pytest.fixture
 def begin(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """What keeps a run that may disrupt from beginning."""
-    monkeypatch.setattr(recover, "not_whole", lambda *_, **__: "not every pod reaches every other: one")
+    monkeypatch.setattr(dead_runs, "not_whole", lambda *_, **__: "not every pod reaches every other: one")
 
     def begin(wait: float = 10.0) -> list[str]:
         timings = load_timings(lab=True)
         timings = replace(timings, run=replace(timings.run, lock_wait=wait, lock_stale=1.0, lock_poll=0.05))
         settings = Settings(timings=timings, disruptive=True, run_id="later")
         facts = detect(kube, evidence="lab")
-        return recover.before_a_run(kube, facts, settings, process="", named_by=["--kubeconfig=k"], tell=print)
+        return dead_runs.before_a_run(kube, facts, settings, process="", named_by=["--kubeconfig=k"], tell=print)
 
     return begin
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster.detect import detect
+from conformance.facts.detect import detect
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.dataplane.model import (
     EndpointProgram,
     NodeRoutes,
@@ -24,11 +25,10 @@ from hybridlab.dataplane.model import (
     RemoteBlock,
     VxlanSpec,
 )
-from hybridlab.dataplane.remote import RemoteDataplane
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
+from hybridlab.runtime.descriptors import RemoteStreams, remote_runtime
 from hybridlab.runtime.model import OS, ContainerExit, ContainerSpec, ExecResult, ExecSpec
-from hybridlab.runtime.remote import RemoteRuntime
 from hybridlab.runtime.streams import LazyReader
 
 T = TypeVar("T")
@@ -54,8 +54,9 @@ class Lab:
     def __init__(self, runner: asyncio.Runner, channel: Channel) -> None:
         self.runner = runner
         self.channel = channel
-        self.plane = RemoteDataplane(channel)
-        self.runtime = RemoteRuntime(channel)
+        self.plane = remote_dataplane(channel)
+        self.streams = RemoteStreams(channel)
+        self.runtime = remote_runtime(channel, self.streams)
         self.exits: dict[str, ContainerExit] = {}
         self.pods: dict[str, PodSpec] = {}
         self._numbers = count(1)
@@ -194,7 +195,7 @@ def lab() -> Iterator[Lab]:
         labd = launch(LabdSettings(applet_settings={"stop_grace_max_ms": 200}))
         channel = runner.run(labd.connect())
         made = Lab(runner, channel)
-        channel.on_event = made.runtime.event
+        channel.on_event = made.streams.event
         runner.run(made.build())
         yield made
         runner.run(labd.close())

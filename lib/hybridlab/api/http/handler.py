@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
+from urllib.parse import unquote
 
 from hybridlab.api.audit import Audit, Entry
+from hybridlab.api.authentication import account_groups, service_account
 from hybridlab.api.authorization import Attributes
 from hybridlab.api.contract import ApiError, NodeAgent, Obj
 from hybridlab.api.core import Core
@@ -30,7 +32,9 @@ from hybridlab.api.http.replies import (
     accepts_json,
     deleted_status,
     error_reply,
+    in_yaml,
     json_reply,
+    prefers_yaml,
     wants,
 )
 from hybridlab.api.http.tables import partial, table
@@ -47,6 +51,8 @@ _NOT_EMULATED: Final = {
     "proxy": "the API server's proxy: pods, services and nodes of the lab are reached from pods",
     "ephemeralcontainers": "ephemeral containers (kubectl debug)",
 }
+_AUTHENTICATION: Final = "authentication.k8s.io"
+_EXTRA: Final = "impersonate-extra-"
 AgentOf = Callable[[str], NodeAgent | None]
 
 
@@ -82,6 +88,8 @@ class Handler:
             loop.call_exception_handler({"message": f"API server: {request.method} {path}", "exception": error})
             reply = self._failed(request, internal(f"{type(error).__name__}: {error}"))
         self._note(note, reply.status)
+        if isinstance(reply, web.Response) and prefers_yaml(request.headers.get("Accept", "")):
+            return in_yaml(reply)
         return reply
 
     @staticmethod
@@ -132,13 +140,37 @@ class Handler:
             if groups:
                 raise bad_request("requested groups without impersonating a user")
             return user
-        for resource, wanted in (("users", name), *(("groups", group) for group in groups)):
-            if self._core.authorizer.allows(user, Attributes("impersonate", "", resource, "", wanted)) is None:
-                why = (
-                    f'User "{user.name}" cannot impersonate resource "{resource}" in API group "" at the cluster scope'
-                )
-                raise forbidden(resource, "", wanted, why)
-        return User(name, tuple(dict.fromkeys((*groups, AUTHENTICATED))))
+        account = service_account(name)
+        asked = [Attributes("impersonate", "", "users", "", name)]
+        if account is not None:
+            asked = [Attributes("impersonate", "", "serviceaccounts", *account)]
+        asked += [Attributes("impersonate", "", "groups", "", group) for group in groups]
+        uid = headers.get("Impersonate-Uid", "")
+        if uid:
+            asked.append(Attributes("impersonate", _AUTHENTICATION, "uids", "", uid))
+        extra: dict[str, tuple[str, ...]] = {}
+        for key in headers:
+            if key.lower().startswith(_EXTRA):
+                extra[unquote(key[len(_EXTRA) :].lower())] = tuple(headers.getall(key))
+        asked += [
+            Attributes("impersonate", _AUTHENTICATION, f"userextras/{key}", "", value)
+            for key, values in extra.items()
+            for value in values
+        ]
+        for each in asked:
+            self._check_impersonation(user, each)
+        if account is not None and not groups:
+            groups = account_groups(account[0])
+        known = "system:unauthenticated" if name == "system:anonymous" else AUTHENTICATED
+        return User(name, tuple(dict.fromkeys((*groups, known))), uid, extra)
+
+    def _check_impersonation(self, user: User, asked: Attributes) -> None:
+        """Raise ApiError 403 unless ``user`` may act as somebody else in this respect."""
+        if self._core.authorizer.allows(user, asked) is None:
+            where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
+            what = f'resource "{asked.resource}" in API group "{asked.group}"'
+            why = f'User "{user.name}" cannot impersonate {what} {where}'
+            raise forbidden(asked.resource.partition("/")[0], asked.group, asked.name, why)
 
     # ---- resources
     async def _resource(self, request: web.BaseRequest, about: Request, user: User, note: _Note) -> web.StreamResponse:
@@ -193,6 +225,7 @@ class Handler:
     async def _write(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
         target, verb = about.target, about.verb
         options = write_options(request)
+        options.user = user
         if verb == "create":
             body = await body_of(request, JSON)
             self._check_tier(user, verb, target, body)

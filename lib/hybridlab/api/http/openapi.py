@@ -20,6 +20,7 @@ _SCALARS: Final[Mapping[str, Obj]] = {
     "b": {"type": "boolean"},
     "I": {"x-kubernetes-int-or-string": True, "oneOf": [{"type": "integer"}, {"type": "string"}]},
     "t": {"type": "string", "format": "date-time"},
+    "T": {"type": "string", "format": "date-time"},
     "q": {"oneOf": [{"type": "string"}, {"type": "number"}]},
     "y": {"type": "string", "format": "byte"},
     "o": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},

@@ -81,6 +81,8 @@ class NodeStrategy(Strategy):
 class ServiceAccountStrategy(Strategy):
     """What is particular to ServiceAccounts."""
 
+    unconditional_update = False
+
     counts_generations = False
     returns_deleted = True
 

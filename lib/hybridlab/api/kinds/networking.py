@@ -108,6 +108,8 @@ class EndpointsStrategy(Strategy):
 class EndpointSliceStrategy(Strategy):
     """What is particular to EndpointSlices."""
 
+    unconditional_update = False
+
     def default(self, obj: Obj) -> None:
         obj.setdefault("endpoints", [])
         for port in obj.get("ports") or ():
@@ -155,6 +157,7 @@ class LeaseStrategy(Strategy):
     """What is particular to Leases."""
 
     counts_generations = False
+    unconditional_update = False
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         seconds = obj["spec"].get("leaseDurationSeconds")
@@ -164,6 +167,8 @@ class LeaseStrategy(Strategy):
 
 class DisruptionBudgetStrategy(Strategy):
     """What is particular to PodDisruptionBudgets."""
+
+    unconditional_update = False
 
     def prepare_create(self, obj: Obj) -> None:
         obj["status"] = {

@@ -10,11 +10,13 @@ from hybridlab.api.errors import Cause, duplicate, forbidden_field, invalid_valu
 from hybridlab.api.kinds.metadata import key_problem, label_problems, value_problem
 from hybridlab.api.kinds.strategy import label_problem
 from hybridlab.api.kinds.windows_user import user_name_problems
+from hybridlab.api.quantities import quantity
 
 _PULL = ("Always", "IfNotPresent", "Never")
 _RESTART = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_MOST_SECONDS = 2**31 - 1
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _NODE_OPERATORS = ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn")
 _RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
@@ -43,9 +45,10 @@ def pod_spec_problems(spec: Obj, at: str = "spec") -> Iterator[Cause]:
     elif spec["dnsPolicy"] == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
         detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
         yield required(f"{at}.dnsConfig.nameservers", detail)
-    if spec.get("terminationGracePeriodSeconds", 0) < 0:
-        value = spec["terminationGracePeriodSeconds"]
-        yield invalid_value(f"{at}.terminationGracePeriodSeconds", value, "must be greater than or equal to 0")
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= _MOST_SECONDS:
+        detail = f"must be between 1 and {_MOST_SECONDS}, inclusive"
+        yield invalid_value(f"{at}.activeDeadlineSeconds", deadline, detail)
     yield from label_problems(spec.get("nodeSelector") or {}, f"{at}.nodeSelector")
     if spec.get("hostname") and (problem := label_problem(spec["hostname"])):
         yield invalid_value(f"{at}.hostname", spec["hostname"], problem)
@@ -93,11 +96,24 @@ def _container_problems(container: Obj, at: str, volumes: set[Any], spec: Obj, *
                     f"{at}.{probe}", "may not be set for init containers without restartPolicy=Always"
                 )
             yield from _probe_problems(container[probe], f"{at}.{probe}", once=probe != "readinessProbe")
-    resources = container.get("resources") or {}
-    for resource in resources.get("requests") or {}:
-        if "/" not in resource and resource not in _RESOURCES and "hugepages-" not in resource:
-            detail = "must be a standard resource type or fully qualified"
-            yield invalid_value(f"{at}.resources.requests[{resource}]", resource, detail)
+    yield from _resource_problems(container.get("resources") or {}, f"{at}.resources")
+
+
+def _resource_problems(resources: Obj, at: str) -> Iterator[Cause]:
+    """Return what is wrong with a container's requests and limits."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for group, amounts in (("limits", limits), ("requests", requests)):
+        for resource, amount in amounts.items():
+            here = f"{at}.{group}[{resource}]"
+            if "/" not in resource and resource not in _RESOURCES and "hugepages-" not in resource:
+                yield invalid_value(here, resource, "must be a standard resource type or fully qualified")
+            if quantity(amount) < 0:
+                yield invalid_value(here, amount, "must be greater than or equal to 0")
+    for resource, amount in requests.items():
+        limit = limits.get(resource)
+        if limit is not None and quantity(amount) > quantity(limit):
+            detail = f"must be less than or equal to {resource} limit of {limit}"
+            yield invalid_value(f"{at}.requests", amount, detail)
 
 
 def _environment_problems(container: Obj, at: str, volumes: set[Any]) -> Iterator[Cause]:
@@ -123,7 +139,9 @@ def _port_problems(ports: list[Obj], at: str, spec: Obj) -> Iterator[Cause]:
     for index, port in enumerate(ports):
         here = f"{at}.ports[{index}]"
         number = port.get("containerPort", 0)
-        if not 1 <= number <= 65535:
+        if number == 0:
+            yield required(f"{here}.containerPort")
+        elif not 1 <= number <= 65535:
             yield invalid_value(f"{here}.containerPort", number, "must be between 1 and 65535, inclusive")
         if "hostPort" in port and not 1 <= port["hostPort"] <= 65535:
             yield invalid_value(f"{here}.hostPort", port["hostPort"], "must be between 1 and 65535, inclusive")

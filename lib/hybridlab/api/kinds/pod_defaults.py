@@ -19,7 +19,8 @@ def default_pod_spec(spec: Obj) -> None:
     """Fill in a pod's spec in place."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
+    if spec.setdefault("terminationGracePeriodSeconds", 30) < 0:
+        spec["terminationGracePeriodSeconds"] = 1  # what negative values have meant since 1.22
     spec.setdefault("schedulerName", "default-scheduler")
     spec.setdefault("securityContext", {})
     host_network = spec.get("hostNetwork") is True

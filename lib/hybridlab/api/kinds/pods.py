@@ -71,6 +71,8 @@ class PodStrategy(Strategy):
         return labels
 
     def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
+        if not subresource:
+            default_tolerations(obj["spec"])
         if subresource == "status":
             obj["status"] = {**(obj.get("status") or {}), "qosClass": (old.get("status") or {}).get("qosClass")}
             if obj["status"]["qosClass"] is None:

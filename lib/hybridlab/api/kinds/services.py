@@ -26,6 +26,7 @@ from hybridlab.api.kinds.strategy import Strategy, dns_1035_problem, label_probl
 
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
+_POLICIES = ("Cluster", "Local")
 STICKY_SECONDS = 10800
 """Default of sessionAffinityConfig.clientIP.timeoutSeconds."""
 
@@ -65,7 +66,7 @@ class ServiceStrategy(Strategy):
         if kind == "ExternalName":
             return
         spec.setdefault("internalTrafficPolicy", "Cluster")
-        if kind in {"NodePort", "LoadBalancer"}:
+        if kind in {"NodePort", "LoadBalancer"} or spec.get("externalIPs"):
             spec.setdefault("externalTrafficPolicy", "Cluster")
         if kind == "LoadBalancer":
             spec.setdefault("allocateLoadBalancerNodePorts", True)
@@ -203,9 +204,26 @@ class ServiceStrategy(Strategy):
                 yield forbidden_field("spec.clusterIPs", "may not be set when `type` is 'ExternalName'")
         elif not spec.get("ports") and spec.get("clusterIP") != "None":
             yield required("spec.ports")
+        yield from _traffic_problems(spec)
         yield from _family_problems(spec)
         yield from _cluster_ip_problems(spec, old["spec"] if old else None)
         yield from _ports_problems(spec)
+
+
+def _traffic_problems(spec: Obj) -> Iterator[Cause]:
+    """Return what is wrong with where a Service's traffic may go."""
+    external = spec.get("externalTrafficPolicy")
+    reachable = spec["type"] in {"NodePort", "LoadBalancer"} or (
+        spec["type"] == "ClusterIP" and bool(spec.get("externalIPs"))
+    )
+    if external and not reachable:
+        detail = "may only be set for externally-accessible services"
+        yield invalid_value("spec.externalTrafficPolicy", external, detail)
+    elif external and external not in _POLICIES:
+        yield unsupported("spec.externalTrafficPolicy", external, _POLICIES)
+    internal_policy = spec.get("internalTrafficPolicy")
+    if internal_policy is not None and internal_policy not in _POLICIES:
+        yield unsupported("spec.internalTrafficPolicy", internal_policy, _POLICIES)
 
 
 def _family_problems(spec: Obj) -> Iterator[Cause]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from hybridlab.api.contract import Obj
@@ -14,6 +15,7 @@ from hybridlab.api.kinds.strategy import Strategy
 from hybridlab.api.selectors import object_selector
 from hybridlab.api.store import Store
 
+_PERCENT = re.compile(r"^[0-9]+%$")
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
@@ -132,3 +134,25 @@ def _deployment_problems(spec: Obj) -> Iterator[Cause]:
     elif strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
         detail = "may not be specified when strategy `type` is 'Recreate'"
         yield Cause("FieldValueForbidden", "spec.strategy.rollingUpdate", f"Forbidden: {detail}")
+    elif strategy["type"] == "RollingUpdate":
+        yield from _rolling_problems(strategy["rollingUpdate"])
+    deadline, ready = spec["progressDeadlineSeconds"], spec.get("minReadySeconds", 0)
+    if deadline <= ready:
+        yield invalid_value("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+def _rolling_problems(rolling: Obj) -> Iterator[Cause]:
+    """Return what is wrong with how a Deployment replaces its pods."""
+    at = "spec.strategy.rollingUpdate"
+    for name in ("maxUnavailable", "maxSurge"):
+        value = rolling[name]
+        if isinstance(value, str) and not _PERCENT.match(value):
+            detail = (
+                "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex"
+            )
+            yield invalid_value(f"{at}.{name}", value, f"{detail} used for validation is '[0-9]+%')")
+        elif isinstance(value, int) and value < 0:
+            yield invalid_value(f"{at}.{name}", value, "must be greater than or equal to 0")
+    if all(str(rolling[name]) in {"0", "0%"} for name in ("maxUnavailable", "maxSurge")):
+        detail = "may not be 0 when `maxSurge` is 0"
+        yield invalid_value(f"{at}.maxUnavailable", rolling["maxUnavailable"], detail)

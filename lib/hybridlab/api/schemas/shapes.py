@@ -20,6 +20,7 @@ import orjson
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, invalid_value, required
+from hybridlab.api.quantities import canonical
 
 Path_ = tuple[Any, Any] | None
 """A field's path as linked pairs (parent, step); only rendered when there is something to say."""
@@ -28,6 +29,8 @@ Check = Callable[[Any, Path_, "Findings"], Any]
 
 _QUANTITY = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[KMGTPE]i|[numkMGTPE])?$")
 _TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")
+_MICRO_TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)$")
+_TIME_LAYOUT, _MICRO_LAYOUT = "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.000000Z07:00"
 QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
@@ -50,6 +53,8 @@ class Findings:
     causes: list[Cause] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     """Paths of fields that the kind does not have."""
+    undecodable: list[tuple[Path_, Any, str]] = field(default_factory=list)
+    """Values that a Go type cannot hold: where, the value, and why when it is not for its JSON type."""
     filling: bool = False
     """Inside status: a missing scalar becomes its zero value, as Go writes it, instead of being an error."""
 
@@ -59,6 +64,12 @@ class Findings:
         given = json_type(value)
         message = f'Invalid value: "{given}": {at} in body must be of type {wanted}: "{given}"'
         self.causes.append(Cause("FieldValueTypeInvalid", at, message))
+        self.undecodable.append((path, value, ""))
+
+    def malformed(self, path: Path_, value: str, why: str) -> None:
+        """Report text that is not in the form that its field asks for."""
+        self.causes.append(invalid_value(render(path), value, why))
+        self.undecodable.append((path, value, why))
 
 
 def json_type(value: object) -> str:
@@ -161,18 +172,41 @@ def _time(value: Any, path: Path_, findings: Findings) -> Any:
     if type(value) is not str:
         findings.wrong_type(path, value, "string")
     elif not _TIME.match(value):
-        findings.causes.append(invalid_value(render(path), value, "must be a time in RFC 3339 form"))
+        findings.malformed(path, value, time_problem(value, _TIME_LAYOUT))
     return value
+
+
+def _micro_time(value: Any, path: Path_, findings: Findings) -> Any:
+    if type(value) is not str:
+        findings.wrong_type(path, value, "string")
+    elif not _MICRO_TIME.match(value):
+        findings.malformed(path, value, time_problem(value, _MICRO_LAYOUT))
+    return value
+
+
+def time_problem(value: str, layout: str) -> str:
+    """Say why a text is no time, in the words of Go's parser."""
+    rest, wanted = value, layout
+    for part in re.split(r"([-T:.]|Z07:00|\.0+)", layout):
+        digits = re.match(rf"\d{{{len(part)}}}", rest) if part.isdigit() else None
+        if digits is not None or (part and rest.startswith(part)):
+            rest, wanted = rest[len(part) :], wanted[len(part) :]
+        elif part:
+            break
+    shown_part = "Z07:00" if wanted == "Z07:00" else re.split(r"(?<=\d)[-T:.Z]", wanted)[0] or wanted[:1]
+    return f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as "{shown_part}"'
 
 
 def _quantity(value: Any, path: Path_, findings: Findings) -> Any:
     if type(value) is int or type(value) is float:
-        return str(value)
+        value = str(value)
     if type(value) is not str:
         findings.wrong_type(path, value, "string")
-    elif not _QUANTITY.match(value):
-        findings.causes.append(invalid_value(render(path), value, QUANTITY_RULE))
-    return value
+        return value
+    if not _QUANTITY.match(value):
+        findings.malformed(path, value, QUANTITY_RULE)
+        return value
+    return canonical(value)
 
 
 def _base64(value: Any, path: Path_, findings: Findings) -> Any:
@@ -182,7 +216,8 @@ def _base64(value: Any, path: Path_, findings: Findings) -> Any:
     try:
         b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        findings.causes.append(invalid_value(render(path), value, "illegal base64 data"))
+        good = re.match(r"[A-Za-z0-9+/]*", value)
+        findings.malformed(path, value, f"illegal base64 data at input byte {good.end() if good else 0}")
     return value
 
 
@@ -197,6 +232,7 @@ _SCALARS: Mapping[str, Check] = {
     "b": _boolean,
     "I": _int_or_string,
     "t": _time,
+    "T": _micro_time,
     "q": _quantity,
     "y": _base64,
     "o": _anything,

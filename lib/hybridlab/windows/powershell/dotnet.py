@@ -17,6 +17,7 @@ from typing import Any
 from hybridlab.runtime.applets import dns, http
 from hybridlab.runtime.applets.refusals import heard_late
 from hybridlab.windows.powershell import regex
+from hybridlab.windows.powershell.addresses import ip_address
 from hybridlab.windows.powershell.clock import DateTime, TimeSpan
 from hybridlab.windows.powershell.conversion import invalid_cast, to_int, to_number
 from hybridlab.windows.powershell.faults import Fault, call_fault
@@ -43,26 +44,6 @@ _SOCKET_WORDS = {
     errno.EHOSTUNREACH: ("A socket operation was attempted to an unreachable host", "HostUnreachable"),
     errno.ECONNRESET: ("An existing connection was forcibly closed by the remote host", "ConnectionReset"),
 }
-
-
-_ADDRESS_FLAGS = ("IsIPv6Multicast", "IsIPv6LinkLocal", "IsIPv6SiteLocal", "IsIPv6Teredo", "IsIPv4MappedToIPv6")
-
-
-def ip_address(text: str) -> NetObject:
-    """A System.Net.IPAddress."""
-    flags = dict.fromkeys(_ADDRESS_FLAGS, False)
-    shown = ("Address", "AddressFamily", "ScopeId", *_ADDRESS_FLAGS, "IPAddressToString")
-    number = int.from_bytes(bytes(int(part) for part in text.split(".")), "little")
-    return NetObject(
-        "System.Net.IPAddress",
-        flags,
-        text=text,
-        shown=shown,
-        Address=number,
-        AddressFamily="InterNetwork",
-        ScopeId=None,
-        IPAddressToString=text,
-    )
 
 
 async def _dns(shell: Interpreter, name: str, arguments: list[object] | None) -> object:

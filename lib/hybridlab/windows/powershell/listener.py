@@ -8,6 +8,7 @@ import re
 import socket
 
 from hybridlab.runtime.applets import http
+from hybridlab.windows.powershell.addresses import ip_address
 from hybridlab.windows.powershell.conversion import to_number
 from hybridlab.windows.powershell.faults import Fault
 from hybridlab.windows.powershell.interpreter import Interpreter
@@ -82,8 +83,6 @@ class _Listener:
 
 
 def _endpoint(peer: tuple[str, int]) -> NetObject:
-    from hybridlab.windows.powershell.dotnet import ip_address
-
     return NetObject("System.Net.IPEndPoint", text=f"{peer[0]}:{peer[1]}", Address=ip_address(peer[0]), Port=peer[1])
 
 

@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import errno
-import ipaddress
 import random
+import re
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, TypeVar
-
-from dnslib import QTYPE, RCODE, DNSError, DNSRecord
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Any
 
 from hybridlab.runtime.applet import Net
 from hybridlab.runtime.applets.refusals import heard_late
-
-T = TypeVar("T")
+from hybridlab.windows.probe_programs import dns
 
 BODY_LIMIT = 65536
+"""Bytes of a body that a result carries."""
+KEEP_LIMIT = 4 * BODY_LIMIT
+"""Bytes of an HTTP answer that are kept, head and all; the rest is only counted."""
 IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
 """Linux' numbers, which Python 3.11 has no names for: never fragment, refuse what does not fit."""
 PATIENCE = 10
 """An attempt that makes progress still ends after so many times its give-up time."""
+SECOND_LOOK = 0.03
+"""s.  Want of an answer is believed only so long after it was first noticed."""
 
 Spec = Mapping[str, Any]
 Settings = Mapping[str, float | str | int]
@@ -35,6 +38,7 @@ WINSOCK = {
     errno.ECONNREFUSED: ("REFUSED", "ConnectionRefused/10061"),
     errno.ECONNRESET: ("RESET", "ConnectionReset/10054"),
     errno.EPIPE: ("RESET", "ConnectionReset/10054"),
+    errno.ENOTCONN: ("RESET", "NotConnected/10057"),
     errno.ECONNABORTED: ("ABORTED", "ConnectionAborted/10053"),
     errno.ETIMEDOUT: ("TIMED_OUT", "TimedOut/10060"),
     errno.EHOSTUNREACH: ("UNREACHABLE", "HostUnreachable/10065"),
@@ -53,151 +57,190 @@ class Ended(Exception):
         self.verdict, self.detail = verdict, detail
 
 
+class Expired(Exception):
+    """Nothing happened for the give-up time, at a second look too."""
+
+
 class Attempt:
     """One attempt of a batch; :meth:`run` returns its result object."""
 
-    def __init__(self, net: Net, spec: Spec, settings: Settings) -> None:
-        self.net, self.spec, self.settings = net, spec, settings
+    def __init__(self, net: Net, spec: Spec, settings: Settings, started: float) -> None:
+        """``spec`` as :func:`fields.checked` returns it; ``started``: when the agent did, on ``time.monotonic``."""
+        self.net, self.spec, self.settings, self._started = net, spec, settings, started
         self.give_up = float(spec["give_up_ms"]) / 1000
-        self.begin = time.monotonic()
+        self.began: float | None = None
+        self.turn = time.monotonic()
         self.out: dict[str, Any] = {"id": spec["id"]}
 
     async def run(self) -> dict[str, Any]:
-        """Carry it out; never raises for what the network does."""
+        """Carry it out; never raises for what the network does, nor when it is cancelled."""
         try:
-            action = KINDS.get(str(self.spec["kind"]))
-            if action is None:
-                raise Ended("BROKEN", f"kind {self.spec['kind']!r} is not known")
-            async with asyncio.timeout(PATIENCE * self.give_up):
-                await action(self)
+            await KINDS[self.spec["kind"]](self)
             raise Ended("BROKEN", "the attempt ended without a verdict")
         except Ended as ended:
-            verdict, detail = ended.verdict, ended.detail
-        except TimeoutError:
-            verdict, detail = "NO_ANSWER", "progress, but no end"
+            return self._ended(ended.verdict, ended.detail)
+        except asyncio.CancelledError:
+            return self._ended("CANCELLED", "the suite asked to stop")
         except OSError as error:
-            verdict, detail = winsock(error)
-        self.out.update(verdict=verdict, detail=detail, ms=self.elapsed())
+            return self._ended(*winsock(error))
+
+    def never_begun(self) -> dict[str, Any]:
+        """Its result when it was cancelled before its turn."""
+        return self._ended("CANCELLED", "the suite asked to stop before it began")
+
+    def _ended(self, verdict: str, detail: str) -> dict[str, Any]:
+        began = None if self.began is None else round((self.began - self._started) * 1000, 3)
+        self.out.update(verdict=verdict, detail=detail, began_ms=began, ms=self.elapsed())
         return self.out
 
     def elapsed(self) -> float:
-        """Milliseconds since the attempt began."""
-        return round((time.monotonic() - self.begin) * 1000, 3)
+        """Milliseconds since its first packet, or since its turn when there was none."""
+        return round((time.monotonic() - (self.turn if self.began is None else self.began)) * 1000, 3)
 
-    async def progress(self, action: Coroutine[Any, Any, T], verdict: str, detail: str) -> T:
-        """What ``action`` returns; without it within the give-up time the attempt ends with ``verdict``."""
-        try:
-            async with asyncio.timeout(self.give_up):
-                return await action
-        except TimeoutError as error:
-            if error.errno == errno.ETIMEDOUT and verdict != "TIMED_OUT":  # its own system gave up, not the attempt
-                raise Ended("ABORTED", "TimedOut/10060") from None
-            raise Ended(verdict, detail) from None
+    @property
+    def last(self) -> float:
+        """When it ends whatever progress it makes, on ``time.monotonic``."""
+        return (self.turn if self.began is None else self.began) + PATIENCE * self.give_up
 
-    async def connect(self, kind: socket.SocketKind, host: str, port: int) -> socket.socket:
-        """A connected socket (UDP: with its peer fixed)."""
-        sock = self.net.socket(socket.AF_INET, kind)
+    def patience(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """For one step.  Raises Expired when it makes no progress."""
+        return two_looks(max(0.0, min(self.give_up, self.last - time.monotonic())))
+
+    async def open(self, kind: socket.SocketKind, host: str, port: int, *, whole: bool = False) -> socket.socket:
+        """A connected socket (UDP: with its peer fixed).  Raises Expired, OSError."""
+        sock = self.net.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
         try:
-            try:
-                connecting = asyncio.get_running_loop().sock_connect(sock, (host, port))
-                await self.progress(heard_late(connecting, self.settings), "TIMED_OUT", "no answer to the first packet")
-            except Ended:
-                if not connected(sock):  # it may have come while this program waited for its turn
-                    raise
+            if whole:
+                sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)  # Winsock's is IP_DONTFRAGMENT
+            if self.began is None:
+                self.began = time.monotonic()
+            async with self.patience():
+                await heard_late(asyncio.get_running_loop().sock_connect(sock, (host, port)), self.settings)
+            self.out["connect_ms"] = self.elapsed()
+            self.out["local"], self.out["remote"] = place(sock.getsockname()), place(sock.getpeername())
         except BaseException:
             sock.close()
             raise
-        self.out["connect_ms"] = self.elapsed()
-        self.out["local"] = "{}:{}".format(*sock.getsockname()[:2])
-        self.out["remote"] = f"{host}:{port}"
         return sock
 
-    async def address(self) -> str:
-        """The target's address: as given, or the first A record of its name."""
+    async def reach(self, kind: socket.SocketKind) -> socket.socket:
+        """A socket connected to the target: its address as given, or the first A record of its name."""
         host = str(self.spec["host"])
+        if not dns.is_address(host):
+            host = (await self.resolve(host, "A", tcp=False, server=None))[0]
+        whole = kind is socket.SOCK_DGRAM and bool(self.spec["whole"])
+        if whole and ":" in host:
+            raise Ended("BROKEN", "whole is for IPv4 alone")
         try:
-            ipaddress.ip_address(host)
-        except ValueError:
-            return (await self.resolve(host, "A", tcp=False, server=None))[0]
-        return host
+            return await self.open(kind, host, int(self.spec["port"]), whole=whole)
+        except Expired:
+            raise Ended("TIMED_OUT", "no answer to the first packet") from None
+
+    async def push(self, sock: socket.socket, data: bytes) -> None:
+        """Send it all.  Raises Expired, OSError."""
+        async with self.patience():
+            await asyncio.get_running_loop().sock_sendall(sock, data)
+            if not data:
+                sock.send(data)  # an empty datagram is one too
+
+    async def pull(self, sock: socket.socket) -> bytes:
+        """The next bytes.  Raises Expired, OSError."""
+        async with self.patience():
+            return await asyncio.get_running_loop().sock_recv(sock, 65536)
+
+    # --- names --------------------------------------------------------------------------------------------------------
 
     async def resolve(self, query: str, record: str, *, tcp: bool, server: tuple[str, int] | None) -> list[str]:
         """Answers of a query; ends the attempt when there are none."""
         servers = [server] if server else [(one, 53) for one in self.net.nameservers]
-        names = [query.rstrip(".")] if server else candidates(query, record, list(self.net.searches))
-        trouble = "" if servers else "the adapters have no DNS server"
+        names = dns.candidates(query, record, None if server else self.net.searches)
+        if not servers:
+            raise Ended("BROKEN", "no adapter has a DNS server")
+        if not names:
+            raise Ended("BROKEN", f"no suffix known for '{query}'")
+        trouble = ""
         for name in names:
+            problem = ""
             for where in servers:
-                try:
-                    reply = await self.ask(where, name, record, tcp=tcp)
-                except Ended as ended:
-                    trouble = f"{ended.detail} from {where[0]}:{where[1]} for {name}"
+                answer, problem = await self.ask(where, name, record, tcp=tcp)
+                if answer is None:
+                    problem = f"{problem} from {where[0]}:{where[1]} for {name}"
                     continue
-                code = str(RCODE[reply.header.rcode])
-                answers = [str(rr.rdata) for rr in reply.rr if rr.rtype == getattr(QTYPE, record)]
-                if code == "NOERROR" and answers:
+                if answer.code == 0 and answer.records:
                     self.out["name"] = name
-                    return answers
-                if code in {"NOERROR", "NXDOMAIN"}:
-                    break  # this server knows that there is nothing
-                trouble = f"{code} from {where[0]}:{where[1]} for {name}"
+                    return list(answer.records)
+                break  # this server knows that there is nothing
+            trouble = problem or trouble
         if trouble:
             raise Ended("DNS_FAILED", trouble)
-        raise Ended("NO_SUCH_NAME", f"no {record} record for {', '.join(names) or query}")
+        raise Ended("NO_SUCH_NAME", f"no {record} record for {', '.join(names)}")
 
-    async def ask(self, where: tuple[str, int], name: str, record: str, *, tcp: bool) -> DNSRecord:
-        """One query to one server.  Ended with DNS_FAILED when there is no usable answer."""
-        question = DNSRecord.question(name, record)
-        question.header.id = random.getrandbits(16)
-        packet = bytes(question.pack())
+    async def ask(self, where: tuple[str, int], name: str, record: str, *, tcp: bool) -> tuple[dns.Answer | None, str]:
+        """What one server says of one name, or None and why it is none that helps.  Ended for what is no name."""
         try:
-            answer = await self.progress(self._exchange(where, packet, tcp=tcp), "DNS_FAILED", "no answer")
-            reply = DNSRecord.parse(answer)
+            asked = dns.question(name, record)
+        except dns.NoName as problem:
+            raise Ended("BROKEN", str(problem)) from None
+        number = random.getrandbits(16)
+        try:
+            answer = await self._exchange(where, number, asked, record, tcp=tcp)
+            if answer.truncated and not tcp:
+                return await self.ask(where, name, record, tcp=True)
+        except Expired:
+            return None, "no answer"
+        except dns.Garbled:
+            return None, "garbled answer"
         except OSError as error:
-            raise Ended("DNS_FAILED", winsock(error)[1]) from None
-        except (DNSError, IndexError):
-            raise Ended("DNS_FAILED", "garbled answer") from None
-        if reply.header.tc and not tcp:
-            return await self.ask(where, name, record, tcp=True)
-        return reply
+            return None, winsock(error)[1]
+        if answer.code not in (0, 3):
+            return None, dns.CODES.get(answer.code, f"code {answer.code}")
+        return answer, ""
 
-    async def _exchange(self, where: tuple[str, int], packet: bytes, *, tcp: bool) -> bytes:
-        loop = asyncio.get_running_loop()
-        with self.net.socket(socket.AF_INET, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM) as sock:
-            await heard_late(loop.sock_connect(sock, where), self.settings)
-            await loop.sock_sendall(sock, len(packet).to_bytes(2, "big") + packet if tcp else packet)
-            data = b""
+    async def _exchange(
+        self, where: tuple[str, int], number: int, asked: bytes, record: str, *, tcp: bool
+    ) -> dns.Answer:
+        """One query and its answer.  Raises Expired, OSError, dns.Garbled."""
+        packet, data = dns.packet(number, asked), b""
+        with contextlib.closing(await self.open(socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM, *where)) as sock:
+            await self.push(sock, len(packet).to_bytes(2, "big") + packet if tcp else packet)
             while True:
-                chunk = await loop.sock_recv(sock, 65536)
-                if not tcp and chunk[:2] == packet[:2]:
-                    return chunk
+                chunk = await self.pull(sock)
                 if tcp:
                     data += chunk
-                    if len(data) >= 2 and len(data) >= 2 + int.from_bytes(data[:2], "big"):
-                        return data[2:]
                     if not chunk:
                         raise ConnectionResetError(errno.ECONNRESET, "closed before its answer was whole")
+                    if len(data) < 2 or len(data) < 2 + int.from_bytes(data[:2], "big"):
+                        continue
+                    chunk = data[2 : 2 + int.from_bytes(data[:2], "big")]
+                answer = dns.read(chunk, number, asked, record)
+                if answer is not None:
+                    return answer
+                if tcp:
+                    raise dns.Garbled("an answer to another question")
 
 
-def connected(sock: socket.socket) -> bool:
-    """Whether a connection is there, now."""
+@contextlib.asynccontextmanager
+async def two_looks(within: float) -> AsyncIterator[None]:
+    """Raises Expired when the block takes so many seconds, and some more after that was noticed.
+
+    What came while this program had no processor is told to it only after the first look.
+    """
+    loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
+    first = loop.call_later(within, lambda: limit.reschedule(loop.time() + SECOND_LOOK))
     try:
-        sock.getpeername()
-    except OSError:
-        return False
-    return True
+        async with limit:
+            yield
+    except TimeoutError:
+        if limit.expired():
+            raise Expired from None
+        raise
+    finally:
+        first.cancel()
 
 
-def candidates(query: str, record: str, suffixes: list[str]) -> list[str]:
-    """The names that Windows asks for: one with a dot as it is, one without only with the suffixes."""
-    if record == "PTR":
-        try:
-            return [ipaddress.ip_address(query).reverse_pointer]
-        except ValueError:
-            return [query.rstrip(".")]
-    if "." in query:
-        return [query.rstrip(".")]
-    return [f"{query}.{suffix.rstrip('.')}" for suffix in suffixes]
+def place(address: tuple[Any, ...]) -> str:
+    """``address:port``, IPv6 in brackets."""
+    return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
 
 
 def payload(size: int) -> bytes:
@@ -210,86 +253,99 @@ def winsock(error: OSError) -> tuple[str, str]:
     return WINSOCK.get(error.errno or 0, ("BROKEN", str(error)))
 
 
+# --- kinds ------------------------------------------------------------------------------------------------------------
+
+
 async def _tcp(attempt: Attempt) -> None:
-    host = await attempt.address()
-    (await attempt.connect(socket.SOCK_STREAM, host, int(attempt.spec["port"]))).close()
+    (await attempt.reach(socket.SOCK_STREAM)).close()
     raise Ended("CONNECTED")
 
 
 async def _http(attempt: Attempt) -> None:
-    spec = attempt.spec
-    host = await attempt.address()
-    body = payload(int(spec.get("payload") or 0))
-    lines = [f"{'POST' if body else 'GET'} {spec.get('path') or '/'} HTTP/1.0", f"Host: {spec['host']}"]
+    spec, body = attempt.spec, payload(attempt.spec["payload"])
+    host = f"[{spec['host']}]" if ":" in spec["host"] else spec["host"]
+    lines = [f"{'POST' if body else 'GET'} {spec['path']} HTTP/1.0", f"Host: {host}"]
     lines += ["User-Agent: probe", "Connection: close"]
     if body:
         lines += ["Content-Type: application/octet-stream", f"Content-Length: {len(body)}"]
-    sock = await attempt.connect(socket.SOCK_STREAM, host, int(spec["port"]))
-    loop, data = asyncio.get_running_loop(), b""
-    silence = "connected, then silence after {} bytes"
-    with sock:
+    kept, size, trouble = bytearray(), 0, None
+    with contextlib.closing(await attempt.reach(socket.SOCK_STREAM)) as sock:
         try:
-            request = "\r\n".join([*lines, "", ""]).encode() + body
-            await attempt.progress(loop.sock_sendall(sock, request), "NO_ANSWER", silence.format(0))
-            while chunk := await attempt.progress(loop.sock_recv(sock, 65536), "NO_ANSWER", silence.format(len(data))):
-                data += chunk
-        finally:
-            expected = _keep_http(attempt, data)
-    if not data:
+            await attempt.push(sock, "\r\n".join([*lines, "", ""]).encode() + body)
+            while chunk := await attempt.pull(sock):
+                size += len(chunk)
+                kept += chunk[: KEEP_LIMIT - len(kept)]
+        except Expired:
+            why = "then silence" if time.monotonic() < attempt.last else "but no end"
+            trouble = Ended("NO_ANSWER", f"connected, {why} after {size} bytes")
+        except OSError as error:
+            verdict, detail = winsock(error)
+            trouble = Ended("ABORTED" if verdict == "TIMED_OUT" else verdict, detail)
+    missing = keep_http(attempt.out, bytes(kept), size) if size else None
+    if trouble is not None and (trouble.verdict != "RESET" or missing != ""):
+        raise trouble
+    if not size:
         raise Ended("CLOSED", "the peer closed without answering")
-    if expected is not None and attempt.out["body_bytes"] < expected:
-        raise Ended("CLOSED", f"answer cut short: {attempt.out['body_bytes']} of {expected} bytes")
+    if missing:
+        raise Ended("CLOSED", f"answer cut short: {missing}")
     raise Ended("CONNECTED", attempt.out.get("status_line", ""))
 
 
-def _keep_http(attempt: Attempt, data: bytes) -> int | None:
-    """Status, identity headers and body into the result; the Content-Length, if any."""
-    head, _, body = data.partition(b"\r\n\r\n")
-    first, *rest = head.decode("latin-1").split("\r\n")
-    words = first.split(" ")
-    fields: dict[str, str] = {}
-    if words[0].startswith("HTTP/") and len(words) > 1 and words[1].isdigit():
-        attempt.out["status"], attempt.out["status_line"] = int(words[1]), first
-        for line in rest:
-            key, _, value = line.partition(":")
-            fields[key.strip().lower()] = value.strip()
-        attempt.out["headers"] = {key: value for key, value in fields.items() if key.startswith("x-probe-")}
-    else:
-        body = data
-    _keep_body(attempt, body)
-    length = fields.get("content-length", "")
-    return int(length) if length.isdigit() else None
+def keep_http(out: dict[str, Any], data: bytes, size: int) -> str | None:
+    """Status, identity headers and body of an answer into the result; ``size``: all that came.
+
+    Returns what the answer lacks: a text, an empty one when it is as long as it says, None when it says nothing.
+    """
+    end = re.search(rb"\r?\n\r?\n", data)
+    head = data[: end.end() if end else len(data)].decode("latin-1")
+    status = re.match(r"HTTP/[^ \r\n]* ([0-9]{1,9})[ \r\n]", head)
+    if status is None:
+        _keep_body(out, data, size)
+        return None
+    first, *rest = re.split(r"\r?\n", head)
+    fields = {key.strip().lower(): value.strip() for key, _, value in (line.partition(":") for line in rest)}
+    out["status"], out["status_line"] = int(status[1]), first
+    out["headers"] = {key: value for key, value in fields.items() if key.startswith("x-probe-")}
+    size -= len(head)
+    _keep_body(out, data[len(head) :], size)
+    promised = fields.get("content-length", "")
+    if end is None:
+        return "its head has no end"
+    if not re.fullmatch(r"[0-9]+", promised, re.ASCII):
+        return None
+    return f"{size} of {promised} bytes" if len(promised) > 15 or size < int(promised) else ""
 
 
-def _keep_body(attempt: Attempt, body: bytes) -> None:
-    attempt.out["body_bytes"] = len(body)
-    attempt.out["body_b64"] = base64.b64encode(body[:BODY_LIMIT]).decode()
+def _keep_body(out: dict[str, Any], body: bytes, size: int) -> None:
+    out["body_bytes"] = size
+    out["body_b64"] = base64.b64encode(body[:BODY_LIMIT]).decode()
 
 
 async def _udp(attempt: Attempt) -> None:
     spec = attempt.spec
-    host = await attempt.address()
-    body = payload(int(spec.get("payload") or 0)) or str(spec.get("send") or "probe").encode()
-    loop = asyncio.get_running_loop()
-    with await attempt.connect(socket.SOCK_DGRAM, host, int(spec["port"])) as sock:
-        if spec.get("whole"):
-            sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)  # the Winsock option is DontFragment
-        await attempt.progress(loop.sock_sendall(sock, body), "TIMED_OUT", "no datagram came back")
-        answer = await attempt.progress(loop.sock_recv(sock, 65536), "TIMED_OUT", "no datagram came back")
-    _keep_body(attempt, answer)
+    body = payload(spec["payload"]) if spec["payload"] else str(spec["send"]).encode()
+    with contextlib.closing(await attempt.reach(socket.SOCK_DGRAM)) as sock:
+        try:
+            await attempt.push(sock, body)
+            answer = await attempt.pull(sock)
+        except Expired:
+            raise Ended("TIMED_OUT", "no datagram came back") from None
+    _keep_body(attempt.out, answer, len(answer))
     raise Ended("CONNECTED")
 
 
 async def _dns(attempt: Attempt) -> None:
     spec = attempt.spec
-    server = (str(spec["host"]), int(spec.get("port") or 53)) if spec.get("host") else None
-    record = str(spec.get("record") or "A")
-    if record not in RECORDS:
-        raise Ended("BROKEN", f"record type {record!r} is not known")
-    query = str(spec["query"])
-    attempt.out["answers"] = await attempt.resolve(query, record, tcp=spec.get("over") == "tcp", server=server)
+    server = (str(spec["host"]), int(spec["port"])) if spec["host"] else None
+    attempt.out["answers"] = await attempt.resolve(
+        spec["query"], spec["record"], tcp=spec["over"] == "tcp", server=server
+    )
     raise Ended("RESOLVED")
 
 
-RECORDS = frozenset({"A", "AAAA", "SRV", "PTR", "CNAME", "TXT", "NS"})
-KINDS: dict[str, Callable[[Attempt], Awaitable[None]]] = {"tcp": _tcp, "http": _http, "udp": _udp, "dns": _dns}
+KINDS: Mapping[str, Callable[[Attempt], Coroutine[Any, Any, None]]] = {
+    "tcp": _tcp,
+    "http": _http,
+    "udp": _udp,
+    "dns": _dns,
+}

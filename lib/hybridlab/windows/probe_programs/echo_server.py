@@ -14,6 +14,8 @@ from hybridlab.runtime.applets import http
 from hybridlab.windows.probe_programs.agent import MARK
 from hybridlab.windows.probe_programs.recorded import PROTOCOL, Program
 
+LONG_BODY = 16 << 20
+"""Bytes; a longer body is not echoed."""
 LONG_DATAGRAM = 512
 SHORT_ANSWER = b"?"
 """Requests that begin so are answered with the identity line alone."""
@@ -68,6 +70,11 @@ class EchoServer:
                 f"<p>IP {server} callerCount {self.calls[client]} </body></html>"
             )
             return http.Reply(200, text.encode(), "text/html", headers, keep_alive=False)
+        if request.method in ("POST", "PUT") and not {"content-length", "transfer-encoding"} & request.headers.keys():
+            return http.Reply(411, keep_alive=False)
+        if len(request.body) > LONG_BODY:
+            line = self._identity((client, client_port), (server, server_port))
+            return http.Reply(413, line, "application/json", headers, keep_alive=False)
         if request.method == "POST":
             return http.Reply(200, request.body, "application/octet-stream", headers, keep_alive=False)
         line = self._identity((client, client_port), (server, server_port))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 PROTOCOL_LINE = re.compile(rb"\A#\s*probe-protocol:\s*(\d+)\s*?\r?\n")
-PROTOCOL = 1
+PROTOCOL = 2
 """The version of docs/probe-protocol.md that is emulated."""
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from hybridlab.runtime.applet import Process
 from hybridlab.windows.probe_programs import recorded
-from hybridlab.windows.probe_programs.agent import Agent
+from hybridlab.windows.probe_programs.agent import Agent, Lines
 from hybridlab.windows.probe_programs.echo_server import EchoServer
 from hybridlab.windows.probe_programs.stream_agent import StreamAgent
 
-AGENTS: dict[str, type[Agent]] = {"matrix-agent.ps1": Agent, "stream-agent.ps1": StreamAgent}
+AGENTS: dict[str, type[Lines]] = {"matrix-agent.ps1": Agent, "stream-agent.ps1": StreamAgent}
 
 
 async def run(process: Process, path: str, content: bytes, arguments: Sequence[str]) -> int:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import errno
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from hybridlab.runtime.applet import Process
 from hybridlab.runtime.applets import http
-from hybridlab.windows.probe_programs.agent import Agent, while_heard
+from hybridlab.windows.probe_programs.agent import Lines
+from hybridlab.windows.probe_programs.attempts import winsock
+from hybridlab.windows.probe_programs.dns import is_address
 from hybridlab.windows.probe_programs.recorded import Program
-from hybridlab.windows.probe_programs.streams import End, Listener, Opened
+from hybridlab.windows.probe_programs.streams import End, Event, Listener, Opened
 
-NAME = re.compile(r"[A-Za-z0-9.-]{1,64}")
+NAME = re.compile(r"[A-Za-z0-9.-]{1,64}", re.ASCII)
+LONGEST_MS = 10_000_000
 
 
-class StreamAgent(Agent):
+class StreamAgent(Lines):
     """One stream agent under way."""
 
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
         super().__init__(process, program, beat=beat, idle=idle)
         self.ends: list[End] = []
         self.listeners: dict[int, Listener] = {}
+        self.watched: set[str | None] = set()
+        """Names of streams whose events are told; None: all."""
         self._opening: set[asyncio.Task[None]] = set()
 
     async def run(self) -> int:
@@ -37,74 +42,91 @@ class StreamAgent(Agent):
                 listener.close()
             await asyncio.gather(*(end.close() for end in self.ends))
 
-    async def _job(self, kind: Any, number: Any, message: Mapping[str, Any]) -> None:
+    def open(self) -> int:
+        """Open ends of streams."""
+        return sum(end.open for end in self.ends)
+
+    def named(self, message: Mapping[str, Any]) -> Any:
+        """A text or a whole number."""
+        name = message.get("batch")
+        return name if isinstance(name, str | int) and not isinstance(name, bool) else None
+
+    async def job(self, kind: Any, batch: Any, message: Mapping[str, Any]) -> None:
+        """Carry out one line.  Raises ValueError."""
+        if batch is None:
+            raise ValueError("batch must be a text or a whole number")
         match kind:
             case "stream-listen":
-                await self._answer(number, port=self._listen(message))
+                self._answer(batch, port=self._listen(message))
             case "stream-open":
-                self._open(number, message)
+                self._open(batch, message)
             case "stream-report":
-                await self._answer(number, ends=[end.report() for end in self._named(message)])
+                self._answer(batch, ends=[end.report() for end in self._ends_of(message)])
+            case "stream-watch":
+                ends = [end.report() for end in self._ends_of(message)]
+                self.watched.add(message.get("stream"))
+                self._answer(batch, ends=ends)
             case "stream-close":
-                await self._answer(number, ends=await self._close(message))
+                self._answer(batch, ends=await self._close(message))
             case _:
                 raise ValueError(f"type {kind!r} is not known")
 
-    async def _answer(self, number: Any, **fields: Any) -> None:
-        self.open = sum(end.open for end in self.ends)
-        await self.say(type="result", batch=number, up_ms=round(self.up_ms(), 1), **fields)
+    def _answer(self, batch: Any, **fields: Any) -> None:
+        self.say("result", batch=batch, **fields)
 
-    async def _say_beat(self) -> None:
-        self.open = sum(end.open for end in self.ends)
-        await super()._say_beat()
+    def _tell(self, end: End, event: Event) -> None:
+        if not self.watched.isdisjoint((end.stream, None)):
+            self.say("event", stream=end.stream, side=end.side, **event)
 
     def _listen(self, message: Mapping[str, Any]) -> int:
-        port, every, stall = (
-            _number(message, "port", least=0),
-            _number(message, "every_ms"),
-            _number(message, "stall_ms"),
-        )
+        port, every, stall = _port(message, 0), _milliseconds(message, "every_ms"), _milliseconds(message, "stall_ms")
         if port not in self.listeners:
             try:
-                sock = http.listen(self.process.net, int(port))
+                sock = http.listen(self.process.net, port)
             except OSError as error:
-                raise ValueError(f"port {port:.0f}: {error}") from None
+                if error.errno != errno.EADDRINUSE:
+                    raise ValueError(f"port {port}: {winsock(error)[1]}") from None
+                raise ValueError(
+                    f"address already in use: port {port} is another program's (AddressAlreadyInUse/10048); "
+                    "'netstat -ano' in this pod names its process, port 0 is any free one"
+                ) from None
             port = int(sock.getsockname()[1])
-            self.listeners[port] = Listener(self.up_ms, sock, self.ends.append)
-        listener = self.listeners[int(port)]
+            self.listeners[port] = Listener(self.up_ms, self._tell, sock, self.ends.append)
+        listener = self.listeners[port]
         listener.every, listener.stall = every, stall
-        return int(port)
+        return port
 
-    def _open(self, number: Any, message: Mapping[str, Any]) -> None:
-        name = str(message.get("stream"))
-        if not NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name for a stream")
+    def _open(self, batch: Any, message: Mapping[str, Any]) -> None:
+        name, host = _stream(message), message.get("host")
+        if name is None:
+            raise ValueError("stream is missing")
+        for field in ("every_ms", "stall_ms", "give_up_ms"):
+            _milliseconds(message, field)
+        if not isinstance(host, str) or not is_address(host):
+            raise ValueError("host must be an IPv4 or IPv6 address")
+        _port(message, 1)
         if any(isinstance(end, Opened) and end.stream == name for end in self.ends):
             raise ValueError(f"there is a stream {name!r} already")
-        for field in ("port", "every_ms", "stall_ms", "give_up_ms"):
-            _number(message, field)
-        ipaddress.ip_address(str(message.get("host")))
-        end = Opened(self.up_ms, self.process.net, message, self.process.settings)
+        end = Opened(self.up_ms, self._tell, self.process.net, message, self.process.settings)
         end.task = asyncio.create_task(end.run())
         self.ends.append(end)
-        task = asyncio.create_task(while_heard(self._opened(number, end)))
+        task = asyncio.create_task(self._opened(batch, end))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
-    async def _opened(self, number: Any, end: Opened) -> None:
-        await end.decided.wait()
-        await self._answer(number, ends=[end.report()])
+    async def _opened(self, batch: Any, end: Opened) -> None:
+        self._answer(batch, ends=[await asyncio.shield(end.decided)])
 
-    def _named(self, message: Mapping[str, Any]) -> list[End]:
-        name = message.get("stream")
+    def _ends_of(self, message: Mapping[str, Any]) -> list[End]:
+        name = _stream(message)
         return [end for end in self.ends if name is None or end.stream == name]
 
     async def _close(self, message: Mapping[str, Any]) -> list[dict[str, Any]]:
-        how = message.get("how") or "fin"
+        how = message.get("how", "fin")
         if how not in ("fin", "rst"):
             raise ValueError("how must be fin or rst")
         reports = []
-        for end in self._named(message):
+        for end in self._ends_of(message):
             if how == "rst":
                 await end.abort()
             reports.append(end.report())
@@ -113,8 +135,22 @@ class StreamAgent(Agent):
         return reports
 
 
-def _number(message: Mapping[str, Any], field: str, *, least: float = 1) -> float:
+def _stream(message: Mapping[str, Any]) -> str | None:
+    name = message.get("stream")
+    if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
+        raise ValueError("stream must be 1 to 64 letters, digits, dots and hyphens")
+    return name
+
+
+def _port(message: Mapping[str, Any], least: int) -> int:
+    port = message.get("port")
+    if not isinstance(port, int) or isinstance(port, bool) or not least <= port <= 65535:
+        raise ValueError(f"port must be a whole number from {least} to 65535")
+    return port
+
+
+def _milliseconds(message: Mapping[str, Any], field: str) -> float:
     value = message.get(field)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-        raise ValueError(f"{field} must be {least:.0f} or more, not {value!r}")
-    return value
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= LONGEST_MS:
+        raise ValueError(f"{field} must be a number above 0 and up to {LONGEST_MS}")
+    return float(value)

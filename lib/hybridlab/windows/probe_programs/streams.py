@@ -15,15 +15,22 @@ from typing import Any
 
 from hybridlab.runtime.applet import Net
 from hybridlab.runtime.applets.refusals import heard_late
-from hybridlab.windows.probe_programs.attempts import WINSOCK
+from hybridlab.windows.probe_programs.attempts import SECOND_LOOK, Expired, place, two_looks, winsock
 
-GREETING = re.compile(r"(stream|again) ([A-Za-z0-9.-]{1,64})")
+GREETING = re.compile(r"(stream|again) ([A-Za-z0-9.-]{1,64})", re.ASCII)
 KEPT = 200
+LINE_LIMIT = 4096
+"""Bytes; a longer line is none of the protocol's."""
+STRANGERS = 512
+"""Accepted connections that have said nothing yet; of more, the oldest is reset."""
 TICK = 0.01
-"""s.  The program's loop sleeps so long when nothing moves."""
+"""s.  How often trouble is looked for."""
 
 Clock = Callable[[], float]
 """Milliseconds since the agent started."""
+Event = dict[str, Any]
+Tell = Callable[["End", Event], None]
+"""Called with each event of an end as it happens."""
 
 
 class Over(Exception):
@@ -40,6 +47,8 @@ class Lines:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.reset = False
+        """Whether it is closed by a RST."""
         self._rest = b""
 
     async def say(self, text: str) -> None:
@@ -59,7 +68,7 @@ class Lines:
             if not data:
                 raise Over("CLOSED", "the peer closed in order")
             self._rest += data
-            if len(self._rest) > 65536:
+            if len(self._rest) > LINE_LIMIT:
                 raise Over("BROKEN", "the peer speaks no stream protocol")
         line, _, self._rest = self._rest.partition(b"\n")
         return line.decode("latin-1")
@@ -67,42 +76,57 @@ class Lines:
     def close(self, *, reset: bool = False) -> None:
         """In order, or by a RST; idempotent."""
         if self.sock.fileno() >= 0:
-            if reset:
+            if reset or self.reset:
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            else:
+                with contextlib.suppress(OSError):  # closing over what is unread would reset
+                    self.sock.shutdown(socket.SHUT_WR)
+                    for _ in range(16):
+                        self.sock.recv(65536)
             self.sock.close()
 
 
 class End:
     """One end of a stream."""
 
-    def __init__(self, clock: Clock, side: str, stream: str, every: float, stall: float) -> None:
+    def __init__(self, clock: Clock, tell: Tell, *, side: str, stream: str, every: float, stall: float) -> None:
         """``every`` and ``stall`` in ms."""
         self.clock, self.side, self.stream, self.every, self.stall = clock, side, stream, every, stall
+        self._tell = tell
         self.verdict = self.detail = self.local = self.remote = ""
         self.lines: Lines | None = None
         self.sent = self.heard = 0
         self.heard_at = clock()
         self.open = self.stalled = False
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Event] = []
         self.task: asyncio.Task[None] | None = None
-        self.begun = asyncio.Event()
-        """Set with the first heartbeat, or when it is over."""
         self.settled = asyncio.Event()
         """Set when it is over."""
         self._told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def note(self, event: str, detail: str = "") -> None:
         """An event, with its time."""
-        self.events.append({"at_ms": round(self.clock(), 1), "event": event, "detail": detail})
+        kept = {
+            "at_ms": self.clock(),
+            "event": event,
+            "detail": detail,
+            "sent": self.sent,
+            "heard": self.heard,
+        }
+        self._tell(self, kept)
+        self.events.append(kept)
         if len(self.events) > KEPT:
             del self.events[KEPT // 2]
+
+    def decide(self) -> None:
+        """It has heard its first heartbeat, or is over: called at least once."""
 
     def take(self, lines: Lines) -> None:
         """Its connection is there."""
         self.lines = lines
-        self.local, self.remote = _place(lines.sock.getsockname()), _place(lines.sock.getpeername())
+        self.local, self.remote = place(lines.sock.getsockname()), place(lines.sock.getpeername())
 
-    async def live(self, first: str = "") -> None:
+    async def live(self, first: str | None = None) -> None:
         """Exchange heartbeats until the connection is over; ``first`` was heard already."""
         assert self.lines is not None
         self.open, self.heard_at = True, self.clock()
@@ -111,12 +135,12 @@ class End:
         over: Over | None = None
         try:
             await asyncio.wait({*work, self._told}, return_when=asyncio.FIRST_COMPLETED)
-            for one in (self._told, *work):
-                if one.done():
-                    one.result()
-        except Over as found:
-            over = found
-        finally:
+            ends = [one.exception() for one in (self._told, *work) if one.done()]
+            overs = [one for one in ends if isinstance(one, Over)]
+            if strange := next((one for one in ends if one is not None and not isinstance(one, Over)), None):
+                raise strange
+            over = next((one for one in overs if one.verdict != "CLOSED"), overs[0] if overs else None)
+        finally:  # (where sending has heard of a RST, receiving hears of an end)
             for one in work:
                 one.cancel()
             await asyncio.gather(
@@ -130,7 +154,7 @@ class End:
         """It is over, or never began."""
         self.open, self.verdict, self.detail = False, over.verdict, over.detail
         self.note("ended", f"{over.verdict} {over.detail}")
-        self.begun.set()
+        self.decide()
         self.settled.set()
 
     async def abort(self) -> None:
@@ -156,27 +180,30 @@ class End:
 
     async def _send(self) -> None:
         assert self.lines is not None
+        due = self.clock()
         while True:
             self.sent += 1
-            await self.lines.say(str(self.sent))
-            await asyncio.sleep(self.every / 1000)
+            await self.lines.say(str(self.sent))  # to a peer that takes nothing, none is sent
+            due = max(due + self.every, self.clock())
+            await asyncio.sleep((due - self.clock()) / 1000)
 
-    async def _read(self, line: str) -> None:
+    async def _read(self, line: str | None) -> None:
         assert self.lines is not None
         while True:
-            line = line or await self.lines.hear()
+            line = await self.lines.hear() if line is None else line
             if line != str(self.heard + 1):
                 raise Over("BROKEN", f"heartbeat {line[:40]!r} after {self.heard}")
+            quiet = self.clock() - self.heard_at
+            self.heard, self.heard_at, line = self.heard + 1, self.clock(), None
             if self.stalled:
                 self.stalled = False
-                self.note("resumed", f"after {self.clock() - self.heard_at:.0f} ms")
-            self.heard, self.heard_at, line = self.heard + 1, self.clock(), ""
-            self.begun.set()
+                self.note("resumed", f"after {quiet:.0f} ms")
+            self.decide()
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(max(TICK, (self.heard_at + self.stall - self.clock()) / 1000))
-            await asyncio.sleep(TICK)  # what has come is read before silence is stated
+            await asyncio.sleep(SECOND_LOOK)  # what has come is read before silence is stated
             quiet = self.clock() - self.heard_at
             if quiet >= self.stall and not self.stalled:
                 self.stalled = True
@@ -187,13 +214,16 @@ class Opened(End):
     """The end that connects, and after trouble tries new connections until one works."""
 
     def __init__(
-        self, clock: Clock, net: Net, job: Mapping[str, Any], settings: Mapping[str, float | str | int]
+        self, clock: Clock, tell: Tell, net: Net, job: Mapping[str, Any], settings: Mapping[str, float | str | int]
     ) -> None:
-        super().__init__(clock, "opened", str(job["stream"]), float(job["every_ms"]), float(job["stall_ms"]))
+        super().__init__(
+            clock, tell, side="opened", stream=str(job["stream"]),
+            every=float(job["every_ms"]), stall=float(job["stall_ms"]),
+        )  # fmt: skip
         self.net, self.target = net, (str(job["host"]), int(job["port"]))
         self.give_up, self.settings = float(job["give_up_ms"]) / 1000, settings
-        self.decided = asyncio.Event()
-        """Set when it is open or has failed."""
+        self.decided: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        """How it was when it was open, or had failed."""
         self.trouble: float | None = None
         self.recovered: float | None = None
         self.tries = 0
@@ -207,19 +237,22 @@ class Opened(End):
             except Over as over:
                 self.ended(over)
                 return
-            self.take(lines)
-            living = asyncio.create_task(self.live(first))
-            await self.begun.wait()
-            self.decided.set()
             try:
-                await living
-            finally:
-                living.cancel()
-                await asyncio.gather(living, return_exceptions=True)
+                self.take(lines)
+            except OSError as error:  # a peer that resets at once leaves no names
+                lines.close()
+                self.ended(_lost(error))
+                return
+            await self.live(first)
             await recovering
         finally:
-            self.decided.set()
+            self.decide()
             recovering.cancel()
+
+    def decide(self) -> None:
+        """The first time counts."""
+        if not self.decided.done():
+            self.decided.set_result(self.report())
 
     def report(self) -> dict[str, Any]:
         """As the document has it."""
@@ -229,23 +262,28 @@ class Opened(End):
     async def _greet(self, word: str) -> tuple[Lines, str]:
         """A new connection that was greeted, and the first heartbeat.  Raises Over."""
         lines: Lines | None = None
-        sock = self.net.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock = self.net.socket(socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET, socket.SOCK_STREAM)
         try:
             try:
-                async with asyncio.timeout(self.give_up):
+                async with two_looks(self.give_up):
                     connecting = asyncio.get_running_loop().sock_connect(sock, self.target)
                     await heard_late(connecting, self.settings)
-            except TimeoutError:
+            except Expired:
                 raise Over("TIMED_OUT", "no answer to the first packet") from None
             except OSError as error:
-                raise Over(*WINSOCK.get(error.errno or 0, ("BROKEN", str(error)))) from None
-            lines = Lines(sock)
+                raise Over(*winsock(error)) from None
             try:
-                async with asyncio.timeout(self.give_up):
+                lines = Lines(sock)
+                async with two_looks(self.give_up):
                     await lines.say(f"{word} {self.stream}")
-                    return lines, await lines.hear()
-            except TimeoutError:
+                    first = await lines.hear()
+            except Expired:
                 raise Over("NO_ANSWER" if word == "stream" else "TIMED_OUT", "no heartbeat") from None
+            except OSError as error:
+                raise _lost(error) from None
+            if word == "again" and first != "1":
+                raise Over("BROKEN", repr(first[:40]))
+            return lines, first
         except BaseException:
             sock.close()
             raise
@@ -253,7 +291,7 @@ class Opened(End):
     async def _recover(self) -> None:
         while self.recovered is None:
             await asyncio.sleep(TICK)
-            over = self.verdict and self.decided.is_set()
+            over = bool(self.verdict)
             if self.open and not self.stalled:
                 self.trouble = None
             elif self.trouble is None and (self.stalled or over):
@@ -283,10 +321,12 @@ class Opened(End):
 class Listener:
     """A port on which streams are accepted."""
 
-    def __init__(self, clock: Clock, sock: socket.socket, joined: Callable[[End], None]) -> None:
+    def __init__(self, clock: Clock, tell: Tell, sock: socket.socket, joined: Callable[[End], None]) -> None:
         """``joined`` is told of each stream that is accepted."""
-        self.clock, self.sock, self._joined = clock, sock, joined
+        self.clock, self.sock, self._tell, self._joined = clock, sock, tell, joined
         self.every = self.stall = 0.0
+        self._strangers: dict[asyncio.Task[None], Lines] = {}
+        """Who has said nothing yet, in the order in which they came."""
         self._tasks = {asyncio.create_task(self._accept())}
 
     def close(self) -> None:
@@ -298,9 +338,23 @@ class Listener:
     async def _accept(self) -> None:
         while True:
             sock, _ = await asyncio.get_running_loop().sock_accept(self.sock)
-            task = asyncio.create_task(self._serve(Lines(sock)))
+            try:
+                lines = Lines(sock)
+            except OSError:  # gone again
+                sock.close()
+                continue
+            task = asyncio.create_task(self._serve(lines))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._strangers[task] = lines
+            task.add_done_callback(self._gone)
+            if len(self._strangers) > STRANGERS:
+                oldest = next(iter(self._strangers))
+                self._strangers.pop(oldest).reset = True
+                oldest.cancel()
+
+    def _gone(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._strangers.pop(task, None)
 
     async def _serve(self, lines: Lines) -> None:
         with contextlib.closing(lines), contextlib.suppress(Over):
@@ -308,9 +362,14 @@ class Listener:
                 if match[1] == "again":
                     await lines.say("1")
                     continue
-                end = End(self.clock, "accepted", match[2], self.every, self.stall)
-                end.take(lines)
+                end = End(self.clock, self._tell, side="accepted", stream=match[2], every=self.every, stall=self.stall)
+                try:
+                    end.take(lines)
+                except OSError:  # gone again
+                    return
                 end.task = asyncio.current_task()
+                if end.task is not None:
+                    self._strangers.pop(end.task, None)
                 self._joined(end)
                 await end.live()
                 return
@@ -318,9 +377,5 @@ class Listener:
 
 def _lost(error: OSError) -> Over:
     """How an open connection ended: what is neither RST nor FIN is the own system's giving up."""
-    verdict, detail = WINSOCK.get(error.errno or 0, ("BROKEN", str(error)))
+    verdict, detail = winsock(error)
     return Over(verdict if verdict in ("RESET", "BROKEN") else "ABORTED", detail)
-
-
-def _place(address: tuple[Any, ...]) -> str:
-    return f"{address[0]}:{address[1]}"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.drain import Drain
-from conformance.disrupt.journalling import Plainly
 from conformance.errors import EnvironmentBroken, EnvironmentLacks
 from conformance.kube.refused import ApiRefused
+from conformance.undo.journalling import Plainly
 
 
 def drain(cluster: Any, patience: Any, clock: Any) -> Drain:

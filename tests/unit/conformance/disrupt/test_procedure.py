@@ -8,11 +8,11 @@ import pytest
 
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
-from conformance.disrupt.healing import HNS_NETWORK, HnsNetworkHealer, announce
-from conformance.disrupt.journalling import Plainly
-from conformance.disrupt.procedure import Procedure
+from conformance.disrupt.procedure import HNS_NETWORK, Procedure, announce
 from conformance.errors import EnvironmentBroken, EnvironmentLacks, ProbeBroken
 from conformance.model.host import HnsNetwork
+from conformance.undo.hns_network import HnsNetworkHealer
+from conformance.undo.journalling import Plainly
 
 
 class Hosts:

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster.journal import Outcome
+from conformance.disrupt.parties import Parties
 from conformance.disrupt.vni import Delivery
-from conformance.disrupt.vni_change import Parties, VniChange
+from conformance.disrupt.vni_change import VniChange
 from conformance.errors import ControlBroken, EnvironmentBroken, EnvironmentLacks, Nonconformance
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
+from conformance.undo.journal import Outcome
 from tests.unit.conformance.expect.stand_ins import Clock, observation, workload
 
 OLD, NEW = 4096, 4097

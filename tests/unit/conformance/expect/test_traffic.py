@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pytest
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt, Kind
@@ -338,3 +338,69 @@ def test_a_path_that_is_closed_because_its_pod_restarted_is_no_violation(expect:
 def test_the_matrix_is_kept_with_a_success_too(expect: Make, attached: dict[str, str]) -> None:
     expect(friend=[UP], stranger=[UP]).reachable([FRIEND, STRANGER], SERVER, because="nothing forbids it")
     assert attached["matrix"].count("CONNECTED | CONNECTED") == 2
+
+
+@dataclass
+class Policies:
+    """Stands in for policies: from when they apply, and when they are removed, a prober answers by other scripts."""
+
+    prober: ScriptedProber
+    after: dict[str, list[Answer]]
+    without: dict[str, list[Answer]] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+
+    def apply(self) -> None:
+        self.done.append("applied")
+        self.prober.answers, self.prober.rounds = self.after, 0
+
+    def remove(self) -> None:
+        self.done.append("removed")
+        self.prober.answers, self.prober.rounds = self.without, 0
+
+
+def changed(expect: Expect, **without: list[Answer]) -> Policies:
+    prober = expect.prober
+    assert isinstance(prober, ScriptedProber)
+    return Policies(prober, {"friend": [UP], "stranger": [UP, DROPPED]}, without)
+
+
+ROUTES = {"open": [(FRIEND, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+
+
+def test_a_change_sees_its_routes_open_before_it_and_closed_after_it(expect: Make) -> None:
+    one = expect(friend=[UP], stranger=[UP])
+    policies = changed(one)
+    one.change(policies, **ROUTES, because="only the friend may enter")
+    assert policies.done == ["applied"]
+
+
+def test_a_change_whose_closed_route_was_not_open_before_is_not_made(expect: Make) -> None:
+    one = expect(friend=[UP], stranger=[DROPPED])
+    policies = changed(one)
+    with pytest.raises(ControlBroken, match=r"control failed: .*ns/stranger .* expected CONNECTED, observed TIMED_OUT"):
+        one.change(policies, **ROUTES, because="only the friend may enter")
+    assert policies.done == []
+
+
+def test_a_change_that_closes_nothing_is_a_violation(expect: Make) -> None:
+    one = expect(friend=[UP], stranger=[UP])
+    policies = replace(changed(one), after={"friend": [UP], "stranger": [UP]})
+    with pytest.raises(Nonconformance, match=r"ns/stranger .* expected TIMED_OUT, observed CONNECTED"):
+        one.change(policies, **ROUTES, because="only the friend may enter")
+
+
+def test_a_route_that_stays_closed_once_the_policy_is_removed_is_a_violation(expect: Make) -> None:
+    one = expect(friend=[UP], stranger=[UP])
+    open_again, stays = changed(one, friend=[UP], stranger=[DROPPED, UP]), changed(one, friend=[UP], stranger=[DROPPED])
+    one.change(open_again, **ROUTES, because="only the friend may enter")
+    one.removed(open_again, because="nothing is in force any more")
+    one.change(stays, **ROUTES, because="only the friend may enter")
+    with pytest.raises(Nonconformance, match=r"ns/stranger .* expected CONNECTED, observed TIMED_OUT"):
+        one.removed(stays, because="nothing is in force any more")
+    assert stays.done == ["applied", "removed"]
+
+
+def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
+    one = expect(friend=[UP])
+    with pytest.raises(UsageProblem, match="has seen no route closed"):
+        one.removed(changed(one), because="nothing is in force any more")

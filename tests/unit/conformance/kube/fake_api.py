@@ -23,7 +23,7 @@ CORE = {
     "secrets": "Secret",
 }  # fmt: skip
 GROUPS = {
-    "apps/v1": {"deployments": "Deployment", "daemonsets": "DaemonSet"},
+    "apps/v1": {"deployments": "Deployment", "daemonsets": "DaemonSet", "replicasets": "ReplicaSet"},
     "projectcalico.org/v3": {"networkpolicies": "NetworkPolicy", "globalnetworkpolicies": "GlobalNetworkPolicy",
                              "clusterinformations": "ClusterInformation", "ippools": "IPPool"},
     "operator.tigera.io/v1": {"installations": "Installation"},

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 import trustme
+import yaml
 
 from conformance.errors import ClusterUnusable, UsageProblem
 from conformance.kube.access import from_environment, from_kubeconfig, in_cluster
 from conformance.kube.client import Kube
+from conformance.kube.refused import ApiRefused
 from conformance.settings import load_timings
 
 RUN = load_timings().run
@@ -146,3 +148,83 @@ def test_an_expired_token_is_named_as_that(tmp_path: Path, fakes: Any, api: Any)
 def test_something_else_than_an_api_server_is_named_as_that(tmp_path: Path, fakes: Any, api: Any) -> None:
     api.routes["GET /version"] = (200, b"<html>")
     assert "is no Kubernetes API server" in unusable(fakes.kubeconfig(tmp_path / "k", api.url))
+
+
+def with_plugin(tmp_path: Path, fakes: Any, script: str, server: str = "https://127.0.0.1:1") -> Path:
+    """A kubeconfig whose user gets credentials from a program, a shell script of these lines."""
+    program = tmp_path / "login"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(program), "args": ["get-token"],
+              "interactiveMode": "Never"}  # fmt: skip
+    path: Path = fakes.kubeconfig(tmp_path / "k", server, users=[{"name": "me", "user": {"exec": plugin}}],
+        contexts=[{"name": "here", "context": {"cluster": "c", "user": "me"}}])  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo 'the SSO session has expired' >&2; exit 3", r"failed with exit code 3: the SSO session has expired"),
+        ('echo \'{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{}}\'',
+         r"gave neither a token nor a certificate"),
+    ],
+)  # fmt: skip
+def test_a_credential_plugin_that_gives_nothing_is_quoted(
+    tmp_path: Path, fakes: Any, script: str, expected: str
+) -> None:
+    with pytest.raises(UsageProblem, match=rf"user me: its credential plugin .*get-token' {expected}") as caught:
+        from_kubeconfig(with_plugin(tmp_path, fakes, script))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_credential_plugin_that_is_not_installed_is_named(tmp_path: Path, fakes: Any) -> None:
+    path = with_plugin(tmp_path, fakes, "")
+    (tmp_path / "login").unlink()
+    with pytest.raises(UsageProblem, match=r"login get-token' cannot be run: No such file or directory; install it"):
+        from_kubeconfig(path)
+
+
+def test_credentials_that_ran_out_are_renewed_once_and_the_request_is_repeated(
+    tmp_path: Path, fakes: Any, api: Any
+) -> None:
+    script = f"""n=$(cat {tmp_path}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n >{tmp_path}/n
+echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"t'$n'"}}}}'"""
+    path = with_plugin(tmp_path, fakes, script, api.url)
+    api.routes["GET /api/v1/nodes"] = lambda request: (
+        fakes.listing() if request.headers["Authorization"] == "Bearer t2" else fakes.status(401, "Unauthorized", "no")
+    )
+    kube = Kube(from_kubeconfig(path), RUN)
+    assert kube.objects("v1", "Node") == []
+    assert [one.headers["Authorization"] for one in api.requests if one.path == "/api/v1/nodes"] == [
+        "Bearer t1", "Bearer t2",
+    ]  # fmt: skip
+
+
+def test_credentials_that_are_refused_for_good_are_asked_for_once_more_only(
+    tmp_path: Path, fakes: Any, api: Any
+) -> None:
+    script = 'echo \'{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}\''
+    kube = Kube(from_kubeconfig(with_plugin(tmp_path, fakes, script, api.url)), RUN)
+    api.routes["GET /api/v1/nodes"] = fakes.status(401, "Unauthorized", "no")
+    with pytest.raises(ApiRefused, match="401"):
+        kube.read("/api/v1/nodes")
+    assert len([one for one in api.requests if one.path == "/api/v1/nodes"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("proxy", "expected"),
+    [
+        ("https://proxy.example:3128", r"execs cannot go through an https:// proxy; name it as http://"),
+        ("socks5://proxy.example:1080", r"a socks proxy needs packages that are missing: pip install "),
+    ],
+)
+def test_a_proxy_through_which_execs_cannot_go_is_refused_in_one_line(
+    tmp_path: Path, fakes: Any, proxy: str, expected: str
+) -> None:
+    path = fakes.kubeconfig(tmp_path / "k", "https://127.0.0.1:1")
+    content = yaml.safe_load(path.read_text())
+    content["clusters"][0]["cluster"]["proxy-url"] = proxy
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UsageProblem, match=expected):
+        from_kubeconfig(path)

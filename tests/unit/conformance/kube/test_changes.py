@@ -39,6 +39,36 @@ def test_pods_of_a_deployment_carry_them_too() -> None:
     assert made["spec"]["template"]["metadata"]["labels"]["app"] == "x"
 
 
+CALICO_POLICY = {"apiVersion": "projectcalico.org/v3", "kind": "NetworkPolicy", "metadata": {"name": "p"}, "spec": {}}
+CALICO_PATH = f"/apis/projectcalico.org/v3/namespaces/{HERE}/networkpolicies"
+
+
+def test_a_calico_policy_is_created_by_post_since_its_server_applies_nothing_new(kube: Kube, api: Any) -> None:
+    api.routes[f"POST {CALICO_PATH}"] = lambda request: (201, request.body)
+    Changes(kube, RUN).apply(CALICO_POLICY, "a test", namespace=HERE)
+    assert [request.method for request in api.requests if request.method != "GET"] == ["POST"]
+
+
+def test_a_calico_policy_that_this_run_made_before_is_replaced_as_it_was_read(kube: Kube, api: Any, fakes: Any) -> None:
+    mine = RUN.sign(CALICO_POLICY)
+    mine["metadata"]["resourceVersion"] = "41"
+    api.routes[f"POST {CALICO_PATH}"] = fakes.status(409, "AlreadyExists", "exists")
+    api.routes[f"GET {CALICO_PATH}/p"] = (200, mine)
+    api.routes[f"PUT {CALICO_PATH}/p"] = lambda request: (200, request.body)
+    made = Changes(kube, RUN).apply(CALICO_POLICY, "a test", namespace=HERE)
+    assert made is not None
+    assert made["metadata"]["resourceVersion"] == "41"
+    assert api.requests[-1].method == "PUT"
+
+
+def test_a_calico_policy_of_somebody_else_is_left_and_named(kube: Kube, api: Any, fakes: Any) -> None:
+    api.routes[f"POST {CALICO_PATH}"] = fakes.status(409, "AlreadyExists", "exists")
+    api.routes[f"GET {CALICO_PATH}/p"] = (200, CALICO_POLICY)
+    with pytest.raises(EnvironmentBroken, match=rf"NetworkPolicy {HERE}/p .*exists and is not this run's"):
+        Changes(kube, RUN).apply(CALICO_POLICY, "a test", namespace=HERE)
+    assert "PUT" not in [request.method for request in api.requests]
+
+
 def test_a_dry_run_says_what_it_would_do_and_sends_nothing(kube: Kube, api: Any) -> None:
     told: list[str] = []
     changes = Changes(kube, RUN, dry_run=True, tell=told.append)

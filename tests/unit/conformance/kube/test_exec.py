@@ -14,7 +14,7 @@ from conformance.errors import ProbeBroken
 from conformance.kube import execute
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
-from conformance.kube.streaming import ExecStream, StreamEnd
+from conformance.kube.streaming import ExecEnd, ExecStream
 from conformance.kube.transcript import ExecRecord
 
 
@@ -96,6 +96,41 @@ def test_a_command_that_cannot_start_is_broken_for_good(kube: Kube, api: Any) ->
     assert not caught.value.retryable
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        'OCI runtime exec failed: exec: "nope": executable file not found in $PATH: unknown',
+        "hcs::System::CreateProcess powershell.exe: The system cannot find the file specified.: unknown",
+        "chdir to cwd: The system cannot find the path specified.",
+        "stat /probe/agent.py: no such file or directory",
+        "working directory is not supported for job containers",
+    ],
+)
+def test_what_a_container_does_not_have_is_broken_for_good(kube: Kube, api: Any, message: str) -> None:
+    api.exec = say(code=None, message=message)
+    with pytest.raises(ExecBroken, match="the command did not start: ") as caught:
+        run(kube)
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "error dialing backend: dial tcp 10.0.0.11:10250: i/o timeout",
+        "failed to start exec: hcs::System::CreateProcess: The wait operation timed out.: unknown",
+        "error reading from error stream: read tcp 10.0.0.4:6443: connection reset by peer",
+        "error sending request: Post https://10.0.0.11:10250/exec: no agent available",
+    ],
+)
+def test_trouble_behind_the_accepted_connection_may_pass(kube: Kube, api: Any, message: str) -> None:
+    """API servers from 1.30 on dial the kubelet after the upgrade, so that its errors come on the error channel."""
+    api.exec = say(code=None, message=message)
+    with pytest.raises(ExecBroken, match="the exec broke between the API server and the command: ") as caught:
+        run(kube)
+    assert caught.value.retryable
+    assert caught.value.asked
+
+
 @pytest.mark.parametrize(("code", "retryable"), [(404, False), (403, False), (429, True), (500, True), (503, True)])
 def test_a_refused_exec_is_broken_and_says_whether_trying_again_may_help(
     kube: Kube, api: Any, fakes: Any, code: int, retryable: bool
@@ -175,7 +210,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
-        self.ends: list[StreamEnd] = []
+        self.ends: list[ExecEnd] = []
         self.changed = threading.Condition()
 
     def line(self, line: bytes) -> None:
@@ -183,7 +218,7 @@ class Listener:
             self.lines.append(line)
             self.changed.notify_all()
 
-    def end(self, end: StreamEnd) -> None:
+    def end(self, end: ExecEnd) -> None:
         with self.changed:
             self.ends.append(end)
             self.changed.notify_all()
@@ -213,7 +248,7 @@ def test_a_stream_carries_lines_both_ways_until_it_is_closed(kube: Kube, api: An
     assert listener.lines == [b"first line", b"second"]
     one.close()
     assert one.ended
-    assert listener.ends == [StreamEnd(0, "", "")]
+    assert listener.ends == [ExecEnd(0, "", "")]
 
 
 def test_a_stream_that_is_cut_says_so_once(kube: Kube, api: Any) -> None:
@@ -224,7 +259,7 @@ def test_a_stream_that_is_cut_says_so_once(kube: Kube, api: Any) -> None:
     api.exec, listener = serve, Listener()
     one = stream(kube, listener)
     listener.wait(lambda: listener.ends)
-    assert listener.ends == [StreamEnd(None, "the connection was cut", "oh no")]
+    assert listener.ends == [ExecEnd(None, "the connection was cut", "oh no")]
     one.send(b"too late")
     one.close()
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from conformance.errors import EnvironmentBroken
+from conformance.kube import waits
 from conformance.kube.client import Kube
 from conformance.kube.waits import Waits
 from conformance.model.change import ObjectRef
@@ -124,3 +127,69 @@ def test_a_container_that_crashes_is_named_with_the_end_of_its_log(kube: Kube, a
     assert first == "0 of 1 pods ready after 0 s: pod n/p (win-1): client CrashLoopBackOff: back-off 10s"
     assert "\n  log     Permission denied: port 80" in str(caught.value)
     assert api.requests[-1].query["previous"] == "true"
+
+
+def refusing(api: Any, fakes: Any, *conditions: dict[str, str]) -> None:
+    api.routes[f"GET {PODS}"] = lambda request: fakes.listing() if request.query.get("watch") != "true" else (200, b"")
+    sets = [{"metadata": {"name": "x-1"}, "status": {"conditions": list(conditions)}}]
+    api.routes["GET /apis/apps/v1/namespaces/n/replicasets"] = fakes.listing(*sets)
+
+
+def test_pods_that_admission_refuses_are_named_with_its_words_before_the_time_is_over(
+    kube: Kube, api: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "LOOK_AGAIN", 0.05)
+    refusing(api, fakes, {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+                          "message": 'pods "x-1" is forbidden: exceeded quota: memory'})  # fmt: skip
+    begin = time.monotonic()
+    with pytest.raises(
+        EnvironmentBroken,
+        match=r'0 of 1 pods with app=x in n were created after .*FailedCreate: pods "x-1" is forbidden: exceeded quota',
+    ):
+        Waits(kube).pods_ready("n", "app=x", 1, within=30)
+    assert time.monotonic() - begin < 15
+
+
+def test_pods_that_are_only_late_are_waited_for(
+    kube: Kube, api: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "LOOK_AGAIN", 0.05)
+    refusing(api, fakes)
+    with pytest.raises(EnvironmentBroken, match=r"0 of 1 pods ready after 0 s: no pod with app=x in n"):
+        Waits(kube).pods_ready("n", "app=x", 1, within=0.3)
+
+
+def test_a_pod_for_which_there_is_no_node_is_given_up_in_the_schedulers_words(
+    kube: Kube, api: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "LOOK_AGAIN", 0.05)
+    kube.timings = replace(kube.timings, unschedulable=0.1)
+    stuck = pod()
+    stuck["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/6 nodes: taint a=b"}
+    ]
+    serve(api, fakes, stuck)
+    with pytest.raises(EnvironmentBroken, match=r"pod n/p \(win-1\): Unschedulable: 0/6 nodes: taint a=b"):
+        Waits(kube).pods_ready("n", "app=x", 1, within=30)
+
+
+def test_a_watch_that_was_dropped_silently_costs_one_watch_and_not_the_whole_wait(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
+    kube.timings = replace(kube.timings, watch=0.2)
+    lists = [fakes.listing(pod()), fakes.listing(pod(ready=True))]
+
+    def answer(request: Any) -> Any:
+        if request.query.get("watch") != "true":
+            return lists.pop(0)
+        time.sleep(1.0)  # longer than one watch lasts: nothing is heard
+        return 200, b""
+
+    api.routes[f"GET {PODS}"] = answer
+    assert Waits(kube).pods_ready("n", "app=x", 1, within=60)
+
+
+def test_watches_ask_for_bookmarks(kube: Kube, api: Any, fakes: Any) -> None:
+    serve(api, fakes, pod(), ("MODIFIED", pod(ready=True)))
+    Waits(kube).pods_ready("n", "app=x", 1, within=5)
+    assert api.requests[-1].query["allowWatchBookmarks"] == "true"

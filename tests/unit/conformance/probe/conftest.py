@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import subprocess
 import sys
@@ -84,8 +85,9 @@ class Agents:
             assert process.stdout
 
             def pump() -> None:
-                while data := process.stdout.read(65536):
-                    channel.send(1, data)
+                with contextlib.suppress(OSError):  # the client has cut the connection
+                    while data := process.stdout.read(65536):
+                        channel.send(1, data)
 
             reader = threading.Thread(target=pump, daemon=True)
             reader.start()

@@ -92,7 +92,7 @@ def test_an_agent_that_left_because_nobody_asked_is_started_anew_without_being_c
 
 def greet(channel: Any, make: Any, **change: Any) -> None:
     hello = {
-        "type": "hello", "protocol": 1, "program": "agent.py", "os": "linux",
+        "type": "hello", "protocol": 2, "up_ms": 1, "open_limit": 4000, "program": "agent.py", "os": "linux",
         "sha256": hashlib.sha256(make.agent.read_bytes()).hexdigest(),
     }  # fmt: skip
     say(channel, hello | change)
@@ -150,28 +150,28 @@ def cut_when_asked(channel: Any, make: Any) -> None:
 def half_an_answer(channel: Any, make: Any) -> None:
     greet(channel, make)
     channel.receive()
-    channel.send(1, b'@@PROBE@@ {"type":"result","batch":"b1","resu')
+    channel.send(1, b'@@PROBE@@ {"type":"results","batch":"b1","resu')
     channel.cut()
 
 
 def garbled_answer(channel: Any, make: Any) -> None:
     greet(channel, make)
     channel.receive()
-    channel.send(1, b'@@PROBE@@ {"type":"result",,}\n')
+    channel.send(1, b'@@PROBE@@ {"type":"results",,}\n')
     channel.receive()
 
 
 def empty_results(channel: Any, make: Any) -> None:
     greet(channel, make)
     channel.receive()
-    say(channel, {"type": "result", "batch": "b1", "results": []})
+    say(channel, {"type": "results", "batch": "b1", "left": 0, "results": []})
     channel.receive()
 
 
 def results_of_something_else(channel: Any, make: Any) -> None:
     greet(channel, make)
     channel.receive()
-    say(channel, {"type": "result", "batch": "b1", "results": [{"id": 7, "verdict": "TIMED_OUT", "ms": 1}]})
+    say(channel, {"type": "results", "batch": "b1", "left": 0, "results": [{"id": 7, "verdict": "TIMED_OUT", "ms": 1}]})
     channel.receive()
 
 
@@ -179,9 +179,8 @@ def says_it_could_not_try(channel: Any, make: Any) -> None:
     greet(channel, make)
     while (frame := channel.receive()) is not None and b"batch" in frame[1]:
         batch = json.loads(frame[1])["batch"]
-        say(
-            channel, {"type": "result", "batch": batch, "results": [{"id": 0, "verdict": "BROKEN", "detail": "EMFILE"}]}
-        )
+        broken = {"id": 0, "verdict": "BROKEN", "detail": "EMFILE"}
+        say(channel, {"type": "results", "batch": batch, "left": 0, "results": [broken]})
 
 
 def refuses_the_line(channel: Any, make: Any) -> None:
@@ -228,7 +227,7 @@ BREAKS = [
 def test_whatever_breaks_is_named_and_is_never_a_verdict(
     *, way: Any, named: str, prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
-    prober.settings = replace(
+    prober.agents.settings = replace(
         make.settings,
         timings=replace(make.settings.timings, linux=replace(make.settings.timings.linux, exec_overhead=0.15)),
     )
@@ -243,7 +242,7 @@ def test_whatever_breaks_is_named_and_is_never_a_verdict(
 def test_an_agent_that_breaks_again_and_again_is_given_up_with_its_last_trouble(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
-    prober.limits = replace(prober.limits, restarts=2)
+    prober.agents.limits = replace(prober.agents.limits, restarts=2)
     agents.script = [lambda channel, _: killed(channel, make)] * 50
     with pytest.raises(ProbeBroken, match=r"status 137.*started again 2 times and is not any more"):
         prober.observe([make.attempt(listening)])
@@ -333,7 +332,7 @@ def test_live_agents_are_bounded_and_an_idle_one_makes_room(
     try:
         for number in range(4):
             prober.observe([make.attempt(listening, make.workload(f"client-{number}"))])
-            assert len(prober._agents) <= 2
+            assert len(prober.agents) <= 2
         assert len(agents.started) == 4
     finally:
         prober.close()
@@ -347,7 +346,7 @@ def test_idle_agents_of_one_process_leave_another_its_share(
         for prober, name in ((one, "a"), (other, "b")):
             for number in range(4):
                 prober.observe([make.attempt(listening, make.workload(f"{name}-{number}"))])
-        assert (len(one._agents), len(other._agents)) == (2, 2)
+        assert (len(one.agents), len(other.agents)) == (2, 2)
     finally:
         one.close()
         other.close()
@@ -360,7 +359,7 @@ def test_more_sources_than_live_agents_are_asked_in_turns(
     try:
         seen = prober.observe([make.attempt(listening, make.workload(f"client-{number}")) for number in range(6)])
         assert [one.verdict for one in seen] == [Verdict.CONNECTED] * 6
-        assert len(prober._agents) <= 2
+        assert len(prober.agents) <= 2
     finally:
         prober.close()
 
@@ -384,11 +383,11 @@ def test_what_one_process_keeps_beyond_its_share_goes_when_another_waits(
     one, other = (Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=4, share=2)) for _ in range(2))
     try:
         one.observe([make.attempt(listening, make.workload(f"a-{number}")) for number in range(4)])
-        assert len(one._agents) == 4, "it needed them at once, and nobody else did"
+        assert len(one.agents) == 4, "it needed them at once, and nobody else did"
         assert not one.slots.wanted("agent")
         seen = other.observe([make.attempt(listening, make.workload(f"b-{number}")) for number in range(2)])
         assert [found.verdict for found in seen] == [Verdict.CONNECTED] * 2
-        assert (len(one._agents), len(other._agents)) == (2, 2)
+        assert (len(one.agents), len(other.agents)) == (2, 2)
         assert other.counts.repeated.total() == one.counts.repeated.total() == 0
     finally:
         one.close()

@@ -14,6 +14,7 @@ from conformance.model.endpoint import Path as Route
 from conformance.model.endpoint import Target
 from conformance.model.observation import Verdict
 from conformance.probe import protocol
+from conformance.probe.clocks import AgentClock, unix
 
 GOLDEN = Path(__file__).parents[3] / "contract" / "golden"
 ATTEMPTS = [json.loads(line) for line in (GOLDEN / "attempts.jsonl").read_text().splitlines()]
@@ -26,18 +27,18 @@ def test_an_attempt_is_sent_as_the_golden_example_says(example: dict[str, Any], 
     if "target" in model:
         model["target"] = Target(path=Route.POD_IP, **model["target"])
     one = Attempt(source=make.workload(), **{**model, "kind": Kind(model["kind"])})
-    assert protocol.spec(0, one) == example["spec"]
+    assert {"id": 0, **protocol.spec(one)} == example["spec"]
 
 
 @pytest.mark.parametrize("example", RESULTS, ids=lambda one: one["case"])
 def test_a_result_means_what_the_golden_example_says(example: dict[str, Any], make: Any) -> None:
-    one = make.attempt(80)
+    one, clock = make.attempt(80), AgentClock("the agent", asked=0.5)
     if example["means"] is None:
         with pytest.raises(ProbeBroken):
-            protocol.observation(one, example["result"], at=1.0)
+            protocol.observation(one, example["result"], sent=1.0, clock=clock)
         return
-    seen = protocol.observation(one, example["result"], at=1.0, tries=2)
-    assert (seen.at, seen.tries, seen.attempt) == (1.0, 2, one)
+    seen = protocol.observation(one, example["result"], sent=1.0, clock=clock, tries=2)
+    assert (seen.at, seen.tries, seen.attempt, seen.clock) == (unix(1.0), 2, one, "the agent")
     for name, value in example["means"].items():
         found: Any = getattr(seen, name)
         found = found.decode() if isinstance(found, bytes) else list(found) if isinstance(found, tuple) else found
@@ -51,7 +52,7 @@ def test_every_verdict_of_the_model_is_in_the_document() -> None:
 
 def test_a_batch_is_one_ascii_line(make: Any) -> None:
     one = Attempt(source=make.workload(), kind=Kind.DNS, give_up_after=1, query="bücher.test")
-    line = protocol.batch_line("b", [one])
+    line = protocol.batch_line("b", [protocol.spec(one)])
     assert b"\n" not in line
     assert json.loads(line.decode("ascii"))["attempts"][0]["query"] == "bücher.test"
 
@@ -73,9 +74,9 @@ def test_a_mark_behind_noise_on_the_same_line_is_found() -> None:
 
 def test_another_program_or_protocol_is_a_stranger() -> None:
     program = protocol.AGENTS["linux"]
-    good = {"protocol": 1, "sha256": program.sha256}
+    good = {"protocol": 2, "sha256": program.sha256}
     assert protocol.stranger(good, program) == ""
-    assert "speaks protocol 2" in protocol.stranger({**good, "protocol": 2}, program)
+    assert "speaks protocol 1" in protocol.stranger({**good, "protocol": 1}, program)
     assert "is not this suite's agent.py" in protocol.stranger({**good, "sha256": "0" * 64}, program)
     assert protocol.stranger({}, program)
 
@@ -83,9 +84,9 @@ def test_another_program_or_protocol_is_a_stranger() -> None:
 @pytest.mark.parametrize("kind", [Kind.TCP, Kind.HTTP, Kind.UDP])
 def test_an_attempt_without_a_target_is_refused(kind: Kind, make: Any) -> None:
     with pytest.raises(ValueError, match="only DNS attempts go without a target"):
-        protocol.spec(0, Attempt(source=make.workload(), kind=kind, give_up_after=1))
+        protocol.spec(Attempt(source=make.workload(), kind=kind, give_up_after=1))
 
 
 def test_an_attempt_in_milliseconds_by_mistake_or_without_time_is_refused(make: Any) -> None:
     with pytest.raises(ValueError, match="give_up_after"):
-        protocol.spec(0, make.attempt(80, give_up=0.0))
+        protocol.spec(make.attempt(80, give_up=0.0))

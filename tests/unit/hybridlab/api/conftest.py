@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 import trustme
+import yaml
 
 from hybridlab.api.authentication import Token
 from hybridlab.api.contract import ChannelWriter, ExecOutcome, NodeAgent, Obj
@@ -129,7 +130,12 @@ class Api:
         return answer.body
 
     async def patch(self, path: str, body: Any, kind: str = "merge-patch", **more: Any) -> Answer:
-        """Patch something."""
+        """Patch something; what a server-side apply wants is sent as YAML."""
+        if kind == "apply-patch":
+            body = yaml.safe_dump(body).encode()
+            return await self.call(
+                "PATCH", path, body, headers={"Content-Type": "application/apply-patch+yaml"}, **more
+            )
         return await self.call("PATCH", path, body, headers={"Content-Type": f"application/{kind}+json"}, **more)
 
     async def running_pod(self, name: str, namespace: str = "default", **spec: Any) -> Obj:

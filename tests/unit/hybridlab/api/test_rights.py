@@ -124,7 +124,7 @@ def test_reviews_answer_for_oneself_and_for_others(run: Any) -> None:
         token = await api.create("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": DEV}})
         assert (token["status"]["authenticated"], token["status"]["user"]["username"]) == (True, "alice")
         bad = await api.create("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}})
-        assert not bad["status"]["authenticated"]
+        assert bad["status"] == {"user": {}, "error": "invalid bearer token"}
 
     run(scenario)
 
@@ -153,6 +153,109 @@ def test_one_may_act_for_another_only_when_allowed_to(run: Any) -> None:
         assert (answer.code, 'User "alice" cannot list' in answer.body["message"]) == (403, True)
         refused = await api.call("GET", "/api", token=DEV, headers={"Impersonate-User": "kubernetes-admin"})
         assert (refused.code, 'cannot impersonate resource "users"' in refused.body["message"]) == (403, True)
+
+    run(scenario)
+
+
+def test_whoever_acts_as_a_service_account_is_in_its_groups(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        headers = {"Impersonate-User": "system:serviceaccount:default:x", "Impersonate-Extra-Scopes": "view"}
+        who = await api.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, headers=headers)
+        groups = ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"]
+        assert who["status"]["userInfo"]["groups"] == groups
+        assert who["status"]["userInfo"]["extra"] == {"scopes": ["view"]}
+        refused = await api.call("GET", "/api", headers=headers, token=DEV)
+        why = 'cannot impersonate resource "serviceaccounts" in API group "" in the namespace "default"'
+        assert (refused.code, why in refused.body["message"]) == (403, True)
+
+    run(scenario)
+
+
+ROLES = f"{RBAC}/namespaces/default/roles"
+BINDINGS = f"{RBAC}/namespaces/default/rolebindings"
+ADMIN_BINDING = binding("esc", "ClusterRole", "cluster-admin")
+
+
+async def rights_on_roles(api: Any, *verbs: str) -> None:
+    """Let alice list pods, and use these verbs on roles and bindings of the namespace."""
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": [*verbs]},
+    ]
+    await api.create(ROLES, {"metadata": {"name": "mine"}, "rules": rules})
+    await api.create(BINDINGS, binding("mine", "Role", "mine"))
+
+
+def test_nobody_binds_a_role_that_grants_more_than_they_have(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await rights_on_roles(api, "*")
+        refused = await api.call("POST", BINDINGS, ADMIN_BINDING, token=DEV)
+        assert (refused.code, refused.body["reason"]) == (403, "Forbidden")
+        assert refused.body["message"] == (
+            'rolebindings.rbac.authorization.k8s.io "esc" is forbidden: user "alice" (groups=["developers" '
+            '"system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n'
+            '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}\n{NonResourceURLs:["*"], Verbs:["*"]}'
+        )
+        assert (await api.call("POST", BINDINGS, binding("none", "ClusterRole", "ghost"), token=DEV)).code == 404
+        await api.create(BINDINGS, binding("free", "Role", "mine"), token=DEV)
+        grown = {"subjects": [{"kind": "User", "name": "bob"}]}
+        assert (await api.patch(f"{BINDINGS}/free", grown, token=DEV)).code == 200
+        await api.create(BINDINGS, binding("admins", "ClusterRole", "cluster-admin", {"kind": "User", "name": "root"}))
+        assert (await api.patch(f"{BINDINGS}/admins", grown, token=DEV)).code == 403
+        same = await api.patch(f"{BINDINGS}/admins", {"metadata": {"labels": {"a": "b"}}}, token=DEV)
+        assert same.code == 200
+
+    run(scenario)
+
+
+def test_nobody_writes_a_role_that_grants_more_than_they_have(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await rights_on_roles(api, "create", "patch", "list")
+        refused = await api.call("POST", ROLES, role("more", resources=["secrets", "pods"], verbs=["get"]), token=DEV)
+        assert refused.code == 403
+        assert refused.body["message"].endswith(
+            '\n{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'
+            '\n{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}'
+        )
+        await api.create(ROLES, role("less"), token=DEV)
+        wider = {"rules": role("less", verbs=["list", "delete", "watch"])["rules"]}
+        grown = await api.patch(f"{ROLES}/less", wider, token=DEV)
+        assert grown.body["message"].endswith('held:\n{APIGroups:[""], Resources:["pods"], Verbs:["delete" "watch"]}')
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("verb", "path", "body"), [
+    ("bind", BINDINGS, ADMIN_BINDING),
+    ("escalate", ROLES, role("more", resources=["secrets"])),
+])  # fmt: skip
+def test_rights_are_granted_freely_with_the_verb_for_it(run: Any, verb: str, path: str, body: Any) -> None:
+    async def scenario(api: Any) -> None:
+        rule = {
+            "apiGroups": ["rbac.authorization.k8s.io"],
+            "resources": ["roles", "clusterroles", "rolebindings"],
+            "verbs": ["create"],
+        }
+        await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": "granting"}, "rules": [rule]})
+        await api.create(f"{RBAC}/clusterrolebindings", binding("granting", "ClusterRole", "granting"))
+        assert (await api.call("POST", path, body, token=DEV)).code == 403
+        await api.patch(f"{RBAC}/clusterroles/granting", {"rules": [{**rule, "verbs": ["create", verb]}]})
+        assert (await api.call("POST", path, body, token=DEV)).code == 201
+
+    run(scenario)
+
+
+def test_a_token_for_somebody_else_does_not_let_in(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        spec = {"audiences": ["vault"]}
+        path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+        token = (await api.create(path, {"spec": spec}))["status"]["token"]
+        assert (await api.call("GET", "/api", token=token)).code == 401
+        review = {"spec": {"token": token, "audiences": ["vault", "other"]}}
+        status = (await api.create("/apis/authentication.k8s.io/v1/tokenreviews", review))["status"]
+        assert (status["authenticated"], status["audiences"]) == (True, ["vault"])
+        status = (await api.create("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}}))["status"]
+        assert "authenticated" not in status
 
     run(scenario)
 

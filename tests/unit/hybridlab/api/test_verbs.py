@@ -156,6 +156,29 @@ def test_selectors_select(run: Any) -> None:
     run(scenario)
 
 
+def test_a_field_that_is_not_set_is_false_to_a_selector(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        pods = "/api/v1/namespaces/default/pods"
+        for name, spec in (("on", {"hostNetwork": True}), ("off", {})):
+            body = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+            await api.create(pods, body)
+        for value, expected in (("false", ["off"]), ("true", ["on"])):
+            found = await api.get(f"{pods}?fieldSelector=spec.hostNetwork%3D{value}")
+            assert [item["metadata"]["name"] for item in found["items"]] == expected
+
+    run(scenario)
+
+
+def test_namespaces_are_not_deleted_as_a_collection(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create("/api/v1/namespaces", {"metadata": {"name": "a"}})
+        refused = await api.call("DELETE", "/api/v1/namespaces")
+        assert (refused.code, refused.body["reason"]) == (405, "MethodNotAllowed")
+        assert (await api.get("/api/v1/namespaces/a"))["status"]["phase"] == "Active"
+
+    run(scenario)
+
+
 def test_pages_of_one_list_show_one_moment(run: Any) -> None:
     async def scenario(api: Any) -> None:
         for number in range(5):

@@ -23,7 +23,7 @@ WINDOWS = "windows-2022"
 def scene(body: Callable[[Bench], Awaitable[None]], *overrides: str) -> None:
     async def run() -> None:
         async with bench(*overrides) as made:
-            await made.until(lambda: all(felix.routed for felix in made.calico.felixes.values()))
+            await made.until(lambda: all(felix.routing.routes for felix in made.calico.felixes.values()))
             await body(made)
 
     asyncio.run(run())

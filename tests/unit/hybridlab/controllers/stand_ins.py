@@ -1,4 +1,4 @@
-"""A cluster for the tests of controllers: the real API in memory, and recording stand-ins below the kubelets."""
+"""A cluster for the tests of controllers: the real API in memory, and stand-ins below the kubelets."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hybridlab.dataplane.pod_network import PodAttachment, SandboxError
 from hybridlab.profiles.model import NodeGroup, Profile
 from hybridlab.runtime.contract import RuntimeRefused
 from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult, ImageFacts, ProbeResult, ProbeSpec
+from tests.unit.hybridlab.recording import RecordingDataplane
 
 QUICK = KubeletSettings(
     back_off_first=0.02, back_off_last=0.1, sandbox_retry=0.01, mount_retry=0.05, early_probe_period=0.01
@@ -34,38 +35,6 @@ CLUSTER = Profile(
         WINDOWS,
     ),
 )
-
-
-class RecordingDataplane:
-    """Takes everything and remembers the last of each."""
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, Any] = {}
-        self.pods: dict[str, Any] = {}
-        self.services: dict[str, Any] = {}
-        self.service_calls = 0
-        self.zone: Any = None
-        self.zone_calls = 0
-
-    async def add_node(self, spec: Any) -> None:
-        self.nodes[spec.name] = spec
-
-    async def add_outside(self, address: str, mtu: int) -> None:
-        self.outside = address
-
-    async def add_pod(self, spec: Any) -> None:
-        self.pods[spec.id] = spec
-
-    async def remove_pod(self, pod_id: str) -> None:
-        self.pods.pop(pod_id, None)
-
-    async def set_services(self, node: str, table: Any) -> None:
-        self.service_calls += 1
-        self.services[node] = table
-
-    async def set_zone(self, zone: Any) -> None:
-        self.zone_calls += 1
-        self.zone = zone
 
 
 class FakeNetwork:
@@ -177,7 +146,7 @@ class Cluster:
         self.dataplane, self.network, self.runtime = RecordingDataplane(), FakeNetwork(), FakeRuntime()
         self.control_plane = ControlPlane(
             self.core.client,
-            self.dataplane,  # type: ignore[arg-type]
+            self.dataplane.plane,
             self.runtime,
             profile,
             self.network,

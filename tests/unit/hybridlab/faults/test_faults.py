@@ -104,11 +104,11 @@ SAMPLES = {
 class Lab:
     def __init__(self, calico: CalicoBench) -> None:
         self.calico, self.dataplane = calico, calico.dataplane
-        self.gate = ZoneGate(calico.dataplane)
+        self.gate = ZoneGate(calico.dataplane.plane)
         self.interference = Interference()
         self.killed: list[tuple[str, str]] = []
         self.injector = Injector(
-            Bench(calico.dataplane, calico.calico, calico.client, self.gate, self.interference, self.kill)
+            Bench(calico.dataplane.plane, calico.calico, calico.client, self.gate, self.interference, self.kill)
         )
 
     async def kill(self, pod, container):
@@ -308,12 +308,12 @@ def test_of_two_delays_the_longer_counts_and_healing_one_leaves_the_other():
             felix = made.calico.calico.felixes["linux-1"]
             short = await made.injector.inject("policy-late", {"seconds": "2"})
             await made.injector.inject("policy-late", {"node": "linux-1", "seconds": "7"})
-            assert felix.delay == 7
+            assert felix.queue.delay == 7
             await made.injector.heal(short)
-            assert felix.delay == 7
-            assert made.calico.calico.felixes["linux-2"].delay == 0
+            assert felix.queue.delay == 7
+            assert made.calico.calico.felixes["linux-2"].queue.delay == 0
             await made.injector.heal_all()
-            assert felix.delay == 0
+            assert felix.queue.delay == 0
 
     asyncio.run(run())
 

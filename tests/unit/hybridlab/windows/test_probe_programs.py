@@ -16,7 +16,7 @@ import pytest
 from hybridlab.runtime.applet import Process
 from hybridlab.windows.probe_programs import recorded
 from hybridlab.windows.probe_programs.agent import Agent
-from hybridlab.windows.probe_programs.attempts import candidates
+from hybridlab.windows.probe_programs.dns import candidates
 from hybridlab.windows.probe_programs.echo_server import EchoServer
 from hybridlab.windows.probe_programs.recorded import Program
 from hybridlab.windows.probe_programs.run import run
@@ -25,7 +25,7 @@ from tests.unit.hybridlab.windows.loopback import Lines, process
 
 AGENT = Program("matrix-agent.ps1", "0" * 64)
 ECHO = Program("echo-server.ps1", "1" * 64)
-SCRIPT = b"# probe-protocol: 1\nWrite-Host anything\n"
+SCRIPT = b"# probe-protocol: 2\nWrite-Host anything\n"
 
 
 def say(to: Process, **message: Any) -> None:
@@ -40,6 +40,17 @@ async def heard(out: Lines, kind: str) -> dict[str, Any]:
         message: dict[str, Any] = json.loads(line.removeprefix(b"@@PROBE@@ "))
         if message["type"] == kind:
             return message
+
+
+async def results_of(out: Lines, batch: str) -> list[dict[str, Any]]:
+    """All results of a batch, by their ids."""
+    found: list[dict[str, Any]] = []
+    while True:
+        line = await heard(out, "results")
+        assert line["batch"] == batch
+        found += line["results"]
+        if not line["left"]:
+            return sorted(found, key=lambda one: int(one["id"]))
 
 
 def conversation(
@@ -62,10 +73,8 @@ def attempted(*attempts: dict[str, Any], **settings: float | str) -> list[dict[s
 
     async def talk(to: Process, out: Lines) -> None:
         numbered = [{"id": number, "give_up_ms": 300, **attempt} for number, attempt in enumerate(attempts)]
-        say(to, type="batch", batch=7, attempts=numbered)
-        result = await heard(out, "result")
-        assert result["batch"] == 7
-        found.extend(result["results"])
+        say(to, type="batch", batch="b7", attempts=numbered)
+        found.extend(await results_of(out, "b7"))
         say(to, type="quit")
 
     assert conversation(talk, **settings) == 0
@@ -80,7 +89,8 @@ def closed_port() -> int:
 def test_an_agent_says_hello_beats_when_asked_and_leaves_when_told() -> None:
     async def talk(to: Process, out: Lines) -> None:
         hello = await heard(out, "hello")
-        assert (hello["protocol"], hello["sha256"], hello["os"]) == (1, AGENT.sha256, "windows")
+        assert (hello["protocol"], hello["sha256"], hello["os"]) == (2, AGENT.sha256, "windows")
+        assert hello["open_limit"] == 4000
         say(to, type="ping")
         assert (await heard(out, "beat"))["open"] == 0
         say(to, type="quit")
@@ -108,7 +118,7 @@ def test_an_agent_that_nobody_reads_any_more_ends_without_a_word() -> None:
         agent = asyncio.create_task(Agent(made, AGENT, beat=0.01, idle=60).run())
         await heard(out, "hello")
         out.closed = True
-        say(made, type="batch", batch=1, attempts=[])
+        say(made, type="batch", batch="b1", attempts=[])
         await asyncio.sleep(0.05)
         made.stdin.feed_eof()
         with pytest.raises(BrokenPipeError):
@@ -125,9 +135,10 @@ def test_an_agent_that_nobody_reads_any_more_ends_without_a_word() -> None:
     [
         (b"no json\n", "Expecting value"),
         (b"[]\n", "one JSON object"),
-        (b'{"type":"dance"}\n', "type 'dance' is not known"),
-        (b'{"type":"batch","batch":3,"attempts":5}\n', "not a list"),
-        (b'{"type":"batch","batch":3,"attempts":[{"id":1,"kind":"tcp","give_up_ms":1}]}\n', "lacks host, port"),
+        (b'{"type":"dance"}\n', "type must be batch"),
+        (b'{"type":"batch","batch":3,"attempts":[]}\n', "batch must be"),
+        (b'{"type":"batch","batch":"b","attempts":5}\n', "must be a list"),
+        (b'{"type":"batch","batch":"b","attempts":[{"id":1,"kind":"tcp","give_up_ms":1}]}\n', "attempt 0: host"),
     ],
 )
 def test_a_line_that_cannot_be_carried_out_is_an_error_and_nothing_is_tried(line: bytes, message: str) -> None:
@@ -146,9 +157,8 @@ def test_open_refused_and_silent_ports_have_their_words() -> None:
             {"kind": "tcp", "host": "127.0.0.1", "port": closed_port()},
             {"kind": "http", "host": "127.0.0.1", "port": mute.getsockname()[1]},
             {"kind": "udp", "host": "127.0.0.1", "port": closed_port()},
-            {"kind": "smoke", "host": "127.0.0.1", "port": 1},
         )
-    assert [result["verdict"] for result in results] == ["CONNECTED", "REFUSED", "NO_ANSWER", "REFUSED", "BROKEN"]
+    assert [result["verdict"] for result in results] == ["CONNECTED", "REFUSED", "NO_ANSWER", "REFUSED"]
     assert results[1]["detail"] == "ConnectionRefused/10061"
 
 
@@ -163,7 +173,7 @@ def test_a_refusal_comes_late_and_to_who_waits_less_long_never() -> None:
 def test_a_stream_is_refused_late_too() -> None:
     async def opened() -> dict[str, Any]:
         job = {
-            "stream": 1,
+            "stream": "s1",
             "host": "127.0.0.1",
             "port": closed_port(),
             "every_ms": 10,
@@ -171,7 +181,7 @@ def test_a_stream_is_refused_late_too() -> None:
             "give_up_ms": 50,
         }
         made, _ = process()
-        end = Opened(lambda: 0.0, made.net, job, {"os": "windows", "windows_refused_ms": 60000})
+        end = Opened(lambda: 0.0, lambda *_: None, made.net, job, {"os": "windows", "windows_refused_ms": 60000})
         await end.run()
         return end.report()
 
@@ -196,8 +206,8 @@ def test_a_server_that_hangs_up_is_told_apart(ending: str, verdict: str) -> None
         agent = asyncio.create_task(Agent(made, AGENT, beat=60, idle=60).run())
         port = server.sockets[0].getsockname()[1]
         attempt = {"id": 1, "kind": "http", "give_up_ms": 1000, "host": "127.0.0.1", "port": port}
-        say(made, type="batch", batch=1, attempts=[attempt])
-        results: list[dict[str, Any]] = (await heard(out, "result"))["results"]
+        say(made, type="batch", batch="b1", attempts=[attempt])
+        results: list[dict[str, Any]] = await results_of(out, "b1")
         say(made, type="quit")
         await agent
         server.close()
@@ -222,8 +232,8 @@ def test_the_echo_server_says_whom_it_saw_over_http_and_udp() -> None:
             {"id": 3, "kind": "udp", "payload": 2000, **where},
             {"id": 4, "kind": "http", "path": "/", **where},
         ]
-        say(made, type="batch", batch=1, attempts=attempts)
-        results: list[dict[str, Any]] = (await heard(out, "result"))["results"]
+        say(made, type="batch", batch="b1", attempts=attempts)
+        results: list[dict[str, Any]] = await results_of(out, "b1")
         say(made, type="quit")
         await agent
         server.cancel()
@@ -252,7 +262,7 @@ def test_a_recorded_file_is_told_by_its_content_and_any_other_is_not_emulated(mo
     assert recorded.identify("C:\\probe\\any-name.ps1", SCRIPT).name == "matrix-agent.ps1"
     for content, reason in [
         (SCRIPT + b" ", "is not recorded"),
-        (b"# probe-protocol: 2\n", "probe protocol 2, the lab emulates 1"),
+        (b"# probe-protocol: 1\n", "probe protocol 1, the lab emulates 2"),
         (b"Write-Host hello\n", "probe protocol none"),
     ]:
         with pytest.raises(recorded.NotRecorded, match=reason):

@@ -1,1 +1,0 @@
-"""What a cluster is: facts with their sources, preflight, how Calico objects are written, what to keep of a failure."""

@@ -1,0 +1,98 @@
+"""Writing Calico objects: through projectcalico.org/v3 where served, else with calicoctl, else not at all.
+
+crd.projectcalico.org/v1 is never written: those are Calico's storage, with names and defaults of their own.  What dead
+runs left there is deleted where nothing else is served (:mod:`conformance.undo.sweep`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from conformance.errors import EnvironmentLacks, UsageProblem
+from conformance.kube import guard
+from conformance.kube.changes import Changes, reference
+from conformance.kube.client import Kube, Obj
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import Change, ObjectRef
+
+V3 = "projectcalico.org/v3"
+
+
+class CalicoApi:
+    """One way of writing Calico objects on one cluster; ``how`` says which, for the report."""
+
+    def __init__(
+        self, kube: Kube, changes: Changes, *, calicoctl: Path | None = None, kubeconfig: Path | None = None,
+        context: str | None = None, answer_within: float = 30.0,
+    ) -> None:  # fmt: skip
+        self.kube, self.changes = kube, changes
+        self._calicoctl, self._kubeconfig, self._context = calicoctl, kubeconfig, context
+        self._within = answer_within
+        if calicoctl is not None and not (calicoctl.is_file() and os.access(calicoctl, os.X_OK)):
+            raise UsageProblem(f"--calicoctl {calicoctl} is no program that can be run")
+        self.direct = kube.discovery.serves(V3, "NetworkPolicy")
+
+    @property
+    def how(self) -> str:
+        """``projectcalico.org/v3``, ``calicoctl PATH``, or ``not at all``."""
+        if self.direct:
+            return V3
+        return f"calicoctl {self._calicoctl}" if self._calicoctl else "not at all"
+
+    def require(self) -> None:
+        """Raises EnvironmentLacks when Calico objects cannot be written here."""
+        if self.how == "not at all":
+            raise EnvironmentLacks(
+                f"the cluster does not serve {V3}, so Calico policies cannot be written",
+                "install the Calico API server (operator: apply the APIServer object), or give --calicoctl PATH",
+            )
+
+    def apply(self, obj: Obj, why: str, *, namespace: str | None = None) -> None:
+        """Create or update a Calico object (``apiVersion: projectcalico.org/v3``).
+
+        Raises EnvironmentLacks, GuardRefused, ApiRefused (the server or calicoctl says no).
+        """
+        self.require()
+        if self.direct:
+            self.changes.apply(obj, why, namespace=namespace)
+            return
+        change = Change(verb="apply", target=reference(obj, namespace), why=why, body=obj)
+        body = self.changes.run.sign(obj)
+        if namespace:
+            body["metadata"]["namespace"] = namespace
+        self._run(change, ["apply", "-f", "-"], json.dumps(body))
+
+    def delete(self, target: ObjectRef, why: str) -> None:
+        """Delete a Calico object; nothing happens when it is not there."""
+        self.require()
+        if self.direct:
+            self.changes.delete(target, why)
+            return
+        change = Change(verb="delete", target=target, why=why)
+        space = ["--namespace", target.namespace] if target.namespace else []
+        self._run(change, ["delete", target.kind, target.name, "--skip-not-exists", *space], "")
+
+    def _run(self, change: Change, arguments: list[str], stdin: str) -> None:
+        guard.check(change, self.changes.run)
+        if self.changes.dry_run:
+            self.changes.tell(f"dry run: {change.label}")
+            return
+        environment = dict(os.environ, DATASTORE_TYPE="kubernetes")
+        if self._kubeconfig:
+            environment["KUBECONFIG"] = str(self._kubeconfig)
+        if self._context:
+            environment["K8S_CURRENT_CONTEXT"] = self._context
+        command = [str(self._calicoctl), *arguments]
+        try:
+            done = subprocess.run(
+                command, input=stdin, env=environment, capture_output=True, text=True, timeout=self._within, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise EnvironmentLacks(f"calicoctl could not be run: {error}", "check --calicoctl PATH") from error
+        if done.returncode:
+            text = " ".join((done.stderr or done.stdout).split())
+            raise ApiRefused(done.returncode, "calicoctl", text[:500], change.label)
+        self.changes.made.append(change)

@@ -1,0 +1,161 @@
+"""Calico's version, mode, datastore, installation and CNI, as its own objects and workloads say them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from conformance.facts.reading import Reading
+from conformance.kube.client import Obj
+from conformance.model.facts import Fact, Mode, NodeFacts
+
+V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
+NAMESPACES = ("calico-system", "kube-system")
+BACKENDS: dict[str, Mode] = {"vxlan": "vxlan", "windows-bgp": "bgp", "bird": "bgp", "none": "policy-only"}
+
+
+class CalicoReading:
+    """Facts about Calico from one reading of the cluster."""
+
+    def __init__(self, reading: Reading, nodes: Sequence[NodeFacts]) -> None:
+        self._reading, self._nodes = reading, nodes
+        self._installation = reading.one("operator.tigera.io/v1", "Installation", "default")
+        self._information, self._information_at = reading.first("ClusterInformation", "default", V3, CRD)
+        self._windows = self._daemonset("calico-node-windows")
+        self._linux = self._daemonset("calico-node")
+
+    def _daemonset(self, name: str) -> Obj | None:
+        return next(
+            (one for space in NAMESPACES if (one := self._reading.one("apps/v1", "DaemonSet", name, space))), None
+        )
+
+    def version(self) -> Fact[str]:
+        """``v3.31.2``."""
+        spec = (self._information or {}).get("spec") or {}
+        if spec.get("calicoVersion"):
+            where = f"ClusterInformation default .spec.calicoVersion ({self._information_at})"
+            return Fact(str(spec["calicoVersion"]), where)
+        status = (self._installation or {}).get("status") or {}
+        if status.get("calicoVersion"):
+            return Fact(str(status["calicoVersion"]), "Installation default .status.calicoVersion")
+        for daemonset in (self._linux, self._windows):
+            for container in _containers(daemonset):
+                tag = re.search(r"/(?:node|node-windows):(v\d[^@]*)", str(container.get("image")))
+                if tag:
+                    return Fact(tag[1], f"image of {_name(daemonset)}")
+        return self._unknown("ClusterInformation default", "Installation default", "DaemonSet calico-node")
+
+    def mode(self) -> Fact[Mode]:
+        """How Windows pods are networked: the backend of calico-node-windows, else the Installation, else the pools."""
+        for daemonset in (self._windows, self._linux):
+            backend = self._variable(daemonset, "CALICO_NETWORKING_BACKEND")
+            if backend in BACKENDS:
+                where = f"CALICO_NETWORKING_BACKEND={backend} of {_name(daemonset)}"
+                if BACKENDS[backend] == "bgp" and any(_pool_mode(one) == "vxlan" for one in self.pools()):
+                    return Fact("mixed", f"{where}, while an IPPool has vxlanMode")
+                return Fact(BACKENDS[backend], where)
+        spec = (self._installation or {}).get("spec") or {}
+        if spec:
+            network, where = spec.get("calicoNetwork") or {}, "Installation default .spec"
+            if (spec.get("cni") or {}).get("type", "Calico") != "Calico":
+                return Fact("policy-only", f"{where}.cni.type")
+            if network.get("bgp"):
+                return Fact("bgp" if network["bgp"] == "Enabled" else "vxlan", f"{where}.calicoNetwork.bgp")
+        modes = {_pool_mode(one) for one in self.pools()}
+        if len(modes) == 1:
+            return Fact(modes.pop(), "IPPools' vxlanMode and ipipMode")
+        if modes:
+            return Fact("mixed", "IPPools' vxlanMode and ipipMode differ")
+        return self._unknown("DaemonSet calico-node-windows", "Installation default", "IPPool")
+
+    def pools(self) -> list[Obj]:
+        """IPPools by whichever API serves them."""
+        return self._reading.all(V3, "IPPool") or self._reading.all(CRD, "IPPool")
+
+    def datastore(self) -> Fact[Literal["kubernetes", "etcd"]]:
+        """Where Calico keeps its data."""
+        for daemonset in (self._linux, self._windows):
+            kind = self._variable(daemonset, "DATASTORE_TYPE")
+            if kind == "kubernetes":
+                return Fact("kubernetes", f"DATASTORE_TYPE of {_name(daemonset)}")
+            if kind == "etcdv3" or self._variable(daemonset, "ETCD_ENDPOINTS"):
+                return Fact("etcd", f"DATASTORE_TYPE or ETCD_ENDPOINTS of {_name(daemonset)}")
+        if self._installation is not None:
+            return Fact("kubernetes", "Installation default: the operator supports no other")
+        if self._information is not None:
+            return Fact("kubernetes", f"ClusterInformation default is a custom resource ({self._information_at})")
+        return self._unknown("DaemonSet calico-node", "ClusterInformation default")
+
+    def install(self) -> Fact[Literal["operator", "manifest", "manual"]]:
+        """How Calico came onto the Windows nodes: operator, manifest, or by hand as Windows services."""
+        if self._installation is not None:
+            dataplane = ((self._installation.get("spec") or {}).get("calicoNetwork") or {}).get("windowsDataplane")
+            if self._windows is not None or dataplane == "HNS" or not self._windows_nodes():
+                return Fact("operator", "Installation default")
+        if self._windows is not None:
+            return Fact("manifest", _name(self._windows))
+        annotated = [one for one in self._windows_nodes() if "projectcalico.org/IPv4Address" in one.annotations]
+        if annotated:
+            where = f"node {annotated[0].name} is Calico's (annotation), without a DaemonSet calico-node-windows"
+            return Fact("manual", where)
+        if self._linux is not None and not self._windows_nodes():
+            return Fact("manifest", _name(self._linux))
+        return self._unknown("Installation default", "DaemonSet calico-node-windows")
+
+    def _windows_nodes(self) -> list[NodeFacts]:
+        return [one for one in self._nodes if one.os == "windows"]
+
+    def cni(self) -> Fact[str]:
+        """The CNI plugin: ``Calico``, ``AmazonVPC``, ``AzureVNET`` ..."""
+        kind = (((self._installation or {}).get("spec") or {}).get("cni") or {}).get("type")
+        if kind:
+            return Fact(str(kind), "Installation default .spec.cni.type")
+        for name, value in (("aws-node", "AmazonVPC"), ("azure-cns", "AzureVNET")):
+            if self._reading.one("apps/v1", "DaemonSet", name, "kube-system"):
+                return Fact(value, f"DaemonSet kube-system/{name}")
+        network = self._variable(self._windows, "KUBE_NETWORK") or ""
+        for start, value in (("calico", "Calico"), ("vpc", "AmazonVPC"), ("azure", "AzureVNET")):
+            if network.lower().startswith(start):
+                return Fact(value, f"KUBE_NETWORK={network} of {_name(self._windows)}")
+        if any("projectcalico.org/IPv4VXLANTunnelAddr" in one.annotations for one in self._nodes):
+            return Fact("Calico", "nodes have Calico VXLAN tunnel addresses")
+        return self._unknown("Installation default", "DaemonSet calico-node-windows")
+
+    def apis(self, groups: Sequence[str]) -> Fact[tuple[str, ...]]:
+        """Group-versions of Calico and its operator that the server serves."""
+        ours = ("projectcalico.org", "crd.projectcalico.org", "operator.tigera.io")
+        return Fact(tuple(sorted(one for one in groups if one.partition("/")[0] in ours)), "/apis")
+
+    def _variable(self, daemonset: Obj | None, name: str) -> str | None:
+        """An environment variable of a DaemonSet's containers, also where it comes from a ConfigMap."""
+        for container in _containers(daemonset):
+            for entry in container.get("env") or []:
+                if entry.get("name") != name:
+                    continue
+                if entry.get("value") is not None:
+                    return str(entry["value"])
+                key = (entry.get("valueFrom") or {}).get("configMapKeyRef")
+                if key and daemonset:
+                    space = daemonset["metadata"]["namespace"]
+                    config = self._reading.one("v1", "ConfigMap", key["name"], space)
+                    value = ((config or {}).get("data") or {}).get(key["key"])
+                    return None if value is None else str(value)
+        return None
+
+    def _unknown(self, *labels: str) -> Fact[Any]:
+        return Fact(None, f"not known: {self._reading.reason(*labels)}")
+
+
+def _containers(workload: Obj | None) -> list[Obj]:
+    spec = (((workload or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
+    return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+
+
+def _name(workload: Obj | None) -> str:
+    meta = (workload or {}).get("metadata") or {}
+    return f"DaemonSet {meta.get('namespace')}/{meta.get('name')}"
+
+
+def _pool_mode(pool: Obj) -> Mode:
+    return "vxlan" if (pool.get("spec") or {}).get("vxlanMode", "Never") != "Never" else "bgp"

@@ -1,0 +1,112 @@
+"""Facts about a cluster, each with the place where it was read; what cannot be read is unknown, never guessed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from conformance.facts import platforms
+from conformance.facts.calico_facts import CalicoReading
+from conformance.facts.reading import Reading
+from conformance.kube.client import Kube, Obj
+from conformance.model.facts import Fact, Facts, NodeFacts
+
+KERNEL = re.compile(r"^\d+\.\d+\.(\d+)\.(\d+)")
+CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+
+
+def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
+    """Read everything.  Raises ApiUnreachable, and ApiRefused when not even nodes may be listed."""
+    version = kube.version()
+    nodes = [node_facts(one) for one in kube.objects("v1", "Node")]
+    reading = Reading(kube)
+    calico = CalicoReading(reading, nodes)
+    git = str(version.get("gitVersion") or "")
+    return Facts(
+        nodes=tuple(sorted(nodes, key=lambda node: (node.os, not node.control_plane, node.name))),
+        kubernetes_version=Fact(git or None, "/version gitVersion"),
+        calico_version=calico.version(),
+        mode=calico.mode(),
+        datastore=calico.datastore(),
+        install=calico.install(),
+        platform=platforms.platform(reading, kube.discovery.group_versions(), git),
+        calico_apis=calico.apis(kube.discovery.group_versions()),
+        cni=calico.cni(),
+        kube_proxy_mode=kube_proxy_mode(reading),
+        windows_dsr=windows_dsr(reading, kube),
+        evidence=evidence,
+    )
+
+
+def node_facts(node: Obj) -> NodeFacts:
+    """One Node object as facts."""
+    meta, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+    info: dict[str, Any] = status.get("nodeInfo") or {}
+    labels = dict(meta.get("labels") or {})
+    windows = (info.get("operatingSystem") or labels.get("kubernetes.io/os")) == "windows"
+    addresses = {one.get("type"): one.get("address") for one in reversed(status.get("addresses") or [])}
+    kernel = str(info.get("kernelVersion") or "")
+    match = KERNEL.match(kernel) if windows else None
+    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or [])
+    return NodeFacts(
+        name=meta["name"],
+        os="windows" if windows else "linux",
+        address=str(addresses.get("InternalIP") or addresses.get("ExternalIP") or ""),
+        ready=ready,
+        schedulable=not spec.get("unschedulable"),
+        control_plane=any(key in labels for key in CONTROL_PLANE),
+        kernel_version=kernel,
+        os_image=str(info.get("osImage") or ""),
+        container_runtime=str(info.get("containerRuntimeVersion") or ""),
+        windows_build=(int(match[1]), int(match[2])) if match else None,
+        labels=labels,
+        annotations=dict(meta.get("annotations") or {}),
+        taints=tuple(spec.get("taints") or ()),
+    )
+
+
+def kube_proxy_mode(reading: Reading) -> Fact[str]:
+    """kube-proxy's mode on Linux; an empty mode in its configuration means iptables."""
+    where = "ConfigMap kube-system/kube-proxy"
+    config = reading.one("v1", "ConfigMap", "kube-proxy", "kube-system")
+    text = "\n".join(str(one) for one in ((config or {}).get("data") or {}).values())
+    found = re.search(r"^mode:[ \t]*[\"']?(\w*)[\"']?[ \t]*$", text, re.MULTILINE)
+    if found:
+        return Fact(found[1] or "iptables", f"{where} mode" + ("" if found[1] else " (empty: iptables)"))
+    for container in containers(reading.one("apps/v1", "DaemonSet", "kube-proxy", "kube-system")):
+        flag = re.search(r"--proxy-mode=(\w+)", command_line(container))
+        if flag:
+            return Fact(flag[1], "DaemonSet kube-system/kube-proxy --proxy-mode")
+    return Fact(None, f"not known: {reading.reason('ConfigMap kube-proxy', 'DaemonSet kube-proxy')}")
+
+
+def windows_dsr(reading: Reading, kube: Kube) -> Fact[bool]:
+    """Whether kube-proxy on Windows was told to use DSR (``--enable-dsr``, or ``winkernel.enableDSR``).
+
+    A DaemonSet without the flag may still have it from its configuration; where neither says so, it is off.
+    """
+    daemonset = reading.one("apps/v1", "DaemonSet", "kube-proxy-windows", "kube-system")
+    for container in containers(daemonset):
+        flag = re.search(r"--enable-dsr(?:=(true|false))?", command_line(container))
+        if flag:
+            return Fact(flag[1] != "false", "DaemonSet kube-system/kube-proxy-windows --enable-dsr")
+    for name in ("kube-proxy-windows", "kube-proxy"):
+        config = reading.one("v1", "ConfigMap", name, "kube-system")
+        text = "\n".join(str(one) for one in ((config or {}).get("data") or {}).values())
+        found = re.search(r"^\s*enableDSR:\s*(true|false)", text, re.MULTILINE | re.IGNORECASE)
+        if found:
+            return Fact(found[1].lower() == "true", f"ConfigMap kube-system/{name} winkernel.enableDSR")
+    if daemonset:
+        return Fact(False, "DaemonSet kube-system/kube-proxy-windows has no --enable-dsr")
+    return Fact(None, f"not known: {reading.reason('DaemonSet kube-proxy-windows', 'ConfigMap kube-proxy')}")
+
+
+def containers(workload: Obj | None) -> list[Obj]:
+    """Containers of a workload's pod template."""
+    spec = (((workload or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
+    return list(spec.get("containers") or [])
+
+
+def command_line(container: Obj) -> str:
+    """Command and arguments of a container in one text."""
+    return " ".join([*(container.get("command") or []), *(container.get("args") or [])])

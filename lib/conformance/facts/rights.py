@@ -1,0 +1,93 @@
+"""What each kind of test needs to be allowed, in the order of the roles in ``manifests/rbac``.
+
+Without the rights to read there is no run at all; what needs more is NOT_RUN where it is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from conformance.kube.client import Kube
+from conformance.kube.ownership import SYSTEM_NAMESPACE
+from conformance.kube.rights import Right, missing
+
+READING: tuple[Right, ...] = (
+    Right("list", "nodes", needed_for="know which nodes run Windows"),
+    Right("list", "pods", needed_for="know what runs where"),
+    Right("get", "namespaces", needed_for="see that the run's namespaces are its own"),
+    Right("list", "namespaces", needed_for="find what dead runs left"),
+    Right("get", "configmaps", needed_for="read how Calico and kube-proxy are configured, and journals"),
+    Right("list", "configmaps", needed_for="find journals of dead runs"),
+    Right("list", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="find run locks"),
+    Right("list", "daemonsets", "apps", needed_for="read how Calico and kube-proxy are configured"),
+    Right("list", "ippools", "projectcalico.org", needed_for="read Calico's configuration"),
+)
+"""What every run needs, one that changes nothing included (role read-only)."""
+
+DEPLOYING: tuple[Right, ...] = (
+    Right("create", "namespaces", needed_for="make the run's namespaces"),
+    Right("delete", "namespaces", needed_for="clean up"),
+    Right("create", "configmaps", needed_for="mount the probe programs"),
+    Right("patch", "configmaps", needed_for="mount the probe programs"),
+    Right("create", "deployments", "apps", needed_for="deploy the demo pods"),
+    Right("patch", "deployments", "apps", needed_for="deploy the demo pods"),
+    Right("delete", "deployments", "apps", needed_for="take a test's pods away again"),
+    Right("create", "daemonsets", "apps", needed_for="pull images before pods wait for them"),
+    Right("patch", "daemonsets", "apps", needed_for="pull images before pods wait for them"),
+    Right("delete", "daemonsets", "apps", needed_for="take them away again"),
+    Right("create", "services", needed_for="test services"),
+    Right("patch", "services", needed_for="test services"),
+    Right("create", "pods", needed_for="start pods that nobody starts anew"),
+    Right("delete", "pods", needed_for="take them away again"),
+    Right("watch", "pods", needed_for="wait for the demo pods"),
+    Right("get", "pods", needed_for="notice a pod that restarted during a check"),
+    Right("get", "pods/exec", needed_for="start the probe agents"),
+    Right("create", "pods/exec", needed_for="start the probe agents (Kubernetes 1.35 asks for create as well)"),
+    Right("list", "events", needed_for="say why a pod does not start"),
+)
+"""What tests with pods need (role standard)."""
+
+POLICIES: tuple[Right, ...] = tuple(
+    Right(verb, resource, group, needed_for="apply the policies under test and remove them")
+    for group, resources in (
+        ("networking.k8s.io", ("networkpolicies",)),
+        ("projectcalico.org", ("networkpolicies", "globalnetworkpolicies", "tier.networkpolicies",
+                               "tier.globalnetworkpolicies")),
+    )
+    for resource in resources
+    for verb in ("create", "patch", "delete")
+)  # fmt: skip
+"""What tests of policies need beside pods (role standard)."""
+
+DISRUPTING: tuple[Right, ...] = (
+    Right("create", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
+    Right("update", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
+    Right("delete", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="give the run lock back"),
+    Right("delete", "configmaps", namespace=SYSTEM_NAMESPACE, needed_for="remove the journal in the end"),
+    Right("patch", "nodes", needed_for="cordon a node and uncordon it"),
+    Right("create", "pods/eviction", needed_for="drain a node"),
+    Right("get", "felixconfigurations", "projectcalico.org", needed_for="change Calico's settings and put them back"),
+    Right("patch", "felixconfigurations", "projectcalico.org", needed_for="change Calico's settings and put them back"),
+)
+"""What tests need that change more than the run's own namespaces (role disruptive)."""
+
+NEEDS: Mapping[str, tuple[Right, ...]] = {"pods": DEPLOYING, "policies": POLICIES, "disruption": DISRUPTING}
+"""What a test may need, and the rights that this takes."""
+RBAC_ROLES: Mapping[str, str] = {"pods": "standard", "policies": "standard", "disruption": "disruptive"}
+"""The role in ``manifests/rbac`` that grants each."""
+
+
+def lacking(kube: Kube) -> dict[str, tuple[str, ...]]:
+    """For each need that the user has not all rights for: which are missing, and what for."""
+    wanted = {need: [right for right in rights if _served(kube, right)] for need, rights in NEEDS.items()}
+    absent = set(missing(kube, [right for rights in wanted.values() for right in rights]))
+    found = {
+        need: tuple(f"{right.label} (needed to {right.needed_for})" for right in rights if right in absent)
+        for need, rights in wanted.items()
+    }
+    return {need: lines for need, lines in found.items() if lines}
+
+
+def _served(kube: Kube, right: Right) -> bool:
+    """Whether there is such a thing here; Calico's API may not be served, and nobody needs rights to it then."""
+    return right.group != "projectcalico.org" or kube.discovery.serves("projectcalico.org/v3", "NetworkPolicy")

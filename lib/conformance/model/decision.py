@@ -1,0 +1,130 @@
+"""Decisions: one verdict for a claim, its part, a source node and a target node; claims' verdicts are made of them.
+
+A Windows node counts by its build: 17763 before and from revision 1432 differ in what Services do with sources
+(Calico's limitations page), of all others the build number alone says what HNS can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from conformance.model.endpoint import Target, Workload
+from conformance.model.facts import NodeFacts, build_name
+from conformance.model.verdict import ClaimKind, ClaimVerdict, precedence
+
+Half = Literal["open", "closed", "behaviour", "read"]
+"""What was seen: a path that is open, one that is closed, something else that happened or was done, or only what the
+cluster's objects say."""
+
+Side = Literal["source", "target", "both"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What one expectation decided about one way, whichever claims its test is about."""
+
+    source: str
+    """The source's node; empty: no pod is the source."""
+    target: str
+    """The target's node; empty: the target is on no node of the cluster, or there is none."""
+    builds: tuple[str, ...]
+    """Names of the Windows builds of these nodes, each once (:func:`conformance.model.facts.build_name`)."""
+    about: tuple[str, ...]
+    """Those of them that the verdict is about: where a policy is enforced, if that is one of the two, else both."""
+    verdict: ClaimVerdict
+    reason: str
+    """One line: enough on its own."""
+    halves: tuple[Half, ...]
+    """Which sorts of expectations speak, each once and sorted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision(Seen):
+    """What a test has decided about one claim between two nodes."""
+
+    claim: str
+    part: str
+    """The claim's part that the test decides (an operating system's direction, a path), stable from run to run."""
+    test: str
+    """The test's node id."""
+
+
+def seen(
+    source: Workload | None,
+    target: Workload | Target | None,
+    verdict: ClaimVerdict,
+    reason: str,
+    half: Half,
+    *,
+    enforced_at: Side = "both",
+) -> tuple[Seen, ...]:
+    """What was seen between a pod and a target: one for each node that a pod behind the target stands on.
+
+    ``enforced_at``: the end whose node decides whether it is so.
+    """
+    backends = target.backends if isinstance(target, Target) else (target,) if target else ()
+    ends: Sequence[Workload | None] = list({one.node: one for one in backends}.values()) or [None]
+    return tuple(
+        Seen(
+            source=source.node if source else "",
+            target=end.node if end else "",
+            builds=_builds([source, end]),
+            about=_about(source, end, enforced_at),
+            verdict=verdict,
+            reason=reason,
+            halves=(half,),
+        )
+        for end in ends
+    )
+
+
+def seen_on(node: NodeFacts, verdict: ClaimVerdict, reason: str, half: Half) -> Seen:
+    """What was seen about one node, without a pod of the suite."""
+    builds = (node.build,) if node.build else ()
+    return Seen(
+        source="", target=node.name, builds=builds, about=builds, verdict=verdict, reason=reason, halves=(half,)
+    )
+
+
+def folded(several: Iterable[Seen], kind: ClaimKind) -> tuple[Seen, ...]:
+    """One for each pair of nodes: the verdict that counts most for a claim of this kind, with all halves."""
+    found: dict[tuple[str, str], Seen] = {}
+    for one in several:
+        key = one.source, one.target
+        had = found.get(key, one)
+        first = min((had, one), key=lambda each: precedence(kind).index(each.verdict))
+        found[key] = replace(
+            first,
+            builds=tuple(sorted({*had.builds, *one.builds})),
+            about=first.about,
+            halves=tuple(sorted({*had.halves, *one.halves})),
+        )
+    return tuple(found.values())
+
+
+def by_build(decisions: Sequence[Seen], kind: ClaimKind) -> dict[str, ClaimVerdict]:
+    """Windows build to the verdict that counts most among the decisions about it, in order of the names."""
+    found: dict[str, ClaimVerdict] = {}
+    order = precedence(kind)
+    for one in decisions:
+        for build in one.about:
+            found[build] = min(found.get(build, one.verdict), one.verdict, key=order.index)
+    return dict(sorted(found.items()))
+
+
+def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:
+    """Of the Windows pods among them."""
+    return tuple(sorted({build_name(_pair(one.windows_build)) for one in ends if one and one.os == "windows"}))
+
+
+def _about(source: Workload | None, target: Workload | None, enforced_at: Side) -> tuple[str, ...]:
+    enforcing = {"source": source, "target": target, "both": None}[enforced_at]
+    return _builds([enforcing]) or _builds([source, target])
+
+
+def _pair(text: str) -> tuple[int, int] | None:
+    """``20348.2762``, as workloads have it."""
+    build, dot, revision = text.partition(".")
+    return (int(build), int(revision)) if dot else None

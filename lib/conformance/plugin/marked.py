@@ -1,0 +1,49 @@
+"""What a test says about itself by marks, parameters and fixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from conformance.catalog import (
+    Catalog,
+    Needs,
+)
+from conformance.run.plan import CHANGING, ClaimPart, PlannedTest, isolation_of
+
+
+def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
+    """A collected test's marks, read.  Raises pytest.UsageError, naming the test."""
+    callspec = getattr(item, "callspec", None)
+    parameters = {name: str(value) for name, value in callspec.params.items()} if callspec else {}
+    parts: list[ClaimPart] = []
+    for mark in item.iter_markers("verifies"):
+        try:
+            part = mark.kwargs.get("part", "").format_map(parameters)
+        except (KeyError, ValueError) as trouble:
+            raise pytest.UsageError(
+                f"{item.nodeid}: verifies({mark.args[0]!r}, part={mark.kwargs['part']!r}) names {trouble}, "
+                f"but the test has parameters {', '.join(parameters) or 'none'}"
+            ) from None
+        entry = ClaimPart(claim=mark.args[0], part=part, active=mark.kwargs.get("active", False))
+        if entry not in parts:
+            parts.append(entry)
+    if not parts and not item.get_closest_marker("smoke"):
+        raise pytest.UsageError(f"{item.nodeid} says of no claim that it verifies it: add pytestmark = verifies(...)")
+    needs = Needs()
+    for mark in item.iter_markers("needs"):
+        needs = needs.plus(mark.args[0])
+    for ident in {part.claim for part in parts}:
+        needs = needs.plus(catalog[ident].needs)
+    uses = _uses(item, parts, catalog)
+    return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses)
+
+
+def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[str, ...]:
+    """What a test takes rights for: seen from the fixtures that it asks for, and from its claims' isolation."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    kinds = {one.kind for one in isolation_of(parts, catalog)}
+    disrupts = bool(kinds & CHANGING) or "journalled" in fixtures
+    found = {"pods": "deployer" in fixtures, "policies": "policy" in fixtures, "disruption": disrupts}
+    return tuple(name for name, needed in found.items() if needed)

@@ -1,0 +1,145 @@
+"""What ``--require``, ``--waivers``, ``--attest``, ``--fail-on`` and ``--baseline`` make of a finished report.
+
+They are read before anything is touched, so that a waiver that has expired costs nobody a run.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from conformance.catalog import catalog
+from conformance.errors import UsageProblem
+from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.qualify import attest, gate, waivers
+from conformance.qualify.compare import as_text, compare
+from conformance.qualify.sets import GateSet, sets
+from conformance.qualify.stored import StoredReport, parse, read
+from conformance.qualify.waivers import Waiver, waiver_for
+from conformance.report.outcomes import ClaimOutcome, TestOutcome, exit_code
+from conformance.report.run import Gate, RunReport, to_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qualification:
+    """What the options demand of a report."""
+
+    required: tuple[GateSet, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+    attested: Mapping[str, attest.Attestation] = field(default_factory=dict)
+    fail_on: frozenset[ClaimVerdict] = frozenset()
+    baseline: StoredReport | None = None
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Qualification:
+        """From the options.  Raises UsageProblem: one line, before anything is touched."""
+        option, today = config.option, datetime.datetime.now(datetime.UTC).date()
+        return cls(
+            required=sets().named(option.require) if option.require else (),
+            waivers=waivers.load(Path(option.waivers), catalog(), today) if option.waivers else (),
+            attested=attest.load(Path(option.attest), catalog(), today) if option.attest else {},
+            fail_on=_verdicts(option.fail_on) if option.fail_on else frozenset(),
+            baseline=read(Path(option.baseline)) if option.baseline else None,
+        )
+
+    def answered(self, outcomes: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:
+        """The claims, with what a person attested in the place of "no program can decide it"."""
+        return tuple(
+            replace(one, verdict=said.answer, reason=str(said), remedy="")
+            if (said := self.attested.get(one.claim.id)) and not one.results
+            else one
+            for one in outcomes
+        )
+
+    def apply(self, report: RunReport, pytest_status: int, *, by_user: bool) -> tuple[RunReport, tuple[str, ...]]:
+        """The report with its exit code, gates and waivers; and lines about the baseline."""
+        tests = [self._excused(test) for test in report.tests]
+        excused = [one for one, test in zip(tests, report.tests, strict=True) if one is not test]
+        remaining = {one.verdict for one in tests} & {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE}
+        status = 0 if pytest_status == 1 and excused and not remaining else pytest_status
+        codes = [exit_code(tests, status, by_user=by_user)]
+        stored = parse(to_json(report), "this run")
+        gates = gate.judge(stored, self.required, self.waivers, catalog())
+        codes.append(gate.exit_code(gates))
+        waived = self._waived(report.claims)
+        if any(one.verdict in self.fail_on and one.claim.id not in waived for one in report.claims):
+            codes.append(1)
+        lines: tuple[str, ...] = ()
+        if self.baseline:
+            found = compare(self.baseline, stored)
+            codes.append(found.exit_code)
+            lines = tuple(as_text(found).splitlines())
+        used = {id(one) for one in self.waivers} - {id(one) for one in gate.unused(self.waivers, gates)}
+        used |= {id(waiver) for claim in report.claims for one in claim.results for waiver in self._waivers_of(one)}
+        notes = (*report.notes, *(f"waiver not used: {one}" for one in self.waivers if id(one) not in used))
+        return (
+            replace(
+                report,
+                exit_code=_first(codes),
+                waived=waived,
+                attested={claim: str(said) for claim, said in self.attested.items()},
+                notes=notes,
+                gates=tuple(
+                    Gate(
+                        name=one.name,
+                        build=one.build,
+                        answer=one.answer,
+                        headline=one.headline,
+                        obstacles=tuple(map(str, one.standing)),
+                        waived=tuple(str(each) for each in one.obstacles if each.waiver),
+                    )
+                    for one in gates
+                ),
+            ),
+            lines,
+        )
+
+    def _waived(self, claims: Sequence[ClaimOutcome]) -> dict[str, str]:
+        """Claims whose verdict comes from results that are all waived."""
+        found = {}
+        for one in claims:
+            guilty = [result for result in one.results if result.verdict is one.verdict]
+            accepted = [waiver for result in guilty for waiver in self._waivers_of(result)]
+            if guilty and all(accepted):
+                found[one.claim.id] = str(accepted[0])
+        return found
+
+    def _excused(self, test: TestOutcome) -> TestOutcome:
+        """A test as the exit code counts it: one that is violated in nothing but what is waived is not."""
+        guilty = [result for result in test.results if result.verdict is ClaimVerdict.VIOLATED]
+        if test.verdict is ClaimVerdict.VIOLATED and guilty and all(all(self._waivers_of(one)) for one in guilty):
+            return replace(test, verdict=ClaimVerdict.CONFIRMED)  # for the exit code alone
+        return test
+
+    def _waivers_of(self, result: ClaimResult) -> list[Waiver | None]:
+        """For each place where a result's verdict was decided the waiver that accepts it there, or None."""
+        builds = [
+            build
+            for one in result.decisions
+            if one.verdict is result.verdict
+            for build in (one.about or ("",))
+        ] or [""]  # fmt: skip
+        return [
+            waiver_for(self.waivers, result.claim, result.verdict, part=result.part, build=build) for build in builds
+        ]
+
+
+def _first(codes: Sequence[int]) -> int:
+    """The exit code that counts: what pytest alone can say, then 1, then 6, then the others."""
+    for code in (3, 4, 2, 1, 6, 7, 5):
+        if code in codes:
+            return code
+    return 0
+
+
+def _verdicts(text: str) -> frozenset[ClaimVerdict]:
+    known = {str(one): one for one in ClaimVerdict}
+    words = [word.strip().upper() for word in text.split(",") if word.strip()]
+    strange = [word for word in words if word not in known]
+    if strange or not words:
+        raise UsageProblem(f"--fail-on {text}: expected verdicts, of {', '.join(known)}")
+    return frozenset(known[word] for word in words)

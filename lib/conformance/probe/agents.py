@@ -1,0 +1,214 @@
+"""The live agents of one process: started when needed, watched, and ended when another needs their slot."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from conformance.errors import ProbeBroken
+from conformance.kube.client import Kube
+from conformance.kube.transcript import Transcript
+from conformance.model.endpoint import Workload
+from conformance.pods.deploy import changed, changed_among
+from conformance.probe import protocol
+from conformance.probe.agent import Agent, AgentRefused
+from conformance.probe.limits import Counts, Limits
+from conformance.probe.slots import Slot, Slots
+from conformance.settings import Settings
+
+_Key = tuple[str, str]
+"""A pod's uid and a program's name."""
+
+LOOK = 0.1
+"""s.  How often agents are looked at whether they have become silent or late."""
+GIVE_WAY = 0.5
+"""s.  How often a process looks whether another waits for an agent's slot, while it keeps more than its share."""
+AT_REST = 0.1
+"""s.  An agent was not asked for so long: then nobody is just about to."""
+
+
+class Agents:
+    """Agents in the pods of one cluster, at most one of each program in a pod.  Thread-safe."""
+
+    def __init__(
+        self, kube: Kube, run_directory: Path, settings: Settings, transcript: Transcript, limits: Limits
+    ) -> None:
+        self.kube, self.settings, self.limits = kube, settings, limits
+        self.slots = Slots(run_directory)
+        self.counts = Counts()
+        self.pool = ThreadPoolExecutor(limits.sources, thread_name_prefix="probe")
+        """For what takes its time: starting agents, looking at pods, pauses."""
+        self._transcript = transcript
+        self._lock = threading.Lock()
+        self._agents: dict[_Key, tuple[Agent, Slot]] = {}
+        self._starting: dict[_Key, threading.Lock] = {}
+        self._broken_before: set[_Key] = set()
+        self._restarted: Counter[_Key] = Counter()
+        self._trouble: dict[_Key, str] = {}
+        """Agent to what last broke it."""
+        self._closed = threading.Event()
+        threading.Thread(target=self._watch, name="agents", daemon=True).start()
+
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def agent(self, source: Workload, program: protocol.Program, within: float) -> Agent:
+        """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken."""
+        key = (source.uid, program.name)
+        with self._lock:
+            starting = self._starting.setdefault(key, threading.Lock())
+        with starting:
+            with self._lock:
+                known = self._agents.get(key)
+                if known and known[0].alive:
+                    known[0].used = time.monotonic()
+                    return known[0]
+            if known:
+                self._drop(key)
+            try:
+                slot = self._live_slot(within)
+            except ProbeBroken as full:
+                raise ProbeBroken(
+                    f"no agent could be started in {source.label}: {full}; fewer workers (-n) need fewer",
+                    transport=full.transport,
+                ) from full
+            try:
+                agent = self._start(source, program, within)
+            except BaseException:
+                slot.release()
+                raise
+            with self._lock:
+                self._agents[key] = (agent, slot)
+            return agent
+
+    def with_live(self, source: Workload, program: protocol.Program, ask: Callable[[Agent], bool]) -> bool:
+        """What ``ask`` says, which is called with the live agent of a program in a pod; False when there is none.
+
+        Meanwhile the agent is not ended to make room.  ``ask`` must be quick, and use nothing of this object.
+        """
+        with self._lock:
+            known = self._agents.get((source.uid, program.name))
+            return known is not None and known[0].alive and ask(known[0])
+
+    def note_trouble(self, source: Workload, program: protocol.Program, trouble: ProbeBroken) -> None:
+        """Remember what broke an agent, for the message that it is not started any more."""
+        if not isinstance(trouble, AgentRefused):
+            self._trouble[source.uid, program.name] = str(trouble)
+
+    def revalidate(self) -> None:
+        """End the agents of pods that are no longer what they were."""
+        with self._lock:
+            known = {key: agent.workload for key, (agent, _) in self._agents.items()}
+        gone = set(changed_among(self.kube, known.values()))
+        for key in known:
+            if key[0] in gone:
+                self._drop(key)
+
+    def what_happened(self, source: Workload) -> str:
+        """How the pod is no longer the one it was; empty when it is."""
+        return changed(source, self.kube.find("v1", "Pod", source.pod, source.namespace))
+
+    def what_happened_to(self, several: Iterable[Workload]) -> list[str]:
+        """The same for several pods, all asked at once; only those with a change."""
+        return [text for text in self.pool.map(self.what_happened, several) if text]
+
+    def close(self) -> None:
+        """End all of them."""
+        self._closed.set()
+        with self._lock:
+            agents, self._agents = list(self._agents.values()), {}
+        list(self.pool.map(_end, agents))
+        self.pool.shutdown()
+
+    # --- starting -------------------------------------------------------------------------------------------------
+
+    def _start(self, source: Workload, program: protocol.Program, within: float) -> Agent:
+        key, own = (source.node, source.os), (source.uid, program.name)
+        again = own in self._broken_before
+        if again and self._restarted[own] >= self.limits.restarts:
+            last = self._trouble.get(own, f"the agent in {source.label} broke")
+            raise AgentRefused(
+                f"{last}; it has been started again {self.limits.restarts} times and is not any more",
+                transport="too many restarts",
+            )
+        self.counts.starts[key] += 1
+        self.counts.restarts[key] += again
+        self._broken_before.add(own)  # until it has said hello
+        overhead = self.settings.timings.of(source.os).exec_overhead
+        count = self.limits.powershell_starts if source.os == "windows" else self.limits.agents
+        with self.slots.hold(f"{'powershell' if source.os == 'windows' else 'python'}-{source.node}", count, within):
+            agent = Agent(self.kube, source, self._transcript, program)
+            self._restarted[own] += again
+            agent.greet(overhead)
+        self._broken_before.discard(own)
+        return agent
+
+    def _live_slot(self, within: float) -> Slot:
+        """A slot for a live agent; idle agents of ours make room when all are taken, or our share is."""
+        if len(self) >= self.limits.share:
+            self._make_room()
+        slot = self.slots.take("agent", self.limits.agents)
+        if slot is None:
+            if self._have_our_share():
+                self._make_room()
+            begun = time.monotonic()
+
+            def make_room() -> None:
+                if self._have_our_share() or time.monotonic() - begun > 4 * GIVE_WAY:
+                    self._make_room(AT_REST)
+
+            slot = self.slots.wait("agent", self.limits.agents, within, every=AT_REST, meanwhile=make_room)
+        return slot
+
+    def _have_our_share(self) -> bool:
+        """Whether others do not hold what is ours: if they do, they give way, and ours need not end."""
+        return len(self) >= min(self.limits.share, self.limits.agents)
+
+    # --- ending ---------------------------------------------------------------------------------------------------
+
+    def _make_room(self, at_rest: float = 0.0) -> bool:
+        """End the agent that was not asked for longest, if one is idle, for so many seconds; whether one was."""
+        now = time.monotonic()
+        with self._lock:
+            idle = [
+                (agent.used, key)
+                for key, (agent, _) in self._agents.items()
+                if not agent.busy and now - agent.used >= at_rest
+            ]
+            known = self._agents.pop(min(idle)[1]) if idle else None
+        if known:
+            _end(known)
+        return known is not None
+
+    def _watch(self) -> None:
+        """Until :meth:`close`: silent and late agents are given up, idle ones end for who waits for their slots."""
+        looked = time.monotonic()
+        while not self._closed.wait(LOOK):
+            with self._lock:
+                agents = [agent for agent, _ in self._agents.values()]
+            for agent in agents:
+                agent.look()
+            if time.monotonic() - looked < GIVE_WAY:
+                continue
+            looked = time.monotonic()
+            while len(self) > self.limits.share and self.slots.wanted("agent"):
+                if not self._make_room(AT_REST):
+                    break
+
+    def _drop(self, key: _Key) -> None:
+        with self._lock:
+            known = self._agents.pop(key, None)
+        if known:
+            if not known[0].alive and not known[0].left_idle:
+                self._broken_before.add(key)
+            _end(known)
+
+
+def _end(agent_and_slot: tuple[Agent, Slot]) -> None:
+    agent, slot = agent_and_slot
+    agent.close()
+    slot.release()

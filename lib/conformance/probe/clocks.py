@@ -1,0 +1,63 @@
+"""Whose clock says when: the suite's, and that of one agent process, placed on the suite's.
+
+An agent says all its times in milliseconds since its own start.  Where that start lies on the suite's clock is bounded
+from both sides: a line that has come was written before, and what was asked for was begun afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+
+DRIFT = 200e-6
+"""Seconds per second by which an agent's clock may run away from the suite's.  Oscillators differ by up to 100 ppm
+(chrony's documentation names 100 as a usual bound), and a virtual machine's may be steered by as much again."""
+
+_EPOCH = time.time() - time.monotonic()
+
+
+def unix(monotonic: float) -> float:
+    """Unix seconds of a moment of ``time.monotonic``.  They never step, whatever is done to the machine's clock."""
+    return _EPOCH + monotonic
+
+
+class AgentClock:
+    """The clock of one agent process, which began at its start.  Thread-safe.
+
+    All moments here are of ``time.monotonic`` unless they are said to be the agent's.
+    """
+
+    def __init__(self, name: str, asked: float) -> None:
+        """``asked``: when the exec was asked for that started the agent."""
+        self.name = name
+        self._lock = threading.Lock()
+        self._seen = asked
+        self._earliest, self._latest = asked, math.inf
+
+    def said(self, up: float, heard: float) -> None:
+        """A line that the agent wrote ``up`` seconds after its start was heard: it started that long ago, or more."""
+        with self._lock:
+            self._age(heard)
+            self._latest = min(self._latest, heard - up)
+            self._earliest = min(self._earliest, self._latest)  # one of the clocks has stepped: believe what is newest
+
+    def began(self, own: float, asked: float) -> None:
+        """Something asked for at ``asked`` was begun ``own`` seconds after the agent's start."""
+        with self._lock:
+            self._age(asked)
+            self._earliest = max(self._earliest, asked - own)
+            self._latest = max(self._earliest, self._latest)
+
+    def place(self, own: float) -> tuple[float, float]:
+        """A moment of the agent's clock, and by how many seconds that may be wrong at most."""
+        with self._lock:
+            if math.isinf(self._latest):
+                return self._earliest + own, math.inf
+            return (self._earliest + self._latest) / 2 + own, (self._latest - self._earliest) / 2
+
+    def _age(self, now: float) -> None:
+        """What was known becomes less sure with time, since the clocks drift."""
+        apart = max(0.0, now - self._seen) * DRIFT
+        self._seen = max(self._seen, now)
+        self._earliest, self._latest = self._earliest - apart, self._latest + apart

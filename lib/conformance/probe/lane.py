@@ -1,0 +1,220 @@
+"""The attempts of one asking from one source: sent to its agent, and sent again while transport trouble may pass.
+
+Nothing waits here when the agent is alive.  Starting one, and looking at the pod after trouble, takes its time in a
+thread of the agents' pool; what is begun meanwhile joins what waits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.errors import EnvironmentBroken, ProbeBroken, SuiteTrouble
+from conformance.kube.channels import ExecBroken
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Observation
+from conformance.probe import protocol
+from conformance.probe.agent import Agent, AgentRefused, Batch
+from conformance.probe.agents import Agents
+from conformance.timing import SYSTEM_CLOCK
+
+Hear = Callable[[int, Observation | None, Exception | None], None]
+"""Takes a ticket's observation, or its trouble; called from any thread."""
+
+
+@dataclass(eq=False)
+class Try:
+    """One attempt until it has been carried out."""
+
+    ticket: int
+    attempt: Attempt
+    spec: dict[str, Any]
+    begun: float = field(default_factory=time.monotonic)
+    tries: int = 0
+    history: list[str] = field(default_factory=list)
+    """What broke, oldest first."""
+    hopeless: bool = False
+    """Whether what broke last would break again."""
+
+
+class Lane:
+    """Attempts from one source.  Thread-safe."""
+
+    def __init__(self, source: Workload, agents: Agents, hear: Hear) -> None:
+        self._source, self._agents, self._hear = source, agents, hear
+        self._program = protocol.AGENTS[source.os]
+        self._overhead = agents.settings.timings.of(source.os).exec_overhead
+        self._lock = threading.Lock()
+        self._waiting: list[Try] = []
+        self._repairing = False
+        self._cancelled = False
+        self._under_way: dict[int, tuple[Agent, Batch]] = {}
+        """By the batch's id()."""
+
+    def begin(self, tries: Sequence[Try]) -> None:
+        """Send them, at once where the agent is alive."""
+        with self._lock:
+            self._waiting += tries
+            if self._repairing:
+                return
+        if not self._send():
+            with self._lock:
+                if self._repairing or self._cancelled:
+                    return
+                self._repairing = True
+            self._agents.pool.submit(self._repair)
+
+    def cancel(self) -> None:
+        """Give everything up."""
+        with self._lock:
+            self._cancelled = True
+            self._waiting.clear()
+            under_way, self._under_way = list(self._under_way.values()), {}
+        for agent, batch in under_way:
+            agent.cancel(batch)
+
+    # --- sending --------------------------------------------------------------------------------------------------
+
+    def _send(self) -> bool:
+        """Hand all that waits to the live agent; False when there is none."""
+        return self._agents.with_live(self._source, self._program, self._hand_over)
+
+    def _hand_over(self, agent: Agent) -> bool:
+        with self._lock:
+            tries, self._waiting = self._waiting, []
+            if not tries:
+                return True
+            batch = self._batch(agent, tries)
+            self._under_way[id(batch)] = (agent, batch)
+        if agent.begin(batch):
+            self._agents.counts.batches[self._source.node, self._source.os] += 1
+            self._agents.counts.attempts[self._source.node, self._source.os] += len(tries)
+            return True
+        with self._lock:
+            self._under_way.pop(id(batch), None)
+            self._waiting = [] if self._cancelled else [*tries, *self._waiting]
+        return False
+
+    def _batch(self, agent: Agent, tries: Sequence[Try]) -> Batch:
+        left = dict(enumerate(tries))
+        for one in tries:
+            one.tries += 1
+
+        def heard(place: int, result: dict[str, Any], sent: float) -> None:
+            one = left.pop(place)
+            if not left:
+                self._done(batch)
+            try:
+                seen = protocol.observation(one.attempt, result, sent=sent, clock=agent.clock, tries=one.tries)
+            except ProbeBroken as broken:
+                self._broke([one], broken)
+            else:
+                self._hear(one.ticket, seen, None)
+
+        def broken(trouble: ProbeBroken) -> None:
+            self._done(batch)
+            self._agents.note_trouble(self._source, self._program, trouble)
+            self._broke(list(left.values()), trouble)
+
+        within = protocol.PATIENCE * max(one.attempt.give_up_after for one in tries) + self._overhead
+        batch = Batch(specs=[one.spec for one in tries], within=within, heard=heard, broken=broken)
+        return batch
+
+    def _done(self, batch: Batch) -> None:
+        with self._lock:
+            self._under_way.pop(id(batch), None)
+
+    # --- trouble --------------------------------------------------------------------------------------------------
+
+    def _broke(self, tries: Sequence[Try], trouble: ProbeBroken) -> None:
+        hopeless = isinstance(trouble, AgentRefused) or (isinstance(trouble, ExecBroken) and not trouble.retryable)
+        for one in tries:
+            one.history.append(str(trouble))
+            one.hopeless = hopeless
+        with self._lock:
+            if self._cancelled:
+                return
+            self._waiting += tries
+            if self._repairing:
+                return
+            self._repairing = True
+        self._agents.pool.submit(self._repair)
+
+    def _repair(self) -> None:
+        """Until nothing waits any more: look at the pod after trouble, give up or pause, start an agent, send."""
+        try:
+            while self._has_work():
+                if self._look_after_trouble() and self._has_agent() and not self._send():
+                    self._fail_waiting(ProbeBroken(f"the agent in {self._source.label} ended before it was asked"))
+        except Exception as trouble:  # whatever it is, whoever waits for the attempts must hear of it
+            with self._lock:
+                self._repairing = False
+                tries, self._waiting = self._waiting, []
+            for one in tries:
+                self._hear(one.ticket, None, trouble)
+
+    def _has_work(self) -> bool:
+        with self._lock:
+            self._repairing = bool(self._waiting)
+            return self._repairing
+
+    def _look_after_trouble(self) -> bool:
+        """Give up what is not to be tried again, and pause before the rest is; whether anything is left."""
+        with self._lock:
+            broken = [one for one in self._waiting if one.history]
+        if not broken:
+            return True
+        unknown = ""
+        try:
+            happened = self._agents.what_happened(self._source)
+        except SuiteTrouble as trouble:  # then at least the probe's own trouble is known
+            happened, unknown = "", f"; whether the pod changed is not known: {trouble}"
+        pause = min(2.0, 0.25 * 2 ** (max(one.tries for one in broken) - 1))
+        for one in broken:
+            one.history[-1] += unknown
+            if happened:
+                self._give_up(one, EnvironmentBroken(f"{happened}, while it was probing ({one.history[-1]})"))
+            elif one.hopeless or self._remaining(one) <= pause:
+                elapsed = time.monotonic() - one.begun
+                times = f"{one.tries} {'try' if one.tries == 1 else 'tries'} in {elapsed:.0f} s"
+                transport = "\n".join(dict.fromkeys(one.history))
+                self._give_up(one, ProbeBroken(f"{one.history[-1]} ({times})", transport=transport))
+        with self._lock:
+            again = [one for one in self._waiting if one.history]
+        if again:
+            self._agents.counts.repeated[self._source.node, self._source.os] += len(again)
+            SYSTEM_CLOCK.sleep(pause)
+        return bool(again)
+
+    def _has_agent(self) -> bool:
+        """Start an agent where none is alive; whether there is one."""
+        with self._lock:
+            within = max([self._overhead, *map(self._remaining, self._waiting)])
+        try:
+            self._agents.agent(self._source, self._program, within)
+        except ProbeBroken as broken:
+            self._agents.note_trouble(self._source, self._program, broken)
+            self._fail_waiting(broken)
+            return False
+        return True
+
+    def _fail_waiting(self, trouble: ProbeBroken) -> None:
+        with self._lock:
+            tries, self._waiting = self._waiting, []
+        for one in tries:
+            one.tries += 1
+        self._broke(tries, trouble)
+
+    def _give_up(self, one: Try, trouble: Exception) -> None:
+        with self._lock:
+            if one not in self._waiting:
+                return  # cancelled meanwhile
+            self._waiting.remove(one)
+        self._hear(one.ticket, None, trouble)
+
+    def _remaining(self, one: Try) -> float:
+        return max(0.0, one.begun + 3 * self._overhead - time.monotonic())

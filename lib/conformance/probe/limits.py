@@ -1,0 +1,42 @@
+"""Bounds of probing, and what it has cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from conformance.model.endpoint import OS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of probing, over all processes of a run."""
+
+    powershell_starts: int = 2
+    """Concurrent PowerShell starts per Windows node: each takes 2 to 4 s and a core (dotnet-framework-docker#25, #211);
+    mass exec has hung Windows nodes (kubernetes#98102, hcsshim#1574)."""
+    agents: int = 60
+    """Live agents: each holds an exec stream through API server and kubelet."""
+    share: int = 60
+    """Of these, what one process keeps while it does not need them and another does: idle agents may starve nobody."""
+    restarts: int = 20
+    """Times that the agent of one pod is started again after it had broken, in one process.  What breaks more often
+    does not break by chance, and each start costs a Windows node 2 to 4 s and a core."""
+    sources: int = 64
+    """Sources whose agents one process starts, or asks again after trouble, at the same time."""
+
+
+@dataclass
+class Counts:
+    """What probing cost, per ``(node, os)`` and in all."""
+
+    starts: Counter[tuple[str, OS]] = field(default_factory=Counter)
+    """Agents started, that is execs."""
+    restarts: Counter[tuple[str, OS]] = field(default_factory=Counter)
+    """Of these, in place of one that had broken."""
+    batches: Counter[tuple[str, OS]] = field(default_factory=Counter)
+    attempts: Counter[tuple[str, OS]] = field(default_factory=Counter)
+    repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)
+    """Attempts sent again after transport trouble."""
+    commands: Counter[tuple[str, OS]] = field(default_factory=Counter)
+    """Execs that are no agents: literal commands, questions to hosts."""

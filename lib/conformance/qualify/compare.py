@@ -1,0 +1,204 @@
+"""Two reports beside each other: what became worse, better, new or is gone, and in what the clusters differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.model.codec import to_plain
+from conformance.model.facts import Facts
+from conformance.model.verdict import ClaimVerdict, precedence
+from conformance.qualify.acceptable import Turn, turn
+from conformance.qualify.stored import StoredClaim, StoredReport
+
+NOISE = 1.5
+"""A convergence time has moved when its median changed by more than this factor ..."""
+NOISE_SECONDS = 0.5
+"""... and by more than so many seconds; below that polling alone explains it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turned:
+    """One claim, as a whole or on one Windows build, whose verdict is another."""
+
+    claim: str
+    where: str
+    """``Windows 20348``, or empty: as a whole."""
+    before: str
+    now: str
+    turn: Turn
+    reason: str
+
+    def __str__(self) -> str:
+        """``DEMO-7 on Windows 20348: CONFIRMED -> VIOLATED (reason)``."""
+        place = f" on {self.where}" if self.where else ""
+        return f"{self.claim}{place}: {self.before} -> {self.now}" + (f" ({self.reason})" if self.reason else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Everything in which two reports differ."""
+
+    old: str
+    new: str
+    turned: tuple[Turned, ...]
+    appeared: tuple[str, ...]
+    """Claims that only the newer report has."""
+    disappeared: tuple[str, ...]
+    parts: tuple[str, ...]
+    """Claims of which other parts or Windows builds were decided, one line each."""
+    facts: tuple[str, ...]
+    times: tuple[str, ...]
+
+    def of(self, which: Turn) -> tuple[Turned, ...]:
+        """Those that turned in one way."""
+        return tuple(one for one in self.turned if one.turn == which)
+
+    @property
+    def exit_code(self) -> int:
+        """1 when something that was acceptable is not any more, else 0."""
+        return 1 if self.of("worse") else 0
+
+
+def compare(old: StoredReport, new: StoredReport) -> Comparison:
+    """The newer report beside the older one."""
+    shared = [claim for claim in new.claims if claim in old.claims]
+    return Comparison(
+        old=_label(old),
+        new=_label(new),
+        turned=tuple(one for claim in shared for one in _turned(old.claims[claim], new.claims[claim])),
+        appeared=tuple(claim for claim in new.claims if claim not in old.claims),
+        disappeared=tuple(claim for claim in old.claims if claim not in new.claims),
+        parts=tuple(line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])),
+        facts=tuple(_other_facts(old.facts, new.facts)),
+        times=tuple(_other_times(old.statistics, new.statistics)),
+    )
+
+
+def _label(report: StoredReport) -> str:
+    version = report.facts.calico_version.value if report.facts else None
+    run, evidence = report.run, report.evidence or "no cluster"
+    return f"{run.get('id')} of {run.get('started')}, Calico {version or 'unknown'}, {evidence}"
+
+
+def _turned(old: StoredClaim, new: StoredClaim) -> Iterator[Turned]:
+    if old.verdict is not new.verdict:
+        yield _one(new, "", old.verdict, new.verdict, new.reason)
+    before, now = _by_build(old), _by_build(new)
+    for build in sorted(before.keys() & now.keys()):
+        if before[build] is not now[build]:
+            reason = next((one.reason for one in new.decisions if build in one.about and one.verdict is now[build]), "")
+            yield _one(new, f"Windows {build}", before[build], now[build], reason)
+
+
+def _one(claim: StoredClaim, where: str, before: ClaimVerdict | None, now: ClaimVerdict | None, reason: str) -> Turned:
+    words = [str(verdict) if verdict else "not selected" for verdict in (before, now)]
+    return Turned(
+        claim=claim.id, where=where, before=words[0], now=words[1], turn=turn(claim.kind, before, now), reason=reason
+    )
+
+
+def _by_build(claim: StoredClaim) -> dict[str, ClaimVerdict]:
+    order, found = precedence(claim.kind), dict[str, ClaimVerdict]()
+    for one in claim.decisions:
+        for build in one.about:
+            found[build] = min(found.get(build, one.verdict), one.verdict, key=order.index)
+    return found
+
+
+def _other_parts(old: StoredClaim, new: StoredClaim) -> Iterator[str]:
+    if not (old.results and new.results):
+        return
+    for what, before, now in (
+        ("part", {one.part for one in old.results}, {one.part for one in new.results}),
+        ("Windows build", set(_by_build(old)), set(_by_build(new))),
+    ):
+        for sign, several in (("only before", before - now), ("only now", now - before)):
+            if several - {""}:
+                yield f"{new.id}: {what} {sign}: {', '.join(sorted(several - {''}))}"
+
+
+def _other_facts(old: Facts | None, new: Facts | None) -> Iterator[str]:
+    before, now = _flat(old), _flat(new)
+    for name in [*now, *(one for one in before if one not in now)]:
+        if before.get(name) != now.get(name):
+            yield f"{name}: {before.get(name, 'nothing')} -> {now.get(name, 'nothing')}"
+
+
+def _flat(facts: Facts | None) -> dict[str, str]:
+    """Facts that a reader compares: values without where they were read, nodes by operating system and build."""
+    if facts is None:
+        return {}
+    found: dict[str, str] = {}
+    for name, entry in to_plain(facts).items():
+        if isinstance(entry, dict) and set(entry) == {"value", "source"}:
+            value = entry["value"]
+            found[name.replace("_", " ")] = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    for system in ("linux", "windows"):
+        nodes = facts.by_os(system)
+        builds = sorted({node.build or node.kernel_version for node in nodes})
+        found[f"{system} nodes"] = f"{len(nodes)} ({', '.join(builds)})"
+    return found
+
+
+def _other_times(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    before, now = old.get("policy_effect") or {}, new.get("policy_effect") or {}
+    for what in sorted(before.keys() & now.keys()):
+        for figure in ("first_correct", "stable", "exposure"):
+            one, other = before[what].get(figure), now[what].get(figure)
+            if one and other and _moved(one["p50"], other["p50"]):
+                seconds = f"median {one['p50']:.2f} s -> {other['p50']:.2f} s"
+                yield f"policy effect, {what}, {figure.replace('_', ' ')}: {seconds}"
+
+
+def _moved(before: float, now: float) -> bool:
+    smaller, larger = sorted((before, now))
+    return larger - smaller > NOISE_SECONDS and larger > NOISE * smaller
+
+
+SECTIONS: Sequence[tuple[Turn, str]] = (
+    ("worse", "Worse"),
+    ("undecided now", "Decided before and not now"),
+    ("decided now", "Decided now"),
+    ("better", "Better"),
+    ("same", "Another verdict, as acceptable as before"),
+)
+
+
+def _sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
+    for which, title in SECTIONS:
+        yield title, [str(one) for one in found.of(which)]
+    yield "New claims", found.appeared
+    yield "Claims that are gone", found.disappeared
+    yield "Other parts or builds", found.parts
+    yield "Facts that differ", found.facts
+    yield "Convergence times that moved", found.times
+
+
+def as_text(found: Comparison) -> str:
+    """For a terminal."""
+    lines = [f"old  {found.old}", f"new  {found.new}"]
+    for title, several in _sections(found):
+        if several:
+            lines += ["", f"{title} ({len(several)})", *(f"  {line}" for line in several)]
+    return "\n".join(lines if len(lines) > 2 else [*lines, "", "They agree."]) + "\n"
+
+
+def as_markdown(found: Comparison) -> str:
+    """For a release page."""
+    lines = ["| | report |", "| --- | --- |", f"| old | {_cell(found.old)} |", f"| new | {_cell(found.new)} |"]
+    for title, several in _sections(found):
+        if several:
+            lines += ["", f"## {title} ({len(several)})", *(f"- {_cell(line)}" for line in several)]
+    return "\n".join(lines if len(lines) > 4 else [*lines, "", "They agree."]) + "\n"
+
+
+def as_json(found: Comparison) -> str:
+    """For programs: the fields of :class:`Comparison`."""
+    return json.dumps(to_plain(found), indent=1, ensure_ascii=False) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

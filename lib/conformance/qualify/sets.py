@@ -1,0 +1,95 @@
+"""Named sets of claims that a gate demands, and the parts that the suite has of each claim; data, with the catalog."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.errors import UsageProblem
+
+DATA = Path(__file__).with_name("data")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """One claim of a set."""
+
+    claim: str
+    parts: tuple[str, ...]
+    """Parts that must be decided; a claim that is one piece has the part ""."""
+    unless: tuple[str, ...] = ()
+    """Conditions (:attr:`conformance.catalog.NotApplicable.key`) under which NOT_APPLICABLE is acceptable."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateSet:
+    """What ``--require NAME`` demands."""
+
+    name: str
+    purpose: str
+    demands: tuple[Demand, ...]
+
+
+@dataclass(frozen=True)
+class Sets(Mapping[str, GateSet]):
+    """All of them by name."""
+
+    version: str
+    by_name: Mapping[str, GateSet]
+    excluded: Mapping[str, str]
+    """Claims with tests that no set has, and why."""
+
+    def __getitem__(self, name: str) -> GateSet:
+        """A set by its name."""
+        return self.by_name[name]
+
+    def __iter__(self) -> Any:
+        """Names, in the order in which they are written."""
+        return iter(self.by_name)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.by_name)
+
+    def named(self, words: str) -> tuple[GateSet, ...]:
+        """The sets of ``core,policy``.  Raises UsageProblem with the known names."""
+        found = []
+        for word in filter(None, (one.strip() for one in words.split(","))):
+            if word not in self.by_name:
+                raise UsageProblem(f"--require {words}: there is no set {word!r}; there are {', '.join(self.by_name)}")
+            found.append(self.by_name[word])
+        if not found:
+            raise UsageProblem(f"--require {words!r} names no set; there are {', '.join(self.by_name)}")
+        return tuple(found)
+
+
+@functools.cache
+def sets() -> Sets:
+    """The packaged sets."""
+    content = yaml.safe_load((DATA / "sets.yaml").read_text(encoding="utf-8"))
+    parts = suite_parts()
+    by_name = {
+        name: GateSet(name=name, purpose=entry["for"], demands=tuple(_demand(one, parts) for one in entry["claims"]))
+        for name, entry in content["sets"].items()
+    }
+    return Sets(version=content["version"], by_name=by_name, excluded=content["excluded"] or {})
+
+
+@functools.cache
+def suite_parts() -> Mapping[str, tuple[str, ...]]:
+    """Claim to the parts that the suite's tests have of it, as they were collected last (parts.yaml)."""
+    content = yaml.safe_load((DATA / "parts.yaml").read_text(encoding="utf-8"))
+    return {claim: tuple(parts) for claim, parts in content.items()}
+
+
+def _demand(entry: Any, parts: Mapping[str, tuple[str, ...]]) -> Demand:
+    plain = entry if isinstance(entry, dict) else {"claim": entry}
+    claim = plain["claim"]
+    return Demand(
+        claim=claim, parts=tuple(plain.get("parts") or parts.get(claim, ())), unless=tuple(plain.get("unless") or ())
+    )

@@ -1,0 +1,130 @@
+"""A report that was written before, read back: ``conformance.json`` of schema 2, and of schema 1 as far as it goes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from conformance.errors import UsageProblem
+from conformance.model.claim import ClaimResult
+from conformance.model.codec import from_plain
+from conformance.model.decision import Decision
+from conformance.model.facts import Facts
+from conformance.model.verdict import ClaimKind, ClaimVerdict
+
+SCHEMAS = ("1", "2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredClaim:
+    """What a report says of one claim."""
+
+    id: str
+    area: str
+    statement: str
+    kind: ClaimKind
+    verdict: ClaimVerdict | None
+    """None: not selected."""
+    reason: str
+    remedy: str
+    results: tuple[ClaimResult, ...]
+    missing: tuple[str, ...]
+    """Parts without a verdict where others have one."""
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """All of its results."""
+        return tuple(one for result in self.results for one in result.decisions)
+
+    @property
+    def word(self) -> str:
+        """The verdict, or ``not selected``."""
+        return str(self.verdict) if self.verdict else "not selected"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredReport:
+    """One report."""
+
+    schema: Literal["1", "2"]
+    where: str
+    """How messages name it."""
+    run: Mapping[str, Any]
+    facts: Facts | None
+    claims: Mapping[str, StoredClaim]
+    statistics: Mapping[str, Any]
+    plain: Mapping[str, Any] = field(repr=False)
+    """The whole document."""
+
+    @property
+    def evidence(self) -> str:
+        """``lab``, ``field``, or empty where no cluster was looked at."""
+        return str(self.run.get("evidence") or "")
+
+    @property
+    def cut_short(self) -> str:
+        """Why the run did not get to its end; empty: it did."""
+        return str(self.run.get("cut_short") or "")
+
+    @property
+    def mode(self) -> str:
+        """Networking mode of the cluster, or ``unknown mode``."""
+        return (self.facts.mode.value if self.facts else None) or "unknown mode"
+
+    @property
+    def builds(self) -> tuple[str, ...]:
+        """Windows builds of the cluster's nodes, each once."""
+        nodes = self.facts.by_os("windows") if self.facts else ()
+        return tuple(sorted({node.build for node in nodes if node.build}))
+
+
+def read(path: Path) -> StoredReport:
+    """A report from its file, or from the folder of its run.  Raises UsageProblem: one line."""
+    file = path / "conformance.json" if path.is_dir() else path
+    try:
+        plain = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageProblem(f"report {file} does not exist") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageProblem(f"report {file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except ValueError as error:
+        raise UsageProblem(f"report {file} is not JSON: {error}") from None
+    return parse(plain, str(file))
+
+
+def parse(plain: Any, where: str) -> StoredReport:
+    """A report from its JSON form.  Raises UsageProblem."""
+    schema = plain.get("schema_version") if isinstance(plain, dict) else None
+    if schema not in SCHEMAS:
+        known = " or ".join(SCHEMAS)
+        raise UsageProblem(f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})")
+    try:
+        claims = [_claim(one) for one in plain["claims"]]
+        return StoredReport(
+            schema=schema,
+            where=where,
+            run=plain["run"],
+            facts=from_plain(Facts, plain["facts"]) if plain["facts"] is not None else None,
+            claims={one.id: one for one in claims},
+            statistics=plain.get("statistics") or {},
+            plain=plain,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageProblem(f"report {where} is damaged: {type(error).__name__} {error}") from None
+
+
+def _claim(plain: Mapping[str, Any]) -> StoredClaim:
+    return StoredClaim(
+        id=plain["id"],
+        area=plain["area"],
+        statement=plain["statement"],
+        kind=ClaimKind(plain["kind"]),
+        verdict=ClaimVerdict(plain["verdict"]) if plain["verdict"] else None,
+        reason=plain["reason"],
+        remedy=plain["remedy"],
+        results=tuple(from_plain(ClaimResult, one) for one in plain["results"]),
+        missing=tuple(plain["missing_parts"]),
+    )

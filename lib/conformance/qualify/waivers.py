@@ -1,0 +1,124 @@
+"""Waivers: what a release manager accepts although a gate would not, by whom, why and until when.
+
+A YAML list of ``claim``, ``verdicts``, ``reason``, ``link``, ``owner``, ``expires`` (a date) and, to narrow it,
+``part`` or ``build``.  What is waived is shown as waived, never as green; INCONCLUSIVE cannot be waived, since nobody
+knows what it would hide.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.errors import UsageProblem
+from conformance.model.verdict import ClaimVerdict
+
+REQUIRED = ("claim", "verdicts", "reason", "link", "owner", "expires")
+OPTIONAL = ("part", "build")
+NEVER = (ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED)
+"""INCONCLUSIVE says nothing, and CONFIRMED needs no waiver."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiver:
+    """One accepted exception."""
+
+    claim: str
+    verdicts: tuple[ClaimVerdict, ...]
+    reason: str
+    link: str
+    owner: str
+    expires: datetime.date
+    """Its last day, UTC."""
+    part: str = ""
+    """Only this part of the claim; empty: all."""
+    build: str = ""
+    """Only this Windows build; empty: all."""
+
+    def covers(self, claim: str, verdict: ClaimVerdict, *, part: str, build: str) -> bool:
+        """Whether it accepts this verdict of a claim's part on a Windows build."""
+        return (
+            claim == self.claim
+            and verdict in self.verdicts
+            and self.part in ("", part)
+            and self.build in ("", build)
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        """``VXLAN-9 VIOLATED, waived by jane until 2026-12-31: reason (link)``."""
+        where = "".join(f" of {one}" for one in (self.part, self.build) if one)
+        words = " or ".join(map(str, self.verdicts))
+        return f"{self.claim}{where} {words}, waived by {self.owner} until {self.expires}: {self.reason} ({self.link})"
+
+
+def load(path: Path, known: Mapping[str, Any], today: datetime.date) -> tuple[Waiver, ...]:
+    """Waivers of a file.  ``known``: claims by id.
+
+    Raises UsageProblem, one line with the entry: unreadable, unknown claim or verdict, something missing, expired.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageProblem(f"waivers {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise UsageProblem(f"waivers {path}{line}: not YAML: {getattr(error, 'problem', error)}") from None
+    if not isinstance(content, list):
+        raise UsageProblem(f"waivers {path}: expected a list of waivers")
+    return tuple(_waiver(entry, f"waivers {path}, entry {number}", known, today)
+                 for number, entry in enumerate(content, 1))  # fmt: skip
+
+
+def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.date) -> Waiver:
+    if not isinstance(entry, dict):
+        raise UsageProblem(f"{where}: expected a mapping with {', '.join(REQUIRED)}")
+    missing = [name for name in REQUIRED if not entry.get(name)]
+    strange = [str(name) for name in entry if name not in (*REQUIRED, *OPTIONAL)]
+    if missing or strange:
+        problems = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"does not know {', '.join(strange)}"] * bool(
+            strange
+        )
+        raise UsageProblem(f"{where}: {' and '.join(problems)}")
+    claim, expires = str(entry["claim"]), entry["expires"]
+    if claim not in known:
+        raise UsageProblem(f"{where}: the catalog has no claim {claim}")
+    if not isinstance(expires, datetime.date) or isinstance(expires, datetime.datetime):
+        raise UsageProblem(f"{where} ({claim}): expires is no date such as 2026-12-31: {expires!r}")
+    if expires < today:
+        raise UsageProblem(f"{where} ({claim}): it expired on {expires}; renew it with a reason, or remove it")
+    return Waiver(
+        claim=claim,
+        verdicts=_verdicts(entry["verdicts"], f"{where} ({claim})"),
+        reason=" ".join(str(entry["reason"]).split()),
+        link=str(entry["link"]),
+        owner=str(entry["owner"]),
+        expires=expires,
+        part=str(entry.get("part") or ""),
+        build=str(entry.get("build") or ""),
+    )
+
+
+def _verdicts(words: Any, where: str) -> tuple[ClaimVerdict, ...]:
+    found = []
+    for word in words if isinstance(words, list) else [words]:
+        try:
+            verdict = ClaimVerdict(str(word))
+        except ValueError:
+            raise UsageProblem(f"{where}: {word!r} is no verdict") from None
+        if verdict in NEVER:
+            raise UsageProblem(f"{where}: {verdict} cannot be waived")
+        found.append(verdict)
+    return tuple(found)
+
+
+def waiver_for(
+    waivers: Sequence[Waiver], claim: str, verdict: ClaimVerdict, *, part: str = "", build: str = ""
+) -> Waiver | None:
+    """The first waiver that accepts a verdict."""
+    return next((one for one in waivers if one.covers(claim, verdict, part=part, build=build)), None)

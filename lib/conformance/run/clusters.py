@@ -1,0 +1,210 @@
+"""Opens the clusters that users name, and the run's own lab."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.errors import ClusterUnusable, SuiteTrouble
+from conformance.kube import access
+from conformance.kube.client import Kube, first_contact, preload
+from conformance.kube.ownership import Ownership
+from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.model.change import PutBack
+from conformance.model.facts import Fact, Facts
+from conformance.run.choice import Choice
+from conformance.run.directory import RunDirectory
+from conformance.run.lab import LabProcess
+from conformance.run.provider import Connection, Inspection
+from conformance.settings import Settings
+
+if TYPE_CHECKING:
+    from conformance.undo.lease import RunLock
+
+OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
+"""In the line by which a lab says that it is ready: a host beyond its cluster that answers ping and HTTP."""
+EMULATED = "hybridlab.emulated"
+"""Label by which a node says that it is emulated (docs/lab.md): a lab named by its kubeconfig is known by it."""
+
+
+class Clusters:
+    """The provider of every run that brings none of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lab: LabProcess | None = None
+        self._door: Kube | None = None
+        self._process = ""
+        """Signature of the process that opened the run and takes its lock; workers only check the lock."""
+        self._recovered = False
+        """Whether something was put back before the run began, so that facts have changed."""
+
+    def begin(self, choice: Choice, settings: Settings, run: RunDirectory) -> None:
+        """Start a lab, if the run has its own."""
+        if choice.own_lab:
+            self._lab = LabProcess(run.path / "lab", choice.profile, settings.timings.run)
+
+    def open(self, choice: Choice, settings: Settings, run: RunDirectory) -> Connection:
+        """Wait for the lab, or read the kubeconfig.  Raises UsageProblem or ClusterUnusable."""
+        from conformance.undo import alive
+
+        self._process = alive.sign(run.alive)
+        preload()  # takes about as long as a lab's start, which it waits for next
+        path = str(choice.kubeconfig) if choice.kubeconfig else None
+        outside = None
+        if self._lab:
+            outside = OUTSIDE.search(self._lab.wait())
+            path = str(self._lab.kubeconfig)
+        connection = Connection(
+            how=choice.how,
+            label="",
+            kubeconfig=path,
+            context=choice.context,
+            external_target=outside["address"] if outside else None,
+        )
+        access = _access(connection)
+        profile = f"lab {choice.profile or 'default'}, " if self._lab else ""
+        label = f"{profile}{access.server}, {access.where}"
+        return replace(connection, label=label)
+
+    def inspect(self, connection: Connection, settings: Settings) -> Inspection:
+        """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""
+        from conformance.facts.detect import detect
+        from conformance.facts.preflight import lacking_rights, preflight
+        from conformance.facts.rights import lacking
+        from conformance.pods.placement import Placement
+        from conformance.run.limits import free_windows_addresses
+        from conformance.undo.lease import LOCK_RIGHTS
+
+        door = self.connect(connection, settings)
+        try:
+            facts = _judged(detect(door, evidence="field"), connection, settings)
+            reasons = self._recover(door, facts, connection, settings)
+            facts = _judged(detect(door, evidence="field"), connection, settings) if self._recovered else facts
+            try:
+                preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
+            except ClusterUnusable as trouble:
+                reasons += trouble.reasons
+            if reasons:
+                raise ClusterUnusable(reasons)
+            no_lock = lacking_rights(door, LOCK_RIGHTS) if settings.disruptive and connection.how != "lab" else []
+            return Inspection(
+                facts=facts,
+                no_lock="; ".join(no_lock),
+                lacking=lacking(door),
+                free_windows_addresses=free_windows_addresses(door, facts),
+            )
+        except ApiRefused as trouble:
+            forbidden = lacking_rights(door) if trouble.forbidden else []
+            raise ClusterUnusable(forbidden or [first_contact(door.access, trouble)]) from None
+        except ApiUnreachable as trouble:
+            raise ClusterUnusable([first_contact(door.access, trouble)]) from None
+
+    def _recover(self, door: Kube, facts: Facts, connection: Connection, settings: Settings) -> list[str]:
+        """Put back what runs that died have changed; why that cannot be, or may not be."""
+        if connection.how == "lab" or settings.dry_run:
+            return []
+        from conformance.undo.dead_runs import before_a_run
+
+        def tell(line: str) -> None:
+            self._recovered = True
+            print(line, file=sys.stderr)
+
+        named = _named_by(connection)
+        return before_a_run(door, facts, settings, process=self._process, named_by=named, tell=tell)
+
+    def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
+        """What runs that died have not put back, and what to do about it; one line each."""
+        if connection.how == "lab":
+            return []
+        from conformance.undo.dead_runs import left_by_dead
+
+        return left_by_dead(self.connect(connection, settings), facts, settings, named_by=_named_by(connection))
+
+    def connect(self, connection: Connection, settings: Settings) -> Kube:
+        """The Kube of this process."""
+        if self._door is None:
+            self._door = Kube(_access(connection), settings.timings.run, read_only=settings.dry_run)
+        return self._door
+
+    def lock(
+        self,
+        connection: Connection,
+        settings: Settings,
+        *,
+        tell: Callable[[str], None],
+        progress: Callable[[str], None],
+    ) -> RunLock:
+        """The Lease that keeps two runs apart."""
+        from conformance.undo import alive
+        from conformance.undo.lease import LockTimings, RunLock
+
+        timings = LockTimings.of(settings.timings.run)
+        owner = Ownership(settings.run_id, settings.worker, self._process)
+        door = self.connect(connection, settings)
+        return RunLock(door, owner, timings, tell=tell, progress=progress, life=alive.of_maker)
+
+    def sweep(self, connection: Connection, settings: Settings) -> list[str]:
+        """Remove what processes of the run have left on the cluster."""
+        from conformance.undo.journal import Journal
+        from conformance.undo.sweep import sweep
+
+        door = self.connect(connection, settings)
+        told = sweep(door, settings.run_id, within=settings.timings.windows.delete)
+        try:
+            Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
+        except SuiteTrouble as trouble:
+            told.append(f"the run's journal was left: {str(trouble).splitlines()[0]}")
+        return told
+
+    def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:
+        """Put back what processes of the run have changed and did not live to put back."""
+        from conformance.undo.dead_runs import of_a_worker
+
+        return of_a_worker(self.connect(connection, settings), facts, settings, worker, process=self._process)
+
+    def enter(self, test: str) -> None:
+        """Requests are a test's from here on, and say so to the server's audit log."""
+        if self._door is not None:
+            self._door.test = test
+
+    def close(self) -> None:
+        """Give connections back, end the lab."""
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+        if self._lab:
+            self._lab.stop()
+
+
+def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
+    """Facts with the version to judge by, and with what kind of evidence this cluster gives."""
+    if settings.calico_version:
+        facts = replace(facts, calico_version=Fact(settings.calico_version, "--calico-version"))
+    emulated = connection.how == "lab" or any(EMULATED in node.labels for node in facts.nodes)
+    return replace(facts, evidence="lab") if emulated else facts
+
+
+def access_of(choice: Choice) -> access.Access:
+    """How to reach a cluster that exists already.  Raises UsageProblem."""
+    path = str(choice.kubeconfig) if choice.kubeconfig else None
+    return _access(Connection(how=choice.how, label="", kubeconfig=path, context=choice.context))
+
+
+def _named_by(connection: Connection) -> list[str]:
+    """The options that name the cluster."""
+    named = [f"--kubeconfig={connection.kubeconfig}"] if connection.kubeconfig else [f"--cluster={connection.how}"]
+    return named + ([f"--context={connection.context}"] if connection.context else [])
+
+
+def _access(connection: Connection) -> access.Access:
+    if connection.how == "in-cluster":
+        return access.in_cluster(os.environ)
+    if connection.kubeconfig:
+        return access.from_kubeconfig(Path(connection.kubeconfig), connection.context)
+    return access.from_environment(os.environ, connection.context)

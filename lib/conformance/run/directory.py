@@ -1,0 +1,159 @@
+"""A run's directory: its reports, and what its processes share (plan, locks, slots, epoch).
+
+All workers run on the controller's machine, so files and flock do.  Locks and slots are taken by whoever needs them;
+here is only where they lie.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+import json
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from conformance.errors import EnvironmentBroken
+
+
+class RunDirectory:
+    """``reports/<run>`` and, below ``.run``, what its processes share."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.shared = path / ".run"
+        self.locks = self.shared / "locks"
+        """Empty files to flock: one per node, one for the cluster."""
+        self.slots = self.shared / "slots"
+        """Empty files to flock: as many per node as execs may start at once."""
+        self.plans = self.shared / "plans"
+        self.probing = self.shared / "probing"
+        """What each process has used of execs and slots."""
+        self.turns = self.shared / "turns"
+        """When each test had its turn, one line each."""
+        self.unrestored = self.shared / "unrestored"
+        """What exclusive tests may have left changed (``conformance.run.unrestored``)."""
+        self.alive = self.shared / "alive"
+        """Locked by every process of the run for as long as it lives: what is left of a dead run may be removed."""
+        self.attachments = path / "attachments"
+        self._held: IO[str] | None = None
+
+    @classmethod
+    def create(cls, reports: Path) -> tuple[RunDirectory, str]:
+        """A new one, named by the time (UTC) and a random id that also names the run's namespaces."""
+        run_id = secrets.token_hex(3)
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
+        run = cls(reports / f"{now}-{run_id}")
+        for folder in (run.locks, run.slots, run.plans, run.turns, run.probing, run.unrestored):
+            folder.mkdir(parents=True, exist_ok=True)
+        (run.shared / "epoch").write_text("0")
+        latest = reports / "latest"
+        fresh = reports / f".latest-{run_id}"
+        fresh.symlink_to(run.path.name)
+        fresh.replace(latest)
+        return run, run_id
+
+    def hold(self) -> None:
+        """This process is one of the run's, until it ends."""
+        self._held = self.alive.open("a+")
+        fcntl.flock(self._held, fcntl.LOCK_SH)
+
+    def epoch(self) -> int:
+        """How many exclusive tests have ended: pods and agents from an earlier epoch have to be looked at again."""
+        return int((self.shared / "epoch").read_text())
+
+    def advance_epoch(self) -> int:
+        """One exclusive test more has ended."""
+        with (self.shared / "epoch").open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            now = int(file.read()) + 1
+            file.seek(0)
+            file.write(str(now))
+            file.truncate()
+        return now
+
+    def once(self, name: str, work: Callable[[], object]) -> None:
+        """Do something once per run: the first process does it, the others wait for it and share how it ended.
+
+        Raises what the work raises; in the other processes EnvironmentBroken with its message.
+        """
+        with (self.locks / name).open("a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            ended = file.read()
+            if ended.startswith("failed: "):
+                raise EnvironmentBroken(ended.removeprefix("failed: "))
+            if ended:
+                return
+            try:
+                work()
+                file.write("done")
+            except Exception as trouble:
+                file.write(f"failed: {trouble}")
+                raise
+
+    def write_plan(self, worker: str, plan: Any) -> None:
+        """What a worker collected, written whole or not at all."""
+        _write_whole(self.plans / f"{worker}.json", plan)
+
+    def write_probing(self, worker: str, used: Any) -> None:
+        """What a worker has used for probing, at its end."""
+        _write_whole(self.probing / f"{worker}.json", used)
+
+    def read_probing(self) -> list[Any]:
+        """What all workers have used that came to their end."""
+        return [json.loads(path.read_text()) for path in sorted(self.probing.glob("*.json"))]
+
+    def write_problem(self, problem: str) -> None:
+        """Something wrong with the test files, which all workers find alike."""
+        (self.plans / "problem.txt").write_text(problem)
+
+    def read_problems(self) -> list[str]:
+        """What workers found wrong with the test files."""
+        return [path.read_text() for path in self.plans.glob("problem.txt")]
+
+    def read_plan(self) -> Any | None:
+        """The plan, which is the same for all workers; None: none of them got so far."""
+        for path in sorted(self.plans.glob("*.json")):
+            return json.loads(path.read_text())
+        return None
+
+
+def _write_whole(target: Path, content: Any) -> None:
+    """Written whole or not at all."""
+    fresh = target.with_suffix(".new")
+    fresh.write_text(json.dumps(content))
+    fresh.replace(target)
+
+
+class Epoch:
+    """One process's view: what it keeps from test to test is looked at again when an epoch has ended meanwhile."""
+
+    def __init__(self, run: RunDirectory | None) -> None:
+        self._run = run
+        self._known = 0
+        self._revalidate: list[Callable[[], object]] = []
+
+    def register(self, revalidate: Callable[[], object]) -> None:
+        """Have this called before the first test of each later epoch."""
+        self._revalidate.append(revalidate)
+
+    def forget(self, revalidate: Callable[[], object]) -> None:
+        """What it would look at is gone."""
+        self._revalidate.remove(revalidate)
+
+    def advance(self) -> None:
+        """An exclusive test has ended, or is about to be tried again."""
+        if self._run:
+            self._run.advance_epoch()
+
+    def catch_up(self) -> None:
+        """Look again at what was kept from an earlier epoch.  Raises what looking raises, and then is behind still."""
+        if not self._run:
+            return
+        now = self._run.epoch()
+        if now != self._known:
+            for revalidate in list(self._revalidate):
+                revalidate()
+            self._known = now

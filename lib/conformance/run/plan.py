@@ -1,0 +1,220 @@
+"""What a test is about, and whether it can run on this cluster: decided from catalog and facts beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from conformance.catalog import (
+    Applies,
+    Catalog,
+    Claim,
+    Isolation,
+    IsolationKind,
+    Needs,
+    NotApplicable,
+    Undecided,
+    applicability,
+)
+from conformance.facts.rights import RBAC_ROLES
+from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.endpoint import OS
+from conformance.model.facts import Facts
+from conformance.pods.placement import Placement
+from conformance.run.gate import SHARED, Turn, TurnKind
+from conformance.settings import Settings
+
+CALICO_V3 = "projectcalico.org/v3"
+CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
+"""Isolation of tests that change something beyond the run's own namespaces."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimPart:
+    """One ``verifies`` mark with its parameters filled in."""
+
+    claim: str
+    part: str = ""
+    active: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTest:
+    """One selected test."""
+
+    test: str
+    """Node id."""
+    parts: tuple[ClaimPart, ...]
+    needs: Needs
+    """Its own and its claims'."""
+    uses: tuple[str, ...] = ()
+    """What it takes rights for (``conformance.facts.rights.NEEDS``), read from its fixtures and claims."""
+    turn: Turn = SHARED
+    """What it has to itself."""
+
+    @property
+    def about_windows(self) -> bool:
+        """Whether it says anything about Windows: it needs a node, and its parts do not speak of Linux alone."""
+        only_linux = [bool(part.part) and "linux" in part.part and "windows" not in part.part for part in self.parts]
+        return self.needs.windows > 0 and not all(only_linux or [False])
+
+    def claims(self, catalog: Catalog) -> tuple[Claim, ...]:
+        """The claims it decides, each once."""
+        return tuple(catalog[ident] for ident in dict.fromkeys(part.claim for part in self.parts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prospect:
+    """Whether a test runs here."""
+
+    verdict: ClaimVerdict | None = None
+    """None: it runs; else NOT_APPLICABLE or NOT_RUN."""
+    reason: str = ""
+    remedy: str = ""
+    inapplicable: Mapping[str, str] = field(default_factory=dict)
+    """Claim to why it says nothing about this cluster; the others of the test are decided."""
+    assumed: tuple[str, ...] = ()
+
+
+def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
+    """What each part of a test asks for."""
+    claims = [(catalog[part.claim], part.active) for part in parts]
+    return tuple(claim.active or claim.isolation if active else claim.isolation for claim, active in claims)
+
+
+def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> Prospect:
+    """Applicability first, then permission, then what the cluster has."""
+    inapplicable: dict[str, str] = {}
+    undecided: dict[str, str] = {}
+    assumed: list[str] = []
+    claims = test.claims(catalog)
+    for claim in claims:
+        answer = applicability(claim, facts)
+        if isinstance(answer, NotApplicable):
+            inapplicable[claim.id] = str(answer)
+        elif isinstance(answer, Undecided):
+            undecided[claim.id] = str(answer)
+        elif isinstance(answer, Applies):
+            assumed += answer.assumed
+    if claims and len(inapplicable) == len(claims):
+        claim_id, why = next(iter(inapplicable.items()))
+        return Prospect(verdict=ClaimVerdict.NOT_APPLICABLE, reason=f"{claim_id}: {why}", inapplicable=inapplicable)
+    if undecided:
+        claim_id, why = next(iter(undecided.items()))
+        return Prospect(
+            verdict=ClaimVerdict.NOT_RUN,
+            reason=f"{claim_id}: {why}",
+            remedy="give the run the right to read it",
+            inapplicable=inapplicable,
+        )
+    lacking = _forbidden(test, settings)
+    if lacking:
+        return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lacking[0], remedy=lacking[1], inapplicable=inapplicable)
+    changing = [one for one in isolation_of(test.parts, catalog) if one.kind in CHANGING]
+    if changing and not settings.disruptive:
+        return Prospect(
+            verdict=ClaimVerdict.NOT_RUN,
+            reason=settings.not_disruptive or "it changes something beyond the run's own namespaces",
+            remedy="give the run that right" if settings.not_disruptive else "allow that with --allow-disruptive",
+            inapplicable=inapplicable,
+        )
+    for one in changing:
+        if one.os and settings.disruptive_node and settings.disruptive_node not in _names(facts, one.os):
+            return Prospect(
+                verdict=ClaimVerdict.NOT_RUN,
+                reason=f"it wants a {one.os} node to itself, and --disruptive-node {settings.disruptive_node} is none",
+                remedy=f"name one of {', '.join(_names(facts, one.os))}",
+                inapplicable=inapplicable,
+            )
+    lack = _lack(test.needs, facts, settings)
+    if lack:
+        return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lack[0], remedy=lack[1], inapplicable=inapplicable)
+    return Prospect(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)))
+
+
+def _names(facts: Facts, os: OS) -> list[str]:
+    return [node.name for node in facts.by_os(os)]
+
+
+def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
+    """Which right the user lacks for a test, and how to get it; disruption that nobody asked for needs none."""
+    asked = settings.disruptive or settings.not_disruptive
+    for use in test.uses:
+        if use in settings.lacking and (asked or use != "disruption"):
+            lines = settings.lacking[use]
+            more = f" and {len(lines) - 1} rights more" if len(lines) > 1 else ""
+            return f"the run's user may not {lines[0]}{more}", f"bind the role of manifests/rbac/{RBAC_ROLES[use]}.yaml"
+    return None
+
+
+def _lack(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | None:
+    """What is missing and how to get it; host access is found out when the pods are made."""
+    wanted: tuple[tuple[OS, int], ...] = (("linux", needs.linux), ("windows", needs.windows))
+    for os, count in wanted:
+        usable = [node.name for node in Placement(facts, settings.tolerations).usable(os)]
+        if len(usable) < count:
+            name = "Windows" if os == "windows" else "Linux"
+            return (
+                f"it needs {count} ready and schedulable {name} node{'s' if count > 1 else ''}, "
+                f"this cluster has {len(usable)}{' (' + ', '.join(usable) + ')' if usable else ''}",
+                f"run it on a cluster with {count}",
+            )
+    served = CALICO_V3 in (facts.calico_apis.value or ())
+    if needs.v3_api and not served:
+        return f"it needs the API {CALICO_V3}, which is not served ({facts.calico_apis.source})", (
+            "install Calico's API server (operator: APIServer default)"
+        )
+    if needs.calico_policy and not served and not settings.calicoctl:
+        return f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})", (
+            "install Calico's API server, or name a calicoctl by --calicoctl PATH"
+        )
+    if needs.external_target and settings.external_target is None:
+        return "it needs a host beyond the cluster that answers ping", "name it by --external-target ADDRESS[:PORT]"
+    if needs.calicoctl and not settings.calicoctl:
+        return "it needs calicoctl", "name it by --calicoctl PATH"
+    return None
+
+
+def not_run(test: PlannedTest, prospect: Prospect, evidence: str) -> tuple[ClaimResult, ...]:
+    """The results of a test that does not run, or of which nothing was heard."""
+    verdict = prospect.verdict or ClaimVerdict.NOT_RUN
+    return tuple(
+        ClaimResult(
+            claim=part.claim,
+            verdict=ClaimVerdict.NOT_APPLICABLE if part.claim in prospect.inapplicable else verdict,
+            test=test.test,
+            part=part.part,
+            reason=prospect.inapplicable.get(part.claim, prospect.reason),
+            remedy="" if part.claim in prospect.inapplicable else prospect.remedy,
+            evidence="lab" if evidence == "lab" else "field",
+        )
+        for part in test.parts
+    )
+
+
+def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings) -> list[Turn]:
+    """The turn of each test, the same in every process.
+
+    Node-exclusive tests are dealt out over the nodes of their OS, or all go to ``--disruptive-node``.  A test that will
+    not run changes nothing, whatever it is about.
+    """
+    dealt: dict[OS, int] = {}
+    found = []
+    for test in tests:
+        wanted = isolation_of(test.parts, claims)
+        kinds = {one.kind for one in wanted}
+        if not kinds & CHANGING or prospect_of(test, claims, facts, settings).verdict:
+            found.append(SHARED)
+            continue
+        whole = IsolationKind.DISRUPTIVE in kinds
+        os: OS = next((one.os for one in wanted if one.os), "windows")
+        nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os)
+        number = dealt.get(os, 0)
+        dealt[os] = number + 1
+        kind: TurnKind = "cluster" if whole or not nodes else "node"
+        found.append(Turn(kind=kind, node=nodes[number % len(nodes)] if nodes else ""))
+    return found
+
+
+def _nodes(facts: Facts, settings: Settings, os: OS) -> list[str]:
+    return sorted(node.name for node in Placement(facts, settings.tolerations).usable(os))

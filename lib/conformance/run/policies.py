@@ -1,0 +1,124 @@
+"""The ``policy`` fixture: a test's YAML twin, filled in and applied, and taken away again whatever happened.
+
+Calico's objects go through whatever writes them on this cluster, Kubernetes' through the API; both are guarded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from conformance.errors import SuiteTrouble, UsageProblem
+from conformance.expect.figures import PolicyChange
+from conformance.facts.calico_api import CalicoApi
+from conformance.kube import manifest
+from conformance.kube.changes import Changes, reference
+from conformance.kube.client import Obj
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Workload
+from conformance.pods.roles import MANIFESTS
+from conformance.policy import placeholders
+
+GROUP = "projectcalico.org/"
+
+
+class Policy:
+    """The policies of one manifest, in one namespace."""
+
+    def __init__(
+        self,
+        path: str,
+        namespace: str,
+        changes: Changes,
+        calico: Callable[[], CalicoApi],
+        *,
+        removed_within: float,
+        attach: Callable[[str, str], object],
+    ) -> None:
+        self._path, self._namespace = path, namespace
+        self._changes, self._calico = changes, calico
+        self._removed_within, self._attach = removed_within, attach
+        self._applied: dict[ObjectRef, float] = {}
+        self.change: PolicyChange | None = None
+        """The newest one that the API server has accepted."""
+
+    def apply(self, *, into: str = "", **named: Workload | str) -> None:
+        """Apply it with these values for its placeholders: ``policy.apply(server=server)``.
+
+        ``into``: another of the worker's namespaces than that of its pods.
+
+        Raises UsageProblem (placeholders), EnvironmentLacks (Calico policies cannot be written here), GuardRefused,
+        ApiRefused (the cluster does not accept it).
+        """
+        into = into or self._namespace
+        objects = manifest.load(MANIFESTS / self._path)
+        idle = placeholders.unused(objects, list(named))
+        if idle:
+            raise UsageProblem(f"manifest {self._path} says nothing about {', '.join(idle)}")
+        known = placeholders.values(namespace=into, run=self._changes.run.run, **named)
+        filled = placeholders.fill(objects, known, where=self._path)
+        self._attach("policies in force", manifest.dump(filled))
+        for obj in filled:
+            cluster_scoped = obj["kind"].startswith("Global")
+            namespace = None if cluster_scoped else into
+            self._applied[reference(obj, namespace)] = time.monotonic()
+            if obj["apiVersion"].startswith(GROUP):
+                self._calico().apply(obj, f"the test's policy, {self._path}", namespace=namespace)
+            else:
+                self._changes.apply(obj, f"the test's policy, {self._path}", namespace=namespace)
+        self.change = PolicyChange(
+            what=", ".join(target.label for target in self._applied), at=time.monotonic(), enforced_at=_side(filled)
+        )
+
+    def filled(self, *, into: str = "", **named: Workload | str) -> Filled:
+        """The policies with these values for their placeholders, not yet applied; arguments as of :meth:`apply`."""
+        return Filled(self, into, named)
+
+    def remove(self) -> None:
+        """Delete what was applied and wait until it is gone.  Raises EnvironmentBroken when something stays."""
+        troubles: list[SuiteTrouble] = []
+        labels = ", ".join(target.label for target in self._applied)
+        for target in list(self._applied):
+            try:
+                if target.api_version.startswith(GROUP):
+                    self._calico().delete(target, "its test is over")
+                else:
+                    self._changes.delete(target, "its test is over")
+                if not self._changes.dry_run and self._changes.kube.discovery.serves(target.api_version, target.kind):
+                    self._changes.waits.gone(target, within=self._removed_within)
+                del self._applied[target]
+            except SuiteTrouble as trouble:
+                troubles.append(trouble)
+        if troubles:
+            raise troubles[0]
+        if self.change is not None and labels:
+            self.change = replace(self.change, what=f"removal of {labels}", at=time.monotonic())
+
+    def in_force(self) -> list[str]:
+        """What is applied, with its age: ``NetworkPolicy ns/allow-friend (projectcalico.org/v3), applied 31 s ago``."""
+        now = time.monotonic()
+        return [f"{target.label}, applied {now - at:.0f} s ago" for target, at in self._applied.items()]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A manifest's policies, with the values that a test gives their placeholders."""
+
+    policy: Policy
+    into: str
+    named: Mapping[str, Workload | str]
+
+    def apply(self) -> None:
+        """As :meth:`Policy.apply`."""
+        self.policy.apply(into=self.into, **self.named)
+
+
+def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:
+    """Where policies of these types are enforced: ingress at the target, egress at the source."""
+    specs = [obj.get("spec") or {} for obj in policies]
+    types = {one for spec in specs for one in spec.get("types") or spec.get("policyTypes") or ["Ingress"]}
+    if types == {"Egress"}:
+        return "source"
+    return "target" if types == {"Ingress"} else "both"

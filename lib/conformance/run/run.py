@@ -1,0 +1,139 @@
+"""One process's part in a run: the cluster that it is on, what was found out about it, and its lock."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conformance.errors import ClusterUnusable, SuiteTrouble, UsageProblem
+from conformance.model.codec import to_plain
+from conformance.model.facts import Facts
+from conformance.run.choice import Choice
+from conformance.run.directory import RunDirectory
+from conformance.run.progress import Progress
+from conformance.run.provider import Connection, Inspection, Lock, Provider
+from conformance.settings import Settings, external_target
+
+
+@dataclass(kw_only=True)
+class Run:
+    """Opened by the controller, connected to by every process that runs tests."""
+
+    choice: Choice
+    settings: Settings
+    directory: RunDirectory | None
+    """None in a run that touches nothing."""
+    provider: Provider | None = None
+    connection: Connection | None = None
+    inspection: Inspection | None = None
+    uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Within it, what is printed reaches the user."""
+    _lock: Lock | None = None
+    _trouble: SuiteTrouble | None = None
+
+    @property
+    def facts(self) -> Facts | None:
+        """None before the cluster was looked at, and in a run that touches nothing."""
+        return self.inspection.facts if self.inspection else None
+
+    @property
+    def evidence(self) -> str:
+        """``lab`` or ``field``."""
+        return self.facts.evidence if self.facts else "field"
+
+    def open(self) -> None:
+        """Open and inspect the cluster, once; what went wrong is raised again.  Controller only."""
+        if self._trouble:
+            raise self._trouble
+        if self.inspection or not self.provider or not self.directory:
+            return
+        try:
+            self.connection = self.provider.open(self.choice, self.settings, self.directory)
+            self.settings = told_by(self.connection, self.settings)
+            self.inspection = self.provider.inspect(self.connection, self.settings)
+            self.settings = replace(self.settings, lacking=self.inspection.lacking)
+            if self.inspection.reasons:
+                raise ClusterUnusable(self.inspection.reasons)
+            check_node(self.settings.disruptive_node, self.inspection.facts)
+            self.settings = permitted(self.settings, self.inspection)
+        except SuiteTrouble as trouble:
+            self._trouble = trouble
+            if not self.choice.own_lab:  # a lab's log stays, to look at
+                shutil.rmtree(self.directory.path, ignore_errors=True)
+            raise
+
+    def connect(self) -> Any:
+        """This process's door to the cluster."""
+        if not self.provider or not self.connection:
+            raise SuiteTrouble("a cluster was asked for in a run that has none")
+        return self.provider.connect(self.connection, self.settings)
+
+    def take_lock(self) -> None:
+        """Take the run's lock.  Raises ClusterUnusable: others have it, or have left the cluster changed with it."""
+        self.lock().acquire()
+        if self.provider and self.connection and self.inspection:
+            left = self.provider.unrestored(self.connection, self.settings, self.inspection.facts)
+            if left:
+                raise ClusterUnusable(left)
+
+    def lock(self) -> Lock:
+        """The run's lock, which keeps other runs from disrupting the cluster; taken by the controller alone."""
+        if self._lock is None:
+            if not self.provider or not self.connection:
+                raise SuiteTrouble("a run lock was asked for in a run that has no cluster")
+            progress = self.progress()
+            self._lock = self.provider.lock(self.connection, self.settings, tell=progress.tell, progress=progress)
+        return self._lock
+
+    def unlock(self) -> None:
+        """Give the lock back, if it was taken."""
+        if self._lock is not None:
+            self._lock.release()
+
+    @property
+    def lost(self) -> str:
+        """How the lock was lost; empty while it was not."""
+        return self._lock.lost if self._lock else ""
+
+    def sweep(self) -> list[str]:
+        """Remove what the run's processes have left, unless that is wanted or goes with the run's own lab."""
+        if not self.provider or not self.connection or self.choice.own_lab or self.settings.keep:
+            return []
+        return self.provider.sweep(self.connection, self.settings)
+
+    def progress(self) -> Progress:
+        """Tells the user what is waited for."""
+        return Progress(self.settings.timings.run.progress_every, self.uncaptured)
+
+    def for_worker(self) -> dict[str, Any]:
+        """What a worker needs, as plain values."""
+        return {
+            "run": str(self.directory.path) if self.directory else "",
+            "run_id": self.settings.run_id,
+            "connection": to_plain(self.connection),
+            "inspection": to_plain(self.inspection),
+        }
+
+
+def permitted(settings: Settings, inspection: Inspection) -> Settings:
+    """Settings without disruption where the run lock cannot be taken."""
+    if not inspection.no_lock:
+        return settings
+    return replace(settings, disruptive=False, not_disruptive=inspection.no_lock)
+
+
+def told_by(connection: Connection | None, settings: Settings) -> Settings:
+    """The settings with what the cluster says of itself, where no option said otherwise."""
+    if settings.external_target or not connection or not connection.external_target:
+        return settings
+    return replace(settings, external_target=external_target(connection.external_target))
+
+
+def check_node(name: str, facts: Facts) -> None:
+    """Raises UsageProblem when there is no such node (``--disruptive-node``); empty: none was named."""
+    if name and name not in {node.name for node in facts.nodes}:
+        there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
+        raise UsageProblem(f"--disruptive-node {name}: this cluster has no such node, it has {there}")

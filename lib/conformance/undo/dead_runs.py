@@ -1,0 +1,217 @@
+"""Putting clusters back as they were before runs that died: by command (``--restore``, ``--janitor``), and before the
+next run.  Whatever is put back beyond runs' own namespaces is put back under the run lock.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+
+from conformance.errors import ClusterUnusable, SuiteTrouble, first_line
+from conformance.facts.detect import detect
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube
+from conformance.kube.ownership import Ownership
+from conformance.kube.refused import ApiRefused
+from conformance.kube.rights import Right
+from conformance.model.change import PutBack
+from conformance.model.facts import Facts
+from conformance.settings import Settings
+from conformance.undo.healers import healers_of
+from conformance.undo.journal import Journal, Outcome
+from conformance.undo.journal.restore import restore
+from conformance.undo.lease import LockTimings, RunLock
+from conformance.undo.recovery import Recovered, Recovery, RecoveryPatience
+from conformance.undo.remains import Remains
+from conformance.undo.whole import not_whole
+
+LEFT = 6
+FINDING_RIGHTS = (
+    Right("list", "namespaces", needed_for="find what dead runs left"),
+    Right("list", "nodes", needed_for="find nodes that dead runs cordoned"),
+    Right("list", "configmaps", namespace="calico-conformance-system", needed_for="find journals"),
+    Right("list", "leases", "coordination.k8s.io", namespace="calico-conformance-system", needed_for="find run locks"),
+)
+"""What finding takes; what putting back takes depends on what was changed."""
+
+
+def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool) -> int:
+    """Put back what dead runs left and print it, or only print what there is; returns the exit code."""
+    facts = detect(kube, evidence="field")
+    run = Ownership(settings.run_id, settings.worker, process)
+    recovery = recovery_of(kube, facts, settings, run, print)
+    dead, others = recovery.dead()
+    for line in others:
+        print(line)
+    if dry_run:
+        lines = [line for one in dead for line in one.lines()]
+        print("\n".join(lines) or "nothing was left by dead runs")
+        print("dry run: nothing was changed" if lines else "")
+        return 0
+    shared = any(one.shared for one in dead)
+    lock = _lock(recovery, run, settings, tell=print, progress=lambda line: None)
+    try:
+        held = (shared or (not others and recovery.untidy())) and _taken(lock, needed=shared)
+        if shared:
+            dead, others = recovery.dead(own=run.run)  # as it is now that nobody else works on it
+        result = recovery.recover(dead, check=lock.check)
+        trouble = not_whole(kube, _anew(kube), settings, process=process) if result.restored else ""
+        if held and not others:
+            recovery.tidy(result, own=run.run)
+    finally:
+        lock.release()
+    if not result.anything:
+        print("nothing was left by dead runs")
+        return 0
+    if result.restored:
+        print(trouble or "pods of both operating systems reach each other in all directions")
+        result.left += [trouble] if trouble else []
+    print(summary(result))
+    return 0 if result.whole else LEFT
+
+
+def _taken(lock: RunLock, *, needed: bool) -> bool:
+    """Take the run lock; one that is not needed, where that goes at all.  Raises ClusterUnusable."""
+    try:
+        lock.acquire(patient=False)
+    except ClusterUnusable:
+        if needed:
+            raise
+        return False
+    return True
+
+
+def before_a_run(
+    kube: Kube,
+    facts: Facts,
+    settings: Settings,
+    *,
+    process: str,
+    named_by: Sequence[str],
+    tell: Callable[[str], None],
+) -> list[str]:
+    """Put back what dead runs changed, if this run may; else, or where it could not be done, why no run can begin.
+
+    ``process`` signs what is made for it (:mod:`conformance.undo.alive`); ``named_by`` are the options that name the
+    cluster.
+    """
+    run = Ownership(settings.run_id, settings.worker, process)
+    recovery = recovery_of(kube, facts, settings, run, tell)
+    dead = _unrestored(recovery, run)
+    if not dead or not settings.disruptive:
+        return [_told(one, named_by) for one in dead]
+    waited: set[str] = set()
+
+    def progress(line: str) -> None:
+        if line not in waited:
+            waited.add(line)
+            tell(line)
+
+    lock = _lock(recovery, run, settings, tell=tell, progress=progress)
+    try:
+        lock.acquire()
+        result = recovery.recover(_unrestored(recovery, run), check=lock.check)
+        trouble = not_whole(kube, _anew(kube), settings, process=process) if result.changed else ""
+    except ClusterUnusable as unusable:
+        return list(unusable.reasons)
+    finally:
+        lock.release()
+    if trouble:
+        tell(trouble)
+    failed = [str(one) for one in result.restored if one.outcome is Outcome.FAILED]
+    left = dict.fromkeys([*failed, *result.left, *([trouble] if trouble else [])])
+    return [f"what a dead run left is not cleared up: {line} (then: {_command(named_by)})" for line in left]
+
+
+def left_by_dead(kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequence[str]) -> list[str]:
+    """What runs that died have not put back, now that this run has their lock; a line per run, with what to do."""
+    run = Ownership(settings.run_id, settings.worker)
+    recovery = recovery_of(kube, facts, settings, run, lambda line: None)
+    return [_told(one, named_by) for one in _unrestored(recovery, run)]
+
+
+def recovery_of(kube: Kube, facts: Facts, settings: Settings, run: Ownership, tell: Callable[[str], None]) -> Recovery:
+    """How this cluster is recovered in the name of ``run``."""
+    timings = settings.timings
+    patience = RecoveryPatience(
+        within=timings.run.journal,
+        delete=timings.windows.delete,
+        abandoned=timings.run.abandoned,
+        look_every=timings.run.lock_poll,
+    )
+    return Recovery(kube, healers_of(Changes(kube, run), facts, settings), patience, tell=tell)
+
+
+def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, process: str) -> PutBack:
+    """Put back what one process of this run has changed, or every one (empty), now that it has ended.
+
+    Others of the run go on after one's end: that the cluster is as before is shown by traffic then.
+    """
+    run = Ownership(settings.run_id, process=process)
+    journal = Journal(kube, run, within=settings.timings.run.journal)
+    if not any(entry.open and worker in ("", entry.worker) for entry in journal.entries()):
+        return PutBack()
+    changes = Changes(kube, run)
+    healers = healers_of(changes, facts, settings)
+    done = restore(journal, changes, healers, only=lambda entry: worker in ("", entry.worker))
+    lines = [str(one) for one in done]
+    trouble = next((str(one) for one in done if one.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
+    if worker and not trouble and any(one.outcome is Outcome.RESTORED for one in done):
+        try:
+            trouble = not_whole(kube, _anew(kube), settings, process=process)
+        except SuiteTrouble as unknown:
+            trouble = f"not known whether pods reach each other: {first_line(unknown)}"
+        lines += [trouble] if trouble else []
+    return PutBack(lines=tuple(lines), trouble=trouble)
+
+
+def _lock(
+    recovery: Recovery,
+    run: Ownership,
+    settings: Settings,
+    *,
+    tell: Callable[[str], None],
+    progress: Callable[[str], None],
+) -> RunLock:
+    """The run lock, for whoever recovers: no second one does so, nor does a run disrupt the cluster meanwhile."""
+    timings = LockTimings.of(settings.timings.run)
+    return RunLock(recovery.kube, run, timings, tell=tell, progress=progress, life=recovery.life)
+
+
+def _unrestored(recovery: Recovery, run: Ownership) -> list[Remains]:
+    """Dead runs that may have left the cluster changed; none for who may not look."""
+    try:
+        return [one for one in recovery.dead(own=run.run)[0] if one.changed]
+    except ApiRefused as refusal:
+        if not refusal.forbidden:
+            raise
+        return []  # who may not read journals may not change what they speak of either
+
+
+def _anew(kube: Kube) -> Facts:
+    """Facts after the recovery: nodes take pods again."""
+    return detect(kube, evidence="field")
+
+
+def summary(result: Recovered) -> str:
+    """One line."""
+    counts = [f"{sum(one.outcome == outcome for one in result.restored)} {outcome}" for outcome in
+              dict.fromkeys(one.outcome for one in result.restored)]  # fmt: skip
+    counts += [f"{len(result.lines)} leftovers removed"] if result.lines else []
+    counts += [f"{len(result.left)} left to do"] if result.left else []
+    return ", ".join(counts)
+
+
+def _command(named_by: Sequence[str]) -> str:
+    return shlex.join(["pytest", *named_by, "--restore"])
+
+
+def _told(one: Remains, named_by: Sequence[str]) -> str:
+    who = f"run {one.run}, begun {one.since:%Y-%m-%d %H:%M} UTC, died"
+    if one.trouble:
+        return f"{who}, and what it left to put back is not known: {one.trouble}"
+    changes = f"{len(one.entries)} change{'' if len(one.entries) == 1 else 's'} of the cluster"
+    return (
+        f"{who} and left {changes} ({one.entries[-1].label}); put it back first: {_command(named_by)}  (a run with "
+        "--allow-disruptive does so by itself)"
+    )

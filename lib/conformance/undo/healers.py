@@ -1,0 +1,72 @@
+"""What undoes each procedure that the journal may hold, put together from the judge's parts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from conformance.disrupt.drain import Drain
+from conformance.disrupt.felix import FELIX_RESTART, Felix, os_of
+from conformance.disrupt.patience import patience_of
+from conformance.disrupt.procedure import HNS_NETWORK, Procedure
+from conformance.disrupt.vni import Vni
+from conformance.kube import execute
+from conformance.kube.changes import Changes
+from conformance.kube.execute import ExecResult
+from conformance.kube.ownership import Ownership
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Workload
+from conformance.model.facts import Facts
+from conformance.pods.deploy import Pods
+from conformance.pods.host_pods import HostPods
+from conformance.probe.host import Hosts
+from conformance.settings import Settings
+from conformance.undo.hns_network import HnsNetworkHealer
+from conformance.undo.journal import Healers
+from conformance.undo.journalling import Plainly
+
+
+def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
+    """Healers by name.  Also made by a process that only restores: they may ask for nothing that a test made."""
+    return {
+        HNS_NETWORK: functools.partial(_hns_network, changes, facts, settings),
+        FELIX_RESTART: functools.partial(_felix_restart, changes, facts, settings),
+    }
+
+
+def _felix_restart(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
+    """See that Felix is back on one node: until then policies do not change there."""
+    felix = Felix(changes.kube, Plainly(changes), os_of(facts), patience_of(settings))
+    felix.back(str(arguments["node"]))
+
+
+def _hns_network(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
+    """Heal one node in the name of the run that left it, looking from a host pod of its own, which is removed again."""
+    kube = changes.kube
+    number = [one.name for one in facts.by_os("windows")].index(str(arguments["node"])) + 1
+    own = replace(changes.run, worker=f"{changes.run.worker}-healer-{number}")
+    pods = Pods(kube, Changes(kube, own), facts, settings)
+    try:
+        theirs = Changes(kube, Ownership(run, changes.run.worker))  # its cordon, if that is what is left
+        _healer(theirs, facts, settings, HostPods(pods)).heal(arguments)
+    finally:
+        namespace = ObjectRef(api_version="v1", kind="Namespace", name=pods.host_namespace)
+        pods.changes.delete(namespace, "the healer has done its work")
+
+
+def _healer(changes: Changes, facts: Facts, settings: Settings, host_pods: HostPods) -> HnsNetworkHealer:
+    kube = changes.kube
+
+    def run(workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
+        return execute.run(kube, workload.namespace, workload.pod, workload.container, argv, within=within)
+
+    patience, plainly = patience_of(settings)("windows"), Plainly(changes)
+    hosts = Hosts(run, host_pods.on, host_pods.on, settings.timings)
+    vni, drain = Vni(kube, plainly, hosts, facts, patience), Drain(changes, plainly, patience)
+    felix = Felix(kube, plainly, os_of(facts), patience_of(settings))
+    return HnsNetworkHealer(
+        vni, Procedure(drain, felix, hosts, patience), drain,
+        within=settings.timings.windows.pod_ready, every=patience.poll_every,
+    )  # fmt: skip

@@ -1,0 +1,12 @@
+"""What a run changes beyond its own namespaces, written down in the cluster before it is changed, and put back.
+
+One ConfigMap per run in namespace ``calico-conformance-system``.  A run that dies leaves it there, with all that is
+needed to restore the cluster.
+"""
+
+from conformance.undo.journal.book import Journal
+from conformance.undo.journal.entry import Entry
+from conformance.undo.journal.journalled import Journalled
+from conformance.undo.journal.restore import Healers, Outcome, Restored
+
+__all__ = ["Entry", "Healers", "Journal", "Journalled", "Outcome", "Restored"]

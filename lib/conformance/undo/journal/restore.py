@@ -1,0 +1,209 @@
+"""Putting back what a journal says was changed: newest first, each field only while it holds our value, verified."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.errors import SuiteTrouble
+from conformance.kube.changes import Changes
+from conformance.kube.client import Obj
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import ObjectRef
+from conformance.undo.journal.book import Journal
+from conformance.undo.journal.entry import Entry
+from conformance.undo.journal.fields import Field, content_at, putting_back
+from conformance.undo.journal.patience import insist
+from conformance.undo.journal.secrecy import redacted
+
+Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
+"""Name of a procedure to what undoes it, given the run that began it and its arguments; raises when it could not."""
+CONFLICTS = 5
+"""tries.  A field that is free but whose object changes under our hands is looked at again so often."""
+
+
+class Outcome(enum.StrEnum):
+    """What came of restoring one entry."""
+
+    RESTORED = "restored"
+    UNCHANGED = "nothing to restore"
+    CONFLICT = "conflict"
+    """Somebody else has changed it since: left as it is."""
+    FAILED = "not restored"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restored:
+    """What was done about one entry."""
+
+    entry: Entry
+    outcome: Outcome
+    text: str
+    """One line: what it is about, what it held, what it holds."""
+    by_hand: str = ""
+    """What is left to do, and by which command."""
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.text}" + (f"; {self.by_hand}" if self.by_hand else "")
+
+
+def restore(
+    journal: Journal, changes: Changes, healers: Healers, *, only: Callable[[Entry], bool] = lambda entry: True
+) -> list[Restored]:
+    """Put back every open entry (``only``: those of which it is true), newest first; closes what needs nothing more.
+
+    Safe to repeat: what was already put back is found so.
+    """
+    restorer = _Restorer(journal, changes, healers)
+    entries = [one for one in journal.entries() if one.open and only(one)]
+    return [restorer.restore(entry) for entry in reversed(entries)]
+
+
+class _Restorer:
+    def __init__(self, journal: Journal, changes: Changes, healers: Healers) -> None:
+        self.journal, self.changes, self.healers = journal, changes, healers
+        self.kube, self.within = changes.kube, journal.within
+
+    def restore(self, entry: Entry) -> Restored:
+        """One entry; trouble is told, not raised, so that the others are restored all the same."""
+        acts: dict[str, Callable[[Entry], Restored]] = {
+            "patch": self._patched, "create": self._created, "procedure": self._proceeded,
+            "delete-owned-pod": lambda one: _told(one, Outcome.UNCHANGED, f"{one.label}: its owner made a new one"),
+        }  # fmt: skip
+        try:
+            result = acts[entry.act](entry)
+            if result.outcome is not Outcome.FAILED:
+                self.journal.mark(entry, "closed")
+        except SuiteTrouble as trouble:
+            first = str(trouble).splitlines()[0]
+            return _told(entry, Outcome.FAILED, f"{entry.label}: {first}", "once that is mended: pytest --restore")
+        return result
+
+    # --- a patch ------------------------------------------------------------------------------------------------------
+
+    def _patched(self, entry: Entry) -> Restored:
+        assert entry.target is not None
+        target = entry.target
+        for _ in range(CONFLICTS):
+            current = self._read(target)
+            if current is None:
+                return _told(entry, Outcome.CONFLICT, f"{entry.label}: the object is gone", _look(target))
+            todo = [one for one in entry.fields if content_at(current, one.path) != one.before]
+            foreign = [one for one in todo if not one.is_ours(content_at(current, one.path))]
+            if current["metadata"].get("uid") != entry.uid:  # deleted and made again by somebody
+                foreign = todo
+            ours = [one for one in todo if one not in foreign]
+            if ours and not self._put_back(target, ours, current):
+                continue
+            return self._verified(entry, ours, foreign)
+        return _told(entry, Outcome.FAILED, f"{entry.label}: the object does not hold still", "pytest --restore")
+
+    def _put_back(self, target: ObjectRef, fields: Sequence[Field], current: Obj) -> bool:
+        """False: somebody else wrote in between."""
+        patch = putting_back(fields, current)
+        patch.setdefault("metadata", {})["resourceVersion"] = current["metadata"]["resourceVersion"]
+        try:
+            insist(
+                lambda: self.changes.patch(target, patch, "puts it back as it was", foreign=True),
+                within=self.within,
+                what=f"put back {target.label}",
+            )
+        except ApiRefused as refusal:
+            if refusal.code == 409 or refusal.not_found:
+                return False
+            raise
+        return True
+
+    def _verified(self, entry: Entry, ours: Sequence[Field], foreign: Sequence[Field]) -> Restored:
+        assert entry.target is not None
+        target, now = entry.target, self._read(entry.target)
+        wrong = [one for one in ours if now is None or content_at(now, one.path) != one.before]
+        if wrong:
+            found = "; ".join(f"{one.label} is {_shown(one, now)}, was {_shown_before(one)}" for one in wrong)
+            return _told(entry, Outcome.FAILED, f"{target.label}: after putting it back {found}", "pytest --restore")
+        if foreign:
+            found = "; ".join(
+                f"{one.label} was {_shown_before(one)}, was set to {_shown_ours(one)} by this suite and is now "
+                f"{_shown(one, now)}"
+                for one in foreign
+            )
+            return _told(
+                entry, Outcome.CONFLICT, f"{target.label}: {found}: somebody else's value is left", _look(target)
+            )
+        if not ours:
+            return _told(entry, Outcome.UNCHANGED, entry.label)
+        found = ", ".join(f"{one.label} is {_shown_before(one)} again" for one in ours)
+        return _told(entry, Outcome.RESTORED, f"{target.label}: {found}")
+
+    # --- the others ---------------------------------------------------------------------------------------------------
+
+    def _created(self, entry: Entry) -> Restored:
+        assert entry.target is not None
+        target, current = entry.target, self._read(entry.target)
+        if current is None or current["metadata"].get("deletionTimestamp"):
+            return _told(entry, Outcome.UNCHANGED, f"{target.label} is gone")
+        other = entry.uid and current["metadata"].get("uid") != entry.uid
+        if other or not self.changes.run.owns(current):
+            return _told(entry, Outcome.CONFLICT, f"{target.label} is not the one that this run made", _look(target))
+        insist(
+            lambda: self.changes.delete(target, "puts it back as it was", foreign=True),
+            within=self.within,
+            what=f"remove {target.label}",
+        )
+        self.changes.waits.gone(target, within=self.within)
+        return _told(entry, Outcome.RESTORED, f"{target.label}, which this suite made, is removed")
+
+    def _proceeded(self, entry: Entry) -> Restored:
+        heal = self.healers.get(entry.procedure)
+        if heal is None:
+            known = ", ".join(sorted(self.healers)) or "none"
+            hand = f"undo it by hand: nothing here knows how (there are: {known})"
+            return _told(entry, Outcome.FAILED, entry.label, hand)
+        try:
+            heal(self.journal.run.run, dict(entry.arguments))
+        except SuiteTrouble:
+            raise
+        except Exception as trouble:  # a healer that is broken must not keep the others from being run
+            first = (str(trouble).splitlines() or [""])[0]
+            hand = f"undo {entry.procedure} by hand, then pytest --restore"
+            return _told(entry, Outcome.FAILED, f"{entry.label}: {type(trouble).__name__}: {first}", hand)
+        return _told(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
+
+    def _read(self, target: ObjectRef) -> Obj | None:
+        return insist(
+            lambda: self.kube.find(target.api_version, target.kind, target.name, target.namespace),
+            within=self.within,
+            what=f"read {target.label}",
+        )
+
+
+def _told(entry: Entry, outcome: Outcome, text: str, by_hand: str = "") -> Restored:
+    return Restored(entry=entry, outcome=outcome, text=text, by_hand=by_hand)
+
+
+def _look(target: ObjectRef) -> str:
+    space = f"-n {target.namespace} " if target.namespace else ""
+    return f"see whether that is wanted: kubectl {space}get {target.kind.lower()} {target.name} -o yaml"
+
+
+def _shown(field: Field, obj: Obj | None) -> str:
+    return _short(field, content_at(obj or {}, field.path))
+
+
+def _shown_before(field: Field) -> str:
+    return _short(field, field.before)
+
+
+def _shown_ours(field: Field) -> str:
+    return _short(field, field.ours)
+
+
+def _short(field: Field, content: Any) -> str:
+    """A value as messages show it."""
+    if not content.present:
+        return "absent"
+    shown = redacted({field.path[-1]: content.value})[field.path[-1]]
+    text = repr(shown)
+    return text if len(text) <= 120 else f"{text[:120]}..."

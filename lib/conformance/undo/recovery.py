@@ -1,0 +1,205 @@
+"""Putting a cluster back as it was before runs that are dead: their journals first, then what else they left."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from conformance.errors import SuiteTrouble
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership
+from conformance.model.change import ObjectRef
+from conformance.timing import SYSTEM_CLOCK, Clock, hold
+from conformance.undo import alive
+from conformance.undo.alive import Life
+from conformance.undo.cordon import LIFTED, cordoned_by
+from conformance.undo.journal.book import Journal, journals
+from conformance.undo.journal.restore import Healers, Outcome, Restored, restore
+from conformance.undo.lease import RUN_LOCK
+from conformance.undo.remains import LEASE, Remains, remains
+from conformance.undo.sweep import sweep
+
+
+@dataclass
+class Recovered:
+    """What was done, and what was not."""
+
+    restored: list[Restored] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    """Of other leftovers, one each."""
+    left: list[str] = field(default_factory=list)
+    """What is still there or still to do, with how."""
+
+    @property
+    def anything(self) -> bool:
+        """Whether there was anything to do at all."""
+        return bool(self.restored or self.lines or self.left)
+
+    @property
+    def changed(self) -> bool:
+        """Whether something beyond runs' own namespaces was put back."""
+        return any(one.outcome is Outcome.RESTORED for one in self.restored)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is left to do by hand."""
+        return not self.left and not any(one.outcome in (Outcome.CONFLICT, Outcome.FAILED) for one in self.restored)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryPatience:
+    """Of a recovery, in seconds."""
+
+    within: float
+    """For each step while the API server does not answer."""
+    delete: float
+    """For a namespace to go."""
+    abandoned: float
+    """Age from which a run of another machine, of which nothing more is heard, is taken for dead."""
+    look_every: float
+    """Between two looks at the run lock of a run of another machine."""
+
+
+class Recovery:
+    """Recovers one cluster.  ``tell`` gets a line about everything that is done, or waited for."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        healers: Healers,
+        patience: RecoveryPatience,
+        *,
+        tell: Callable[[str], None],
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.kube, self.healers, self.patience = kube, healers, patience
+        self._tell, self._clock = tell, clock
+        self._silent: set[tuple[str, str]] = set()
+        """Uid and version of leases that were watched in vain for a renewal."""
+
+    def dead(self, *, own: str = "") -> tuple[list[Remains], list[str]]:
+        """What dead runs have left, and lines about what is left alone because its run may be alive.
+
+        Takes as long as a run lock lasts where it is one of another machine that decides.
+        """
+        now = datetime.datetime.now(datetime.UTC)
+        dead, lines = [], []
+        for one in remains(self.kube, now):
+            if one.run == own:
+                continue
+            age = (now - one.since).total_seconds()
+            # Whoever journals holds the lease: one that is not held any more has no living run behind it.
+            suspect = one.life is Life.UNKNOWN and (one.changed or age > self.patience.abandoned)
+            silent = suspect and self._is_silent(one.run)
+            if one.life is Life.DEAD or silent:
+                dead.append(one)
+            elif one.life is Life.ALIVE or suspect:
+                lines.append(f"run {one.run} is alive: nothing of it is touched")
+            else:
+                lines.append(
+                    f"run {one.run} began {age / 60:.0f} min ago on another machine, and whether it has ended is not "
+                    f"known: nothing of it is touched before {self.patience.abandoned / 3600:g} h; remove it by  "
+                    f"kubectl delete namespace,globalnetworkpolicy -l {RUN_LABEL}={one.run}"
+                )
+        return dead, lines
+
+    def life(self, lease: Obj) -> Life:
+        """What is known of a lease's holder, with what watching has shown: for who takes the run lock to recover."""
+        return Life.DEAD if _version(lease) in self._silent else alive.of_maker(lease)
+
+    def recover(self, dead: list[Remains], *, check: Callable[[], object] = lambda: None) -> Recovered:
+        """Put back and remove what these runs left; the newest first, which may have changed what an older one left.
+
+        ``check`` is asked before each run's journal and raises when the run lock is not held any more.
+        """
+        result = Recovered()
+        for one in reversed(dead):
+            self._journal(one, result, check)
+        for one in dead:
+            for line in sweep(self.kube, one.run, within=self.patience.delete):
+                self._tell(line)
+                (result.lines if line.endswith("is removed") else result.left).append(line)
+            for node in one.nodes:
+                self._uncordon(node, one, result)
+        return result
+
+    def untidy(self, *, own: str = "") -> bool:
+        """Whether the namespace that runs share is there, and nothing is in it but what run ``own`` has."""
+        found = self.kube.find("v1", "Namespace", SYSTEM_NAMESPACE)
+        labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
+        if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or journals(self.kube):
+            return False
+        leases = self.kube.objects(*LEASE, SYSTEM_NAMESPACE) if self.kube.discovery.serves(*LEASE) else []
+        return not [one for one in leases if not own or not alive.holds(one, own)]
+
+    def tidy(self, result: Recovered, *, own: str) -> None:
+        """Remove that namespace, the run lock of ``own`` with it: held until then, nobody else can take it in it."""
+        if self.untidy(own=own):
+            target = ObjectRef(api_version="v1", kind="Namespace", name=SYSTEM_NAMESPACE)
+            changes = Changes(self.kube, Ownership(own))
+            done = f"{target.label} is removed: nothing is in it"
+            self._do(lambda: changes.delete(target, "nothing is in it", foreign=True), done, result)
+
+    # --- how ----------------------------------------------------------------------------------------------------------
+
+    def _is_silent(self, run: str) -> bool:
+        """Whether a run has no run lock, or does not renew it for as long as it lasts, by the clock of this machine."""
+        lease = self._lease(run)
+        if lease is None or _version(lease) in self._silent:
+            return True
+        seconds = float(lease["spec"].get("leaseDurationSeconds") or 0)
+        self._tell(f"run {run} is of another machine: watching for {seconds:g} s whether it renews its run lock")
+        watched = hold(
+            lambda: self._lease(run), lambda now: now is not None and _version(now) == _version(lease),
+            seconds=seconds, every=self.patience.look_every, what=f"run {run} is silent", clock=self._clock,
+        )  # fmt: skip
+        if watched.met:
+            self._silent.add(_version(lease))
+        return watched.met or watched.answers[-1].value is None
+
+    def _lease(self, run: str) -> Obj | None:
+        """The run lock, while it is this run's."""
+        found = self.kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
+        return found if found is not None and alive.holds(found, run) else None
+
+    def _journal(self, one: Remains, result: Recovered, check: Callable[[], object]) -> None:
+        if not one.journal:
+            return
+        run = Ownership(one.run)
+        journal = Journal(self.kube, run, within=self.patience.within)
+        try:
+            check()
+            for done in restore(journal, Changes(self.kube, run), self.healers):
+                self._tell(f"run {one.run}: {done}")
+                result.restored.append(done)
+            journal.remove()
+        except SuiteTrouble as trouble:
+            line = f"run {one.run}: its journal: {str(trouble).splitlines()[0]}"
+            self._tell(line)
+            result.left.append(line)
+
+    def _uncordon(self, node: str, one: Remains, result: Recovered) -> None:
+        """A node that the journal did not speak of any more: the mark says who cordoned it."""
+        if cordoned_by(self.kube.find("v1", "Node", node)) != one.run:
+            return
+        target = ObjectRef(api_version="v1", kind="Node", name=node)
+        self._do(
+            lambda: Changes(self.kube, Ownership(one.run)).patch(target, dict(LIFTED), "its run is over", foreign=True),
+            f"node {node} was cordoned by run {one.run} and takes pods again", result,
+        )  # fmt: skip
+
+    def _do(self, act: Callable[[], object], done: str, result: Recovered) -> None:
+        try:
+            act()
+        except SuiteTrouble as trouble:
+            done = f"not done: {done}: {str(trouble).splitlines()[0]}"
+            result.left.append(done)
+        else:
+            result.lines.append(done)
+        self._tell(done)
+
+
+def _version(lease: Obj) -> tuple[str, str]:
+    return str(lease["metadata"]["uid"]), str(lease["metadata"]["resourceVersion"])

@@ -1,0 +1,60 @@
+"""Is the cluster's network whole?  The demo's pods of both operating systems, each reaching each, over nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from conformance.errors import Nonconformance, SuiteTrouble
+from conformance.expect.traffic import Expect
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube
+from conformance.kube.ownership import Ownership
+from conformance.model.facts import Facts
+from conformance.pods.cast import DEMO, Cast
+from conformance.pods.deploy import Pods
+from conformance.pods.placement import Placement
+from conformance.pods.roles import DEMO_PORT
+from conformance.probe.prober import Prober
+from conformance.settings import Settings
+
+
+def not_whole(kube: Kube, facts: Facts, settings: Settings, *, process: str = "") -> str:
+    """What is wrong with the connections between pods, in one line; empty when nothing is.
+
+    ``process`` signs what is made for it (:mod:`conformance.undo.alive`).
+    """
+    run = Ownership(settings.run_id, "whole", process)
+    settings = replace(settings, worker=run.worker)
+    pods = Pods(kube, Changes(kube, run), facts, settings)
+    placement = Placement(facts, settings.tolerations)
+    with TemporaryDirectory(prefix="calico-conformance-") as folder:
+        prober = Prober(kube, Path(folder), settings)
+        cast = Cast(pods, placement)
+        trouble = ""
+        try:
+            members = [*DEMO, *(f"{os}-peer" for os in ("linux", "windows") if len(placement.usable(os)) > 1)]
+            found = cast.of(*members)
+            servers = [one.tcp(DEMO_PORT) for one in found if one.role.endswith("-server")]
+            Expect(prober, settings.timings).reachable(
+                [one for one in found if not one.role.endswith("-server")],
+                servers,
+                because="everything that was changed has been put back, and no policy is in force",
+            )
+        except (Nonconformance, SuiteTrouble) as found_out:
+            trouble = f"not every pod reaches every other: {str(found_out).splitlines()[0]}"
+        finally:
+            cast.close()
+            prober.close()
+            left = _removed(pods)
+    return trouble or left
+
+
+def _removed(pods: Pods) -> str:
+    """Remove the pods that were made to look; why they could not be, in one line."""
+    try:
+        pods.remove()
+    except SuiteTrouble as trouble:
+        return f"what was made to look whether pods reach each other is left: {str(trouble).splitlines()[0]}"
+    return ""

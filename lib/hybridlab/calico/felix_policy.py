@@ -1,0 +1,167 @@
+"""The policy of one Linux node's endpoints: what the data plane has been sent, and how that differs from the graph.
+
+The difference is computed without giving way, so that it describes one consistent state of the graph.  What a
+Windows node does instead is in ``felix_windows_policy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hybridlab.calico.acl_lists import Lists
+from hybridlab.calico.felix_faults import FelixFaults
+from hybridlab.calico.policy import PolicyKey
+from hybridlab.calico.render import program
+from hybridlab.calico.resolve import Graph, Subscriber
+from hybridlab.dataplane.model import EndpointProgram, PolicyUpdate
+
+
+@dataclass(frozen=True)
+class ProgramAndSets:
+    """An endpoint's program, and the names of the IP sets in it."""
+
+    program: EndpointProgram
+    sets: frozenset[str]
+
+
+@dataclass(frozen=True)
+class PolicyDifference:
+    """What has to be programmed."""
+
+    update: PolicyUpdate
+    lists: Lists = field(default_factory=dict)
+    """Windows: the ACL lists that HNS gets with it."""
+
+
+class PolicySource(Subscriber, Protocol):
+    """Where the policy of a node comes from."""
+
+    def __contains__(self, uid: str) -> bool:
+        """An endpoint's policy has been computed to be sent."""
+
+    def everything_due(self) -> None:
+        """Everything has to be sent, changed or not."""
+
+    def difference(self) -> PolicyDifference | None:
+        """What has to be sent, which counts as sent from now on; None for nothing."""
+
+
+@dataclass
+class Due:
+    """What may differ from what the data plane has been sent."""
+
+    everything: bool = False
+    """All endpoints and sets are sent, changed or not."""
+    endpoints: set[str] = field(default_factory=set)
+    sets: set[str] = field(default_factory=set)
+
+
+class NodePolicy:
+    """Of one node; what has been sent outlives a Felix that stops.
+
+    Implements ``PolicySource``; ``on_due`` is called whenever there may be a difference.
+    """
+
+    def __init__(self, node: str, graph: Graph, faults: FelixFaults, on_due: Callable[[], None]) -> None:
+        self._node, self._graph = node, graph
+        self._faults, self._on_due = faults, on_due
+        self._endpoints: dict[str, ProgramAndSets] = {}
+        self._sets: dict[str, tuple[str, ...]] = {}
+        self._due = Due()
+        self._built: dict[frozenset[PolicyKey], ProgramAndSets] = {}
+        self._built_version = -1
+
+    def __contains__(self, uid: str) -> bool:
+        """An endpoint's program has been computed to be sent."""
+        return uid in self._endpoints
+
+    def endpoint_due(self, uid: str) -> None:
+        """The graph: this endpoint's policy has changed, or it came or went."""
+        self._due.endpoints.add(uid)
+        self._on_due()
+
+    def rules_due(self, uid: str, key: PolicyKey) -> None:
+        """The graph: the rules of a policy have changed that applies to this endpoint."""
+        self.endpoint_due(uid)
+
+    def relabelled(self, uid: str) -> None:
+        """The graph: this endpoint has other labels, which mean nothing to what it is sent."""
+
+    def set_due(self, name: str) -> None:
+        """The graph: this set's members have changed."""
+        if name in self._sets:
+            self._due.sets.add(name)
+            self._on_due()
+
+    def everything_due(self) -> None:
+        """Everything has to be sent, changed or not."""
+        self._due.everything = True
+        self._on_due()
+
+    def difference(self) -> PolicyDifference | None:
+        """What has to be sent, which counts as sent from now on; None for nothing."""
+        due, self._due = self._due, Due()
+        programmed = tuple(self._endpoints)
+        if due.everything:
+            due.endpoints |= {*self._graph.endpoints_on(self._node), *programmed}
+        endpoints, gone = self._changed_endpoints(due)
+        sets, unused = self._changed_sets(due)
+        if not (endpoints or gone or sets or unused):
+            return None
+        held = self._faults.held(programmed)
+        touched = self._programs_of(endpoints.keys(), sets.keys(), without=held)
+        reset = self._faults.reset(touched, programmed)
+        update = PolicyUpdate(
+            sets=sets, removed_sets=unused, endpoints=endpoints, removed_endpoints=gone, reset=reset, held=held
+        )
+        return PolicyDifference(update)
+
+    def _changed_endpoints(self, due: Due) -> tuple[dict[str, EndpointProgram], tuple[str, ...]]:
+        """Programs that have to be sent, and the endpoints that are gone."""
+        changed: dict[str, EndpointProgram] = {}
+        gone: list[str] = []
+        for uid in due.endpoints:
+            if self._graph.is_on(uid, self._node):
+                now, before = self._program(self._graph.keys_for(uid)), self._endpoints.get(uid)
+                if due.everything or before is None or before.program != now.program:
+                    changed[uid] = now.program
+                    self._endpoints[uid] = now
+            elif self._endpoints.pop(uid, None) is not None:
+                gone.append(uid)
+        return changed, tuple(gone)
+
+    def _changed_sets(self, due: Due) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+        """Members that have to be sent, and the sets that no endpoint needs any more."""
+        needed = frozenset[str]().union(*{built.sets for built in self._endpoints.values()})
+        changed: dict[str, tuple[str, ...]] = {}
+        for name in needed:
+            if due.everything or name not in self._sets or name in due.sets:
+                members = self._graph.members(name)
+                if due.everything or self._sets.get(name) != members:
+                    changed[name] = self._sets[name] = members
+        unused = tuple(name for name in self._sets if name not in needed)
+        for name in unused:
+            del self._sets[name]
+        return changed, unused
+
+    def _programs_of(
+        self, endpoints: Set[str], sets: Set[str], *, without: tuple[str, ...]
+    ) -> Mapping[str, EndpointProgram]:
+        """The programs that an update of these endpoints and sets touches."""
+        return {
+            uid: built.program
+            for uid, built in self._endpoints.items()
+            if (uid in endpoints or not built.sets.isdisjoint(sets)) and uid not in without
+        }
+
+    def _program(self, keys: frozenset[PolicyKey]) -> ProgramAndSets:
+        """The program of endpoints to which exactly these policies apply; shared by all of them."""
+        if self._built_version != self._graph.version:
+            self._built, self._built_version = {}, self._graph.version
+        built = self._built.get(keys)
+        if built is None:
+            made = program(self._graph.tiers_for(keys))
+            built = self._built[keys] = ProgramAndSets(made, made.named_sets())
+        return built

@@ -1,0 +1,116 @@
+"""Felix' policy on its way to the data plane: gathered for a moment, so that a burst becomes one transaction, then
+applied after the delay that the profile or a fault asks for.  When the data plane refuses, everything is sent anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from hybridlab.calico.acl_lists import AclLists
+from hybridlab.calico.felix_faults import FelixFaults, Log
+from hybridlab.calico.felix_policy import NodePolicy, PolicyDifference, PolicySource
+from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
+from hybridlab.calico.release import Release
+from hybridlab.calico.resolve import Graph
+from hybridlab.dataplane.contract import Dataplane, DataplaneError
+from hybridlab.profiles.machines import Machine
+
+GATHER_SECONDS = 0.002
+"""How long changes are gathered before they are programmed together."""
+RETRY_SECONDS = 5.0
+"""After the data plane refused; Felix' own on Windows."""
+SETUP_PATIENCE_SECONDS = 0.5
+"""How long a new Linux pod is held for its policy; longer than any node needs that is not slowed down on purpose."""
+
+
+class PolicyQueue:
+    """Of one node."""
+
+    def __init__(  # noqa: PLR0917
+        self,
+        node: Machine,
+        graph: Graph,
+        release: Release,
+        dataplane: Dataplane,
+        lists: AclLists | None,
+        faults: FelixFaults,
+        log: Log,
+        delay: float,
+    ) -> None:
+        """``lists`` on a Windows node; ``delay``: the node's own, seconds from computing a policy to applying it."""
+        self._node, self._dataplane, self._lists, self._faults, self._log = node.name, dataplane, lists, faults, log
+        self._own_delay = delay
+        self._due = asyncio.Event()
+        due = self._due.set
+        self.policy: PolicySource = (
+            NodePolicy(node.name, graph, faults, due)
+            if lists is None
+            else WindowsNodePolicy(node.name, node.address, graph, release, lists, faults, due, log)
+        )
+        self._queue: asyncio.Queue[tuple[float, PolicyDifference]] = asyncio.Queue()
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+
+    @property
+    def delay(self) -> float:
+        """Seconds from computing a policy to applying it."""
+        return self._own_delay + self._faults.delay
+
+    async def follow(self) -> None:
+        """Queue differences as they come up, for ever."""
+        while True:
+            await self._due.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._due.clear()
+            difference = self.policy.difference()
+            if difference is not None:
+                self._queue.put_nowait((asyncio.get_running_loop().time(), difference))
+                if not self.delay:
+                    await self._queue.join()
+
+    async def apply(self) -> None:
+        """Send what is queued, for ever."""
+        while True:
+            computed, difference = await self._queue.get()
+            try:
+                await self._wait_delay(computed)
+                await self._dataplane.update_policy(self._node, difference.update)
+            except DataplaneError as error:
+                self._log("ERROR", f"Failed to program policy, will retry everything in {RETRY_SECONDS:.0f}s: {error}")
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self.policy.everything_due)
+            else:
+                for uid in difference.update.endpoints:
+                    self._release(uid)
+                if self._lists:
+                    await self._faults.reprogrammed(self._lists.give(difference.lists))
+            finally:
+                self._queue.task_done()
+
+    async def ready(self, uid: str) -> None:
+        """Wait until an endpoint's policy is in place; not for long, and not at all when Felix is slow."""
+        if self.delay or uid in self.policy:
+            return
+        ready = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(uid, []).append(ready)
+        await asyncio.wait([ready], timeout=SETUP_PATIENCE_SECONDS)
+
+    def drop(self) -> None:
+        """Apply nothing of what still waits, and let no pod wait for it."""
+        while not self._queue.empty():
+            self._queue.get_nowait()
+            self._queue.task_done()
+        for uid in list(self._waiting):
+            self._release(uid)
+
+    async def _wait_delay(self, computed: float) -> None:
+        """Wait until an update is old enough, by the delay that holds then."""
+        loop = asyncio.get_running_loop()
+        while (remaining := computed + self.delay - loop.time()) > 0:
+            self._faults.delay_changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._faults.delay_changed.wait(), remaining)
+
+    def _release(self, uid: str) -> None:
+        for ready in self._waiting.pop(uid, ()):
+            if not ready.done():
+                ready.set_result(None)

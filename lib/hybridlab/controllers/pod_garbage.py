@@ -1,0 +1,77 @@
+"""Pod garbage collection: pods whose node is gone are removed, since no kubelet is left that could end them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.times import timestamp
+
+logger = logging.getLogger(__name__)
+
+CHECK_SECONDS = 20.0
+"""How often pods are looked through, as kube-controller-manager does it."""
+QUARANTINE_SECONDS = 40.0
+"""How long a node must be missing before its pods go."""
+
+
+class PodGarbage:
+    """The pod garbage collector, as far as it concerns nodes that no longer exist."""
+
+    def __init__(
+        self, client: Client, caches: Caches, *, check: float = CHECK_SECONDS, quarantine: float = QUARANTINE_SECONDS
+    ) -> None:
+        """``check`` and ``quarantine``: seconds between looks, and that a node must have been missing."""
+        self._client = client
+        self._pods, self._nodes = caches.of("pods"), caches.of("nodes")
+        self._check, self._quarantine = check, quarantine
+        self._missing: dict[str, float] = {}
+        """Nodes that pods name and that are not there, with the time they were first missed."""
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.create_task(self._run(), name="pod garbage collection")
+
+    async def stop(self) -> None:
+        """End."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._check)
+            for pod in self._orphans():
+                try:
+                    await self._remove(pod)
+                except ApiError as error:  # gone or changed meanwhile: the next look decides anew
+                    logger.debug("pod %s not collected: %s", pod["metadata"]["name"], error)
+
+    def _orphans(self) -> list[Obj]:
+        """Return the pods whose node has been missing for long enough."""
+        now = time.monotonic()
+        lost = [pod for pod in self._pods if (node := pod["spec"].get("nodeName")) and not self._nodes.get("", node)]
+        names = {pod["spec"]["nodeName"] for pod in lost}
+        self._missing = {name: self._missing.get(name, now) for name in names}
+        return [pod for pod in lost if now - self._missing[pod["spec"]["nodeName"]] >= self._quarantine]
+
+    async def _remove(self, pod: Obj) -> None:
+        """Say in the pod's status why it goes, and delete it without waiting for anyone."""
+        meta, status = pod["metadata"], pod.get("status") or {}
+        if status.get("phase") not in {"Succeeded", "Failed"}:
+            condition = {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "DeletionByPodGC",
+                "message": "PodGC: node no longer exists",
+                "lastTransitionTime": timestamp(),
+            }
+            patch = {"metadata": {"uid": meta["uid"]}, "status": {"phase": "Failed", "conditions": [condition]}}
+            await self._client.patch(
+                "pods", meta["name"], patch, meta["namespace"], kind="strategic", subresource="status"
+            )
+        await self._client.delete("pods", meta["name"], meta["namespace"], grace_period_seconds=0, uid=meta["uid"])

@@ -1,0 +1,50 @@
+"""The one call of the data plane that carries a descriptor: a socket born in a sandbox.
+
+Whoever has it acts as the pod, from any process.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+from hybridlab.dataplane.contract import DataplaneError
+from hybridlab.kernel.rpc import refused_as
+from hybridlab.kernel.sandbox import Sandboxes
+from hybridlab.kernel.wire import Channel, Refused, Reply
+
+METHOD = "sandbox.socket"
+
+
+async def sandbox_socket(
+    channel: Channel,
+    sandbox: str,
+    family: int = socket.AF_INET,
+    kind: int = socket.SOCK_STREAM,
+    proto: int = 0,
+) -> socket.socket:
+    """A non-blocking socket of ``sandbox``: a pod's id, ``node:NAME``, ``fabric`` or ``outside``.
+
+    Raises DataplaneError.
+    """
+    params = {"sandbox": sandbox, "family": family, "kind": kind, "proto": proto}
+    with refused_as(DataplaneError, METHOD):
+        _, fds = await channel.call_fds(METHOD, params)
+    return socket.socket(fileno=fds[0])
+
+
+def serve_sockets(sandboxes: Sandboxes, channel: Channel) -> None:
+    """Answer :func:`sandbox_socket` at the other end."""
+
+    async def answer(params: Any, fds: list[int]) -> Reply:
+        for fd in fds:
+            os.close(fd)
+        sandbox = sandboxes.get(params["sandbox"])
+        try:
+            born = sandbox.socket(params["family"], params["kind"], params["proto"])
+        except OSError as error:
+            raise Refused(f"no socket in sandbox {sandbox.id} ({sandbox.name}): {error}") from error
+        return Reply(None, [born.detach()])
+
+    channel.register(METHOD, answer)

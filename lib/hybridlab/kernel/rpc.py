@@ -1,0 +1,152 @@
+"""The calls of a Protocol over a channel: :func:`client` makes the calling end of it, :class:`Server` the other one.
+
+Both are made from the Protocol alone: a new call is its contract and its implementation.  Arguments and results cross
+as JSON by the Protocol's type hints (``shapes`` says which types can), under the method's qualified name, such as
+``Dataplane.add_node``.  A call that carries descriptors is none of these: it keeps an explicit form on both sides, and
+is handed to :func:`client` ``by_hand``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import typing
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from hybridlab.kernel.shapes import decoder
+from hybridlab.kernel.wire import CallFailed, Channel, Refused
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
+T = TypeVar("T")
+
+
+class Caller(typing.Protocol):
+    """What a client needs of a channel."""
+
+    async def call(self, method: str, params: object = None) -> Any:
+        """Raises CallFailed."""
+        ...
+
+
+def client(
+    contract: TypeForm[T],
+    channel: Caller,
+    error: Callable[[str], Exception],
+    *,
+    by_hand: object = None,
+) -> T:
+    """An object with the Protocol's methods, each of which is a call of the other side.
+
+    What the other side refuses is raised as ``error``, with the call's name before its words.  Members of the Protocol
+    that are no coroutine functions, and those that ``by_hand`` has, are taken from there.
+    """
+    protocol = cast("type", contract)
+    given = {name: getattr(by_hand, name) for name in _members(protocol) if hasattr(by_hand, name)}
+    calls = {call.name: call for call in _calls(protocol) if call.name not in given}
+    missing = _members(protocol) - given.keys() - calls.keys()
+    if missing:
+        raise TypeError(f"{', '.join(sorted(missing))} of {protocol.__name__} can be no call: hand it over by_hand")
+    methods = {name: _calling(call, channel, error) for name, call in calls.items()}
+    made = type(f"Remote{protocol.__name__}", (), dict[str, object](methods))()
+    vars(made).update(given)
+    return cast("T", made)
+
+
+class Server(Generic[T]):
+    """The answering end of a Protocol's calls.
+
+    It is given the implementation apart from the Protocol so that a type checker sees whether the one fits the other:
+    in one call any type would do as their common one.
+    """
+
+    def __init__(self, contract: TypeForm[T], channel: Channel) -> None:
+        self._contract, self._channel = cast("type", contract), channel
+
+    def answer_with(self, implementation: T) -> None:
+        """Answer with an implementation's methods; arguments of another shape are refused."""
+        for call in _calls(self._contract):
+            self._channel.register(call.method, _answering(call, getattr(implementation, call.name)))
+
+
+@contextlib.contextmanager
+def refused_as(error: Callable[[str], Exception], method: str) -> Iterator[None]:
+    """Raise what the other side refuses as ``error``, with the call's name before its words."""
+    try:
+        yield
+    except CallFailed as failed:
+        raise error(f"{method}: {failed}") from failed
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A method of a Protocol that can be called from the other side."""
+
+    name: str
+    function: Callable[..., Awaitable[object]]
+
+    @property
+    def method(self) -> str:
+        """Its name on the channel."""
+        return self.function.__qualname__
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """Without ``self``."""
+        whole = inspect.signature(self.function)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+    @cached_property
+    def decoders(self) -> dict[str, Callable[[Any, str], Any]]:
+        """By the names of the parameters, and ``return``."""
+        return {name: decoder(hint) for name, hint in typing.get_type_hints(self.function).items()}
+
+    def arguments(self, params: Any) -> dict[str, object]:
+        """The arguments in what has arrived.  Raises Refused and ShapeError."""
+        names = self.signature.parameters.keys()
+        if not isinstance(params, dict) or params.keys() != names:
+            found = ", ".join(params) if isinstance(params, dict) else repr(params)
+            raise Refused(f"it takes {', '.join(names) or 'nothing'}, not {found or 'nothing'}")
+        return {name: self.decoders[name](value, name) for name, value in params.items()}
+
+
+def _members(protocol: type) -> set[str]:
+    return {name for name in dir(protocol) if not name.startswith("_")}
+
+
+def _calls(protocol: type) -> Iterator[_Call]:
+    for name in sorted(_members(protocol)):
+        function = getattr(protocol, name)
+        if inspect.iscoroutinefunction(function):
+            yield _Call(name, function)
+
+
+def _calling(call: _Call, channel: Caller, error: Callable[[str], Exception]) -> Callable[..., Awaitable[object]]:
+    method = call.method
+
+    async def remote(_self: object, *args: object, **kwargs: object) -> object:
+        bound = call.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        with refused_as(error, method):
+            result = await channel.call(method, bound.arguments)
+        return call.decoders["return"](result, method)
+
+    remote.__name__ = call.name
+    remote.__qualname__ = method
+    return remote
+
+
+def _answering(
+    call: _Call, implementation: Callable[..., Awaitable[object]]
+) -> Callable[[Any, list[int]], Awaitable[object]]:
+    async def answer(params: Any, fds: list[int]) -> object:
+        for fd in fds:
+            os.close(fd)
+        return await implementation(**call.arguments(params))
+
+    return answer

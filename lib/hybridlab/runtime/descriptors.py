@@ -1,0 +1,111 @@
+"""The two calls of the container runtime that carry descriptors, at both ends of the channel, and its one event.
+
+The descriptors of a command are its streams themselves; a log arrives through a pipe, so that a reader who is slow
+holds up nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from hybridlab.kernel.rpc import client, refused_as
+from hybridlab.kernel.shapes import from_json
+from hybridlab.kernel.wire import Channel
+from hybridlab.runtime import images
+from hybridlab.runtime.contract import ContainerStreams, Runtime, RuntimeRefused
+from hybridlab.runtime.model import ContainerExit, ExecResult, ExecSpec, ImageFacts
+from hybridlab.runtime.streams import FdOutput, LazyReader
+
+EXEC, LOGS = ContainerStreams.exec.__qualname__, ContainerStreams.logs.__qualname__
+EXIT_EVENT = "Containers.exit"
+"""Event with a :class:`ContainerExit`."""
+
+
+class RemoteStreams:
+    """``ContainerStreams`` and ``ContainerNews`` of the runtime at the other end.
+
+    Whoever owns the channel's ``on_event`` passes events to :meth:`event`.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._exits: list[Callable[[ContainerExit], None]] = []
+
+    def event(self, name: str, params: Any) -> None:
+        """Take an event of the channel; nothing when it is none of the runtime's."""
+        if name == EXIT_EVENT:
+            ended = from_json(ContainerExit, params)
+            for callback in list(self._exits):
+                callback(ended)
+
+    def on_exit(self, callback: Callable[[ContainerExit], None]) -> None:
+        self._exits.append(callback)
+
+    def image(self, reference: str) -> ImageFacts:
+        return images.facts(reference)
+
+    async def exec(self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int) -> ExecResult:
+        """As ``Runtime.exec``; descriptors are copied before this first suspends, the caller may then close its own."""
+        fds = (stdout, stderr) if stdin is None else (stdin, stdout, stderr)
+        with refused_as(RuntimeRefused, EXEC):
+            result = await self._channel.call(EXEC, {"spec": spec, "stdin": stdin is not None}, fds=fds)
+        return from_json(ExecResult, result)
+
+    async def logs(self, container: str, *, follow: bool) -> AsyncIterator[tuple[float, bytes]]:
+        """As ``Runtime.logs``; raises RuntimeRefused for an unknown container."""
+        read, write = os.pipe2(os.O_CLOEXEC)
+        reader = LazyReader(read)
+        request = {"container": container, "follow": follow}
+        call = asyncio.create_task(self._channel.call(LOGS, request, fds=(write,)))
+        await asyncio.sleep(0)  # the call is on the wire, with a copy of the descriptor
+        os.close(write)
+        try:
+            while line := await reader.readline():
+                when, _, text = line.partition(b" ")
+                yield float(when), text
+            with refused_as(RuntimeRefused, LOGS):
+                await call
+        finally:
+            call.cancel()
+            reader.stop()
+            os.close(read)
+
+
+def remote_runtime(channel: Channel, streams: RemoteStreams) -> Runtime:
+    """The runtime at the other end of a channel, with what is no plain call."""
+    return client(Runtime, channel, RuntimeRefused, by_hand=streams)
+
+
+def serve_streams(implementation: ContainerStreams, channel: Channel) -> None:
+    """Answer the calls of :class:`RemoteStreams` at the other end."""
+
+    async def run(params: Any, fds: list[int]) -> ExecResult:
+        with _closing(fds):
+            spec = from_json(ExecSpec, params["spec"])
+            stdin = fds[0] if params["stdin"] else None
+            stdout, stderr = fds[-2:]
+            return await implementation.exec(spec, stdin=stdin, stdout=stdout, stderr=stderr)
+
+    async def read(params: Any, fds: list[int]) -> None:
+        """Write ``<seconds> <line>`` for every line to the descriptor; ends with the log or with the reader."""
+        with _closing(fds), contextlib.suppress(BrokenPipeError):
+            output = FdOutput(fds[0])
+            async for when, line in implementation.logs(params["container"], follow=bool(params["follow"])):
+                await output.write(f"{when:.9f} ".encode() + line)
+
+    channel.register(EXEC, run)
+    channel.register(LOGS, read)
+
+
+@contextlib.contextmanager
+def _closing(fds: list[int]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for fd in fds:
+            with contextlib.suppress(OSError):
+                os.close(fd)

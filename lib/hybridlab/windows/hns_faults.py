@@ -1,0 +1,25 @@
+"""What can be wrong with a node's HNS on purpose, and what HNS asks instead of knowing any fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(kw_only=True)
+class HnsFaults:
+    """What is deliberately wrong with a node's HNS, by the ids of the faults that want it."""
+
+    follows_vni: set[str] = field(default_factory=set)
+    """A VNI that is delivered while the network is there becomes its VSID."""
+    remembers_vsid: set[str] = field(default_factory=set)
+    """A network that is made anew gets the VSID that the removed one had."""
+    removed_vsid: int | None = None
+    """VSID of the network that was removed last."""
+
+    def vsid_of_new(self, vni: int) -> int:
+        """The VSID that a network gets which is made when ``vni`` is delivered: that one."""
+        return self.removed_vsid if self.remembers_vsid and self.removed_vsid is not None else vni
+
+    def vsid_of_kept(self, vsid: int, vni: int) -> int:
+        """The VSID of a network that is there when ``vni`` is delivered: the one it has."""
+        return vni if self.follows_vni else vsid

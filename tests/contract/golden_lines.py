@@ -1,0 +1,77 @@
+"""Golden conversations: what is said to a program, and whether what it says is what the example has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+GOLDEN = Path(__file__).with_name("golden")
+
+
+def conversations(name: str) -> list[dict[str, Any]]:
+    """Those of one file."""
+    return [json.loads(line) for line in (GOLDEN / name).read_text().splitlines()]
+
+
+def filled(document: Any, ports: dict[str, int]) -> Any:
+    """The document with port names replaced by ports."""
+    if isinstance(document, dict):
+        return {key: filled(value, ports) for key, value in document.items()}
+    if isinstance(document, list):
+        return [filled(value, ports) for value in document]
+    return ports.get(document, document) if isinstance(document, str) else document
+
+
+def differs(wanted: Any, found: Any, where: str = "line") -> str:
+    """Where what was said is not what the example says; empty when it is."""
+    if wanted == "*":
+        return ""
+    if wanted == "#":
+        number = isinstance(found, (int, float)) and not isinstance(found, bool)
+        return "" if number else f"{where}: expected a number, found {found!r}"
+    if isinstance(wanted, dict) and list(wanted) == ["has"]:
+        gaps = [text for text in wanted["has"] if text not in str(found)]
+        return f"{where}: {found!r} does not name {gaps}" if gaps else ""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        gaps = [key for key in wanted if key not in found]
+        if gaps:
+            return f"{where} lacks {gaps}"
+        return next(filter(None, (differs(wanted[key], found[key], f"{where}.{key}") for key in wanted)), "")
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        return next(filter(None, map(differs, wanted, found, [f"{where}[{n}]" for n in range(len(wanted))])), "")
+    return "" if wanted == found and type(wanted) is type(found) else f"{where}: expected {wanted!r}, found {found!r}"
+
+
+def hear(conversation: dict[str, Any], line: dict[str, Any], program: Any) -> None:
+    skip = conversation.get("skip", ["beat"])
+    if "results" in line:  # however many lines they come in
+        wanted = line["results"]
+        found: Any = {"batch": wanted["batch"], "results": program.whole(wanted["batch"], skip=skip)}
+        found["results"].sort(key=lambda one: one["id"])
+    else:
+        wanted = line["from"]
+        found = program.hear(skip=[] if wanted["type"] == "beat" else skip)
+    problem = differs(wanted, found)
+    assert not problem, f"{problem}\n{json.dumps(found)[:2000]}"
+    for one in found.get("results", []):
+        assert not [field for field in conversation.get("absent", []) if field in one]
+        for field in conversation.get("exact", []):
+            assert one[field] == wanted["results"][0][field]
+
+
+def carry_out(conversation: dict[str, Any], ports: dict[str, int], program: Any) -> None:
+    """All of it, to the program's end."""
+    for line in conversation["lines"]:
+        if "to" in line:
+            program.say(filled(line["to"], ports))
+        elif "text" in line:
+            text = line["text"]
+            for name, port in ports.items():
+                text = text.replace(f'"{name}"', str(port))
+            program.write(text.encode())
+        elif "end" in line:
+            program.process.stdin.close()
+        else:
+            hear(conversation, filled(line, ports), program)
+    assert program.end() == 0

@@ -1,0 +1,319 @@
+"""What golden conversations cannot show: times, stops, many attempts, ends; for both agents where they can be meant."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract import loopback
+from tests.contract.programs import options
+
+
+def attempt(kind: str, port: int, number: int = 0, give_up_ms: float = 2000, **more: Any) -> dict[str, Any]:
+    return {"id": number, "kind": kind, "give_up_ms": give_up_ms, "host": "127.0.0.1", "port": port, **more}
+
+
+def batch(name: str, *attempts: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "batch", "batch": name, "attempts": list(attempts)}
+
+
+def greeted(found: Any) -> Any:
+    hello = found.hear()
+    assert (hello["type"], hello["protocol"], hello["open_limit"]) == ("hello", 2, 4000)
+    return found
+
+
+@pytest.fixture
+def program(agent: list[str], converse: Callable[..., Any]) -> Any:
+    """An agent that has said hello."""
+    return greeted(converse(*agent))
+
+
+@pytest.fixture
+def any_program(any_agent: list[str], converse: Callable[..., Any]) -> Any:
+    """An agent, or the lab's stand-in for one, that has said hello."""
+    return greeted(converse(*any_agent))
+
+
+@pytest.fixture
+def late() -> Iterator[int]:
+    """A UDP port that answers so many milliseconds later as the datagram says."""
+    sock = loopback.local(socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    queue: list[tuple[float, Any]] = []
+
+    def answer() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                time.sleep(0.002)
+                while queue and queue[0][0] <= time.monotonic():
+                    sock.sendto(b"late", queue.pop(0)[1])
+
+    def loop() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                data, client = sock.recvfrom(100)
+                queue.append((time.monotonic() + float(data) / 1000, client))
+
+    for each in (answer, loop):
+        threading.Thread(target=each, daemon=True).start()
+    yield sock.getsockname()[1]
+    sock.close()
+
+
+def test_the_agent_says_the_hash_of_its_own_file(agent: list[str], converse: Callable[..., Any]) -> None:
+    hello = converse(*agent).hear()
+    path = loopback.PROGRAMS / hello["program"]
+    assert hello["sha256"].lower() == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert path.read_bytes().startswith(b"# probe-protocol: 2\n")
+
+
+def test_a_stop_around_the_deadline_makes_no_wrong_verdict(any_program: Any, late: int) -> None:
+    """Answers that came while the any_program had no processor came in time."""
+    wrong, count = [], 0
+    for turn in range(4):
+        begun = time.monotonic()
+        any_program.say(batch(f"b{turn}", *(attempt("udp", late, n, 1000, send="800") for n in range(100))))
+        time.sleep(max(0.0, begun + 0.63 + 0.005 * turn - time.monotonic()))
+        os.kill(any_program.process.pid, signal.SIGSTOP)
+        time.sleep(0.47)
+        os.kill(any_program.process.pid, signal.SIGCONT)
+        results = any_program.whole(f"b{turn}")
+        wrong += [one for one in results if one["verdict"] != "CONNECTED"]
+        count += len(results)
+    assert (count, len(wrong)) == (400, 0), wrong[:3]
+
+
+def test_want_of_an_answer_is_told_after_a_second_look(any_program: Any, ports: dict[str, int]) -> None:
+    began = time.monotonic()
+    any_program.say(batch("b", attempt("udp", ports["$SILENT"], 0, 300)))
+    one = any_program.whole("b")[0]
+    took = (time.monotonic() - began) * 1000
+    assert one["verdict"] == "TIMED_OUT"
+    assert 330 <= one["ms"] <= took < 700
+
+
+def test_an_answer_between_the_two_looks_counts(any_program: Any, late: int) -> None:
+    any_program.say(batch("b", *(attempt("udp", late, n, 300, send="312") for n in range(20))))
+    assert {one["verdict"] for one in any_program.whole("b")} == {"CONNECTED"}
+
+
+def test_results_arrive_before_slower_attempts_end(any_program: Any, ports: dict[str, int], late: int) -> None:
+    begun = time.monotonic()
+    waits = [attempt("udp", late, n, 3000, send=str(300 * n)) for n in range(4)]
+    any_program.say(batch("b", attempt("tcp", ports["$DROPPING"], 9, 1500), *waits))
+    heard, order = [], []
+    while len(order) < 5:
+        line = any_program.hear()
+        heard += [time.monotonic() - begun] * len(line["results"])
+        order += [one["id"] for one in line["results"]]
+        assert line["left"] == 5 - len(order)
+    assert order == [0, 1, 2, 3, 9]
+    for number, moment in enumerate(heard[:4]):
+        assert 0.3 * number <= moment < 0.3 * number + 0.25, heard
+
+
+def test_attempts_begin_in_the_order_of_the_batch(any_program: Any, ports: dict[str, int]) -> None:
+    before = any_program.up
+    any_program.say(batch("b", *(attempt("tcp", ports["$ECHO" if n % 2 else "$REFUSING"], n) for n in range(200))))
+    results = sorted(any_program.whole("b"), key=lambda one: one["id"])
+    began = [one["began_ms"] for one in results]
+    assert began == sorted(began)
+    assert before <= began[0]
+    assert began[-1] <= any_program.up
+
+
+def test_began_and_ms_are_on_the_clock_of_the_lines(any_program: Any, ports: dict[str, int]) -> None:
+    any_program.say(batch("b", attempt("tcp", ports["$DROPPING"], 0, 300)))
+    one = any_program.whole("b")[0]
+    assert one["began_ms"] + one["ms"] <= any_program.up < one["began_ms"] + one["ms"] + 150
+
+
+def test_cancel_closes_two_hundred_open_attempts_at_once(any_program: Any, ports: dict[str, int]) -> None:
+    any_program.say(batch("b", *(attempt("udp", ports["$SILENT"], n, 9000) for n in range(200))))
+    any_program.say(batch("other", attempt("tcp", ports["$DROPPING"], 0, 1200)))
+    any_program.say({"type": "ping"})
+    assert any_program.hear(skip=())["open"] == 201
+    time.sleep(0.5)  # all have begun
+    before = sockets(any_program.process.pid)
+    asked = time.monotonic()
+    any_program.say({"type": "cancel", "batch": "b"})
+    results = any_program.whole("b")
+    assert time.monotonic() - asked < 0.5
+    assert {one["verdict"] for one in results} == {"CANCELLED"}
+    assert sorted(one["id"] for one in results) == list(range(200))
+    assert all(one["began_ms"] is not None for one in results)
+    assert sockets(any_program.process.pid) <= before - 200
+    assert any_program.whole("other")[0]["verdict"] == "TIMED_OUT"
+
+
+def sockets(pid: int) -> int:
+    open_files = (str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir() if os.path.lexists(one))
+    return sum(name.startswith("socket:") for name in open_files)
+
+
+@pytest.fixture
+def silent_place() -> Iterator[list[str]]:
+    """A network namespace with an address that drops everything: the words that run a program in it."""
+    if os.geteuid() or not shutil.which("ip"):
+        pytest.skip("only root can make a network namespace")
+    name = f"probe{os.getpid()}"
+
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    ip("netns", "add", name)
+    try:
+        ip(
+            "-n", name, "link", "add", "nowhere", "type", "veth", "peer", "name", "end"
+        )  # what is sent is for none there
+        ip("-n", name, "addr", "add", "10.99.0.1/24", "dev", "nowhere")
+        for link in ("nowhere", "end", "lo"):
+            ip("-n", name, "link", "set", link, "up")
+        ip("-n", name, "neigh", "add", "10.99.0.9", "lladdr", "02:00:00:00:00:09", "dev", "nowhere", "nud", "permanent")
+        yield ["ip", "netns", "exec", name]
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no network namespaces here: {error.stderr!r}")
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+
+
+def test_what_is_above_the_limit_waits_and_can_be_cancelled(
+    agent: list[str], converse: Callable[..., Any], silent_place: list[str]
+) -> None:
+    program = converse(*silent_place, *agent)
+    program.hear()
+    specs = [{**attempt("tcp", 1 + n % 60000, n, 60000), "host": "10.99.0.9"} for n in range(4200)]
+    program.say(batch("b", *specs))
+    time.sleep(4)
+    program.say(batch("later", attempt("tcp", 1, 0, 200)))  # waits behind them, is begun when they are gone
+    program.say({"type": "cancel", "batch": "b"})
+    results = program.whole("b")
+    assert [one["verdict"] for one in results] == ["CANCELLED"] * 4200
+    assert sorted(one["id"] for one in results if one["began_ms"] is None) == list(range(4000, 4200))
+    assert program.whole("later")[0]["verdict"] == "REFUSED"
+
+
+def test_four_hundred_open_ports_in_one_batch(program: Any) -> None:
+    """Each is timed while others begin; the first batch may be slower where paths are compiled at their first use."""
+    listener = loopback.local()
+    listener.listen(1000)
+    for name in ("one", "two"):
+        program.say(batch(name, *(attempt("tcp", listener.getsockname()[1], n, 3000) for n in range(400))))
+        results = program.whole(name)
+        assert [one["verdict"] for one in results].count("CONNECTED") == 400
+        connected = sorted(one["connect_ms"] for one in results)
+    listener.close()
+    assert connected[200] < 60, "begins are not interleaved with looks"
+
+
+def test_a_peer_that_sends_without_end_holds_up_nobody(program: Any, ports: dict[str, int]) -> None:
+    listener = loopback.local()
+
+    def flood(connection: socket.socket) -> None:
+        while True:
+            connection.sendall(b"x" * 65536)
+
+    loopback.serve(listener, flood, apart=True)
+    program.say(batch("flood", attempt("http", listener.getsockname()[1], 0, 150)))
+    time.sleep(0.2)
+    asked = time.monotonic()
+    program.say(batch("b", attempt("tcp", ports["$ECHO"], 0)))
+    assert program.whole("b")[0]["verdict"] == "CONNECTED"
+    assert time.monotonic() - asked < 0.5
+    assert program.whole("flood")[0]["verdict"] == "NO_ANSWER"
+    listener.close()
+
+
+def test_json_nested_two_thousand_deep_is_an_error(program: Any) -> None:
+    program.write(b'{"type":"ping","x":' + b"[" * 100000 + b"]" * 100000 + b"}\n")
+    line = program.hear(skip=())
+    assert line["type"] in ("error", "beat")
+    program.write(b'{"type":"batch","batch":"b","attempts":' + b"[" * 2000 + b"]" * 2000 + b"}\n")
+    assert program.hear()["type"] == "error"
+    program.say({"type": "ping"})
+    assert program.hear(skip=())["type"] == "beat"
+
+
+def test_a_line_of_ten_megabytes(program: Any, ports: dict[str, int]) -> None:
+    begun = time.monotonic()
+    for name, port in (("good", ports["$REFUSING"]), ("bad", "x")):
+        program.say(batch(name, {**attempt("tcp", 1), "port": port, "more": "x" * 10_000_000}))
+        line = program.hear()
+        assert (line["type"], line["batch"]) == ("results" if name == "good" else "error", name)
+    assert time.monotonic() - begun < 10
+
+
+def test_a_reader_that_pauses_loses_nothing(program: Any, ports: dict[str, int]) -> None:
+    program.say(batch("b", *(attempt("http", ports["$HTTP"], n, 5000, path="/body-70000") for n in range(40))))
+    time.sleep(1)
+    results = program.whole("b")
+    assert len(results) == 40
+    assert {(one["verdict"], one["body_bytes"], len(one["body_b64"])) for one in results} == {
+        ("CONNECTED", 70000, 87384)
+    }
+
+
+def test_the_agent_ends_when_nobody_reads_any_more(agent: list[str], converse: Callable[..., Any]) -> None:
+    if agent[-1].endswith(".ps1"):
+        pytest.skip("PowerShell does not notice it: it ends with its input or when idle")
+    program = converse(*agent, "--beat", "0.1")
+    program.hear()
+    program.process.stdout.close()
+    assert program.process.wait(5) == 3
+
+
+def test_the_agent_beats_while_it_waits(agent: list[str], converse: Callable[..., Any]) -> None:
+    program = converse(*options(agent, beat=0.05, idle=60))
+    assert program.hear(skip=())["type"] == "hello"
+    beats = [program.hear(skip=()) for _ in range(3)]
+    assert [(one["type"], one["open"]) for one in beats] == [("beat", 0)] * 3
+
+
+def test_the_agent_leaves_by_itself_when_nobody_asks(agent: list[str], converse: Callable[..., Any]) -> None:
+    program = converse(*options(agent, beat=60, idle=0.3))
+    assert program.hear()["type"] == "hello"
+    bye = program.hear()
+    assert (bye["type"], bye["reason"]) == ("bye", "idle")
+    assert program.process.wait(5) == 0
+
+
+def test_an_option_that_is_not_known_ends_with_three(agent: list[str]) -> None:
+    if agent[-1].endswith(".ps1"):
+        pytest.skip("PowerShell itself answers for the parameters of a script")
+    done = subprocess.run([*agent, "--colour", "red"], input=b"", capture_output=True, timeout=10, check=False)
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert b"--colour" in done.stderr
+
+
+def test_standard_input_may_be_a_file(tmp_path: Path, agent: list[str], ports: dict[str, int]) -> None:
+    path = tmp_path / "lines"
+    path.write_text(json.dumps(batch("b", attempt("tcp", ports["$REFUSING"]))) + "\n")
+    with path.open("rb") as lines:
+        done = subprocess.run(agent, stdin=lines, capture_output=True, timeout=20, check=False)
+    assert done.returncode == 0, done.stderr
+    said = [json.loads(line.partition(b" ")[2]) for line in done.stdout.splitlines() if line.startswith(b"@@PROBE@@ ")]
+    assert [one["type"] for one in said if one["type"] != "beat"] == ["hello", "results", "bye"]
+
+
+def test_the_linux_agent_runs_under_the_oldest_python_that_it_promises(converse: Callable[..., Any]) -> None:
+    oldest = sorted(Path.home().glob(".pyenv/versions/3.8.*/bin/python"))
+    if not oldest:
+        pytest.skip("no Python 3.8 on this machine")
+    program = converse(str(oldest[0]), "-I", "-S", "-u", str(loopback.PROGRAMS / "agent.py"))
+    assert program.hear()["runtime"].startswith("Python 3.8")
+    program.say({"type": "quit"})
+    assert program.hear()["type"] == "bye"

@@ -1,0 +1,139 @@
+"""Gates, waivers, attestations and baselines of whole runs: what they print, what the report keeps, the exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .conftest import Project
+
+GOOD = """
+@verifies("DEMO-5")
+def test_good(record):
+    pass
+"""
+BAD = """
+@verifies("DEMO-5")
+def test_bad():
+    raise Nonconformance("expected blocked, observed connected")
+"""
+WAIVER = """
+- claim: DEMO-5
+  verdicts: [VIOLATED]
+  reason: known on this lane
+  link: https://x.example/1
+  owner: jane
+  expires: 2099-12-31
+"""
+
+
+def test_a_gate_names_what_stands_in_the_way_and_ends_with_one_where_something_is_decided(project: Project) -> None:
+    project.suite(BAD)
+    run = project.run("--require=policy")
+    assert run.code == 1, run.out
+    assert "gate: policy, vxlan, Windows 20348: not qualified" in run.out
+    assert "      DEMO-5 VIOLATED: expected blocked, observed connected" in run.out
+    assert run.report["gates"][0]["answer"] == "not qualified"
+
+
+def test_a_gate_of_which_much_was_not_run_is_incomplete_and_ends_with_six(project: Project) -> None:
+    project.suite("@verifies('ENC-3')\ndef test_open():\n    raise EnvironmentLacks('no such thing', 'get one')")
+    run = project.run("--require=vxlan")
+    assert run.code == 6, run.out
+    assert "incomplete" in run.report["gates"][0]["headline"]
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("--require=all", "--require all: there is no set 'all'; there are core, policy, vxlan, limitations"),
+        ("--fail-on=RED", "--fail-on RED: expected verdicts, of CONFIRMED"),
+        ("--waivers=none.yaml", "waivers none.yaml: cannot be read: No such file or directory"),
+        ("--attest=none.yaml", "attestations none.yaml: cannot be read: No such file or directory"),
+        ("--baseline=none.json", "report none.json does not exist"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_and_exit_code_four_before_anything_is_touched(
+    project: Project, option: str, expected: str
+) -> None:
+    project.suite(GOOD)
+    run = project.run(option)
+    assert run.code == 4, run.out
+    assert expected in run.out
+    assert not (project.path / "asked.jsonl").exists(), "the cluster was touched"
+
+
+def test_an_expired_waiver_ends_the_run_before_it_begins(project: Project) -> None:
+    project.suite(BAD)
+    (project.path / "waivers.yaml").write_text(WAIVER.replace("2099", "2020"))
+    run = project.run("--waivers=waivers.yaml")
+    assert run.code == 4, run.out
+    assert "entry 1 (DEMO-5): it expired on 2020-12-31" in run.out
+
+
+def test_a_waived_violation_does_not_count_and_is_shown_as_waived_not_as_green(project: Project) -> None:
+    project.suite(BAD)
+    (project.path / "waivers.yaml").write_text(WAIVER)
+    run = project.run("--waivers=waivers.yaml")
+    assert run.code == 0, run.out
+    assert run.verdict("DEMO-5") == "VIOLATED"
+    assert "waived: DEMO-5: DEMO-5 VIOLATED, waived by jane until 2099-12-31: known on this lane" in run.out
+    assert list(run.report["waived"]) == ["DEMO-5"]
+
+
+def test_a_waiver_hides_no_other_violation(project: Project) -> None:
+    project.suite(BAD + BAD.replace("DEMO-5", "DEMO-6").replace("test_bad", "test_other"))
+    (project.path / "waivers.yaml").write_text(WAIVER)
+    assert project.run("--waivers=waivers.yaml").code == 1
+
+
+def test_a_waiver_that_is_not_needed_any_more_is_one_line(project: Project) -> None:
+    project.suite("@verifies('ENC-3')\ndef test_open():\n    raise EnvironmentLacks('no such thing', 'get one')")
+    (project.path / "waivers.yaml").write_text(WAIVER)
+    run = project.run("--waivers=waivers.yaml")
+    assert "note: waiver not used: DEMO-5 VIOLATED, waived by jane" in run.out
+
+
+def test_fail_on_makes_an_unmet_requirement_count(project: Project) -> None:
+    project.suite("@verifies('PLAT-6')\ndef test_unmet():\n    raise Unmet('an old build')")
+    assert project.run().code == 0
+    assert project.run("--fail-on=unmet,lifted").code == 1
+
+
+def test_an_attestation_answers_a_claim_that_no_program_can_decide(project: Project) -> None:
+    project.suite(BAD)
+    (project.path / "attest.yaml").write_text(
+        "- {claim: PLAT-9, answer: CONFIRMED, who: jane, when: 2026-01-02, evidence: ticket 4711}"
+    )
+    run = project.run("--attest=attest.yaml")
+    assert run.verdict("PLAT-9") == "CONFIRMED"
+    assert run.claim("PLAT-9")["reason"] == "attested by jane on 2026-01-02: ticket 4711"
+
+
+def test_a_run_that_is_worse_than_its_baseline_ends_with_one_and_says_in_what(project: Project, tmp_path: Path) -> None:
+    project.suite("@verifies('ENC-3')\ndef test_it():\n    raise Unmet('an IPIP pool')")
+    first = project.run()
+    assert first.code == 0
+    assert first.folder is not None
+    baseline = tmp_path / "baseline.json"
+    plain = json.loads(shutil.copy(first.folder / "conformance.json", baseline).read_text())
+    for claim in plain["claims"]:
+        if claim["id"] == "ENC-3":
+            claim["verdict"] = "CONFIRMED"
+    baseline.write_text(json.dumps(plain))
+    run = project.run(f"--baseline={baseline}")
+    assert run.code == 1, run.out
+    assert "Worse (1)" in run.out
+    assert "  ENC-3: CONFIRMED -> UNMET (an IPIP pool)" in run.out
+
+
+def test_the_report_says_which_suite_made_it_and_which_patience_it_had(project: Project) -> None:
+    project.suite(BAD)
+    (project.path / "t.yaml").write_text("windows:\n  hold: 7 s\n")
+    report = project.run("--timings=t.yaml").report
+    assert report["timings"]["windows.hold"] == "7 s instead of 5 s"
+    assert len(report["suite"]["catalog"]) == 64
+    assert report["suite"]["version"]

@@ -1,0 +1,45 @@
+"""Expectations say what they decided, way by way: only what is wrong is VIOLATED, and a control decides nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.errors import Nonconformance
+from conformance.expect.traffic import Context, Expect
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
+from conformance.model.observation import Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, Clock, ScriptedProber, target, workload
+
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+
+
+def scripted(**answers: list[Answer]) -> tuple[Expect, list[Seen]]:
+    kept: list[Seen] = []
+    context = Context(claims=("POL-1",), keep=kept.extend)
+    return Expect(ScriptedProber(answers), load_timings(), context, Clock()), kept
+
+
+def test_a_denial_is_decided_and_its_controls_decide_nothing() -> None:
+    friend, stranger = workload("friend"), workload("stranger", "windows")
+    expect, kept = scripted(friend=[UP], stranger=[UP])
+    expect.control([friend, stranger], target(), because="open before")
+    assert kept == []
+    assert isinstance(expect.prober, ScriptedProber)
+    expect.prober.answers["stranger"] = [DROPPED]
+    expect.blocked(stranger, target(), beside=[friend, (stranger, BYSTANDER)], because="nobody else")
+    assert [(one.source, one.verdict, one.halves, one.reason) for one in kept] == [
+        ("windows-1", ClaimVerdict.CONFIRMED, ("closed",), "nobody else")
+    ]
+
+
+def test_of_the_ways_of_one_failure_only_the_wrong_ones_are_violated() -> None:
+    expect, kept = scripted(good=[UP], bad=[DROPPED])
+    with pytest.raises(Nonconformance):
+        expect.reachable([workload("good"), workload("bad", "windows")], target(), because="no policy")
+    assert [(one.source, one.verdict) for one in kept] == [
+        ("linux-1", ClaimVerdict.CONFIRMED),
+        ("windows-1", ClaimVerdict.VIOLATED),
+    ]
+    assert "expected CONNECTED, observed TIMED_OUT" in kept[1].reason

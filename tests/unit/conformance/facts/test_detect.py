@@ -1,0 +1,155 @@
+"""Facts are read where they stand, say where that is, and stay unknown when they cannot be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.facts.detect import detect
+
+INSTALLATION = "/apis/operator.tigera.io/v1/installations/default"
+INFORMATION = "/apis/projectcalico.org/v3/clusterinformations/default"
+
+
+def test_nodes_are_read_with_os_build_and_address(kube: Any, world: Any) -> None:
+    world.node("lin", labels={"node-role.kubernetes.io/control-plane": ""})
+    world.node("win", "windows", "10.0.20348.2762", unschedulable=True, taints=[{"key": "os", "effect": "NoSchedule"}])
+    lin, win = detect(kube).nodes
+    assert (lin.os, lin.control_plane, lin.windows_build, lin.address) == ("linux", True, None, "192.0.2.7")
+    assert (win.os, win.windows_build, win.schedulable, win.ready) == ("windows", (20348, 2762), False, True)
+    assert win.taints == ({"key": "os", "effect": "NoSchedule"},)
+
+
+def test_a_windows_build_without_its_revision_is_unknown(kube: Any, world: Any) -> None:
+    world.node("win", "windows", "10.0.20348")
+    assert detect(kube).nodes[0].windows_build is None
+
+
+def test_a_node_that_lacks_parts_is_still_a_node(kube: Any, world: Any) -> None:
+    world.put("/api/v1/nodes/bare", {})
+    assert [(one.name, one.os, one.ready) for one in detect(kube).nodes] == [("bare", "linux", False)]
+
+
+def test_an_operator_installation_with_vxlan_is_recognised(kube: Any, world: Any) -> None:
+    world.node("win", "windows", "10.0.20348.1")
+    world.put(INFORMATION, {"spec": {"calicoVersion": "v3.31.2"}})
+    world.put(INSTALLATION, {"spec": {"cni": {"type": "Calico"}, "calicoNetwork": {"bgp": "Disabled"}}})
+    world.daemonset("calico-system/calico-node-windows", CALICO_NETWORKING_BACKEND="vxlan")
+    facts = detect(kube)
+    assert facts.calico_version.value == "v3.31.2"
+    assert "projectcalico.org/v3" in facts.calico_version.source
+    assert (facts.mode.value, facts.mode.source) == (
+        "vxlan", "CALICO_NETWORKING_BACKEND=vxlan of DaemonSet calico-system/calico-node-windows",
+    )  # fmt: skip
+    assert (facts.install.value, facts.datastore.value, facts.cni.value) == ("operator", "kubernetes", "Calico")
+    assert facts.calico_apis.value == ("operator.tigera.io/v1", "projectcalico.org/v3")
+
+
+@pytest.mark.parametrize(("backend", "mode"), [("windows-bgp", "bgp"), ("none", "policy-only"), ("vxlan", "vxlan")])
+def test_the_backend_on_windows_decides_the_mode(kube: Any, world: Any, backend: str, mode: str) -> None:
+    world.put(INSTALLATION, {"spec": {"calicoNetwork": {"bgp": "Enabled"}}})
+    world.daemonset("kube-system/calico-node-windows", CALICO_NETWORKING_BACKEND=backend)
+    assert detect(kube).mode.value == mode
+
+
+def test_a_bgp_backend_over_vxlan_pools_is_mixed(kube: Any, world: Any) -> None:
+    world.daemonset("kube-system/calico-node-windows", CALICO_NETWORKING_BACKEND="windows-bgp")
+    world.put("/apis/projectcalico.org/v3/ippools/a", {"spec": {"vxlanMode": "Always"}})
+    assert detect(kube).mode.value == "mixed"
+
+
+def test_without_a_backend_the_installation_decides_then_the_pools(kube: Any, world: Any) -> None:
+    world.put("/apis/projectcalico.org/v3/ippools/a", {"spec": {"vxlanMode": "Always"}})
+    assert (detect(kube).mode.value, detect(kube).mode.source) == ("vxlan", "IPPools' vxlanMode and ipipMode")
+    world.put("/apis/projectcalico.org/v3/ippools/b", {"spec": {"ipipMode": "Always"}})
+    assert detect(kube).mode.value == "mixed"
+    world.put(INSTALLATION, {"spec": {"cni": {"type": "AmazonVPC"}}})
+    assert detect(kube).mode.value == "policy-only"
+
+
+def test_a_backend_that_comes_from_a_config_map_is_followed(kube: Any, world: Any) -> None:
+    reference = {"configMapKeyRef": {"name": "calico-config", "key": "calico_backend"}}
+    container = {"name": "c", "env": [{"name": "CALICO_NETWORKING_BACKEND", "valueFrom": reference}]}
+    path = "/apis/apps/v1/namespaces/kube-system/daemonsets/calico-node"
+    world.put(path, {"spec": {"template": {"spec": {"containers": [container]}}}})
+    world.put("/api/v1/namespaces/kube-system/configmaps/calico-config", {"data": {"calico_backend": "vxlan"}})
+    assert detect(kube).mode.value == "vxlan"
+
+
+def test_an_etcd_datastore_is_recognised(kube: Any, world: Any) -> None:
+    world.daemonset("kube-system/calico-node", image="docker.io/calico/node:v3.20.1", DATASTORE_TYPE="etcdv3")
+    facts = detect(kube)
+    assert facts.datastore.value == "etcd"
+    assert (facts.calico_version.value, facts.install.value) == ("v3.20.1", "manifest")
+
+
+def test_a_windows_node_of_calico_without_a_daemonset_was_installed_by_hand(kube: Any, world: Any) -> None:
+    world.node("win", "windows", "10.0.17763.1", annotations={"projectcalico.org/IPv4Address": "192.0.2.7/24"})
+    assert detect(kube).install.value == "manual"
+
+
+def test_what_may_not_be_read_is_unknown_and_says_so(kube: Any, world: Any) -> None:
+    world.node("lin")
+    world.forbidden = {"clusterinformations", "installations", "daemonsets", "ippools", "configmaps"}
+    facts = detect(kube)
+    for fact in (facts.calico_version, facts.mode, facts.datastore, facts.install, facts.cni, facts.windows_dsr):
+        assert fact.value is None
+        assert "no right to read" in fact.source
+    assert "no right to read" in facts.kube_proxy_mode.source
+
+
+@pytest.mark.parametrize(
+    ("lay", "platform"),
+    [
+        (lambda world: world.put(INSTALLATION, {"spec": {"kubernetesProvider": "AKS"}}), "aks"),
+        (lambda world: world.node("n", labels={"eks.amazonaws.com/nodegroup": "g"}), "eks"),
+        (lambda world: world.node("n", labels={"kubernetes.azure.com/cluster": "c"}), "aks"),
+        (lambda world: world.node("n", labels={"cloud.google.com/gke-nodepool": "p"}), "gke"),
+        (lambda world: world.node("n", annotations={"rke.cattle.io/external-ip": "1"}), "rke1"),
+        (lambda world: world.node("n", providerID="kind://docker/kind/n"), "kind"),
+        (lambda world: world.node("n", providerID="aws:///eu/i-1"), "aws"),
+        (lambda world: world.put("/version", {"gitVersion": "v1.30.1+rke2r1"}), "rke2"),
+        (lambda world: world.put("/version", {"gitVersion": "v1.30.1-eks-0"}), "eks"),
+        (lambda world: world.put("/version", {"gitVersion": "v1.30.1+k3s1"}), "k3s"),
+        (lambda world: world.put("/api/v1/namespaces/kube-system/configmaps/aws-auth", {}), "eks"),
+        (lambda world: world.node("n"), "self-managed"),
+    ],
+)
+def test_the_platform_is_read_from_what_its_provider_leaves(kube: Any, world: Any, lay: Any, platform: str) -> None:
+    world.api.routes["GET /version"] = lambda _: (200, world.objects.get("/version", {"gitVersion": "v1.34.1"}))
+    lay(world)
+    assert detect(kube).platform.value == platform
+
+
+@pytest.mark.parametrize(
+    ("args", "value"),
+    [(["--enable-dsr=true"], True), (["--enable-dsr"], True), (["--enable-dsr=false"], False), (["--v=4"], False)],
+)
+def test_dsr_is_read_from_the_windows_kube_proxys_flags(kube: Any, world: Any, args: list[str], value: bool) -> None:
+    world.daemonset("kube-system/kube-proxy-windows", args=args)
+    assert detect(kube).windows_dsr.value is value
+
+
+def test_dsr_of_a_daemonset_without_the_flag_is_read_from_the_configuration(kube: Any, world: Any) -> None:
+    world.daemonset("kube-system/kube-proxy-windows", args=["--config=/var/lib/kube-proxy/config.conf"])
+    config = "kind: KubeProxyConfiguration\nwinkernel:\n  enableDSR: true\n"
+    world.put("/api/v1/namespaces/kube-system/configmaps/kube-proxy", {"data": {"config.conf": config}})
+    assert detect(kube).windows_dsr.value is True
+
+
+def test_dsr_is_read_from_the_configuration_else_and_unknown_without(kube: Any, world: Any) -> None:
+    assert detect(kube).windows_dsr.value is None
+    config = 'kind: KubeProxyConfiguration\nmode: ""\nwinkernel:\n  enableDSR: true\n'
+    world.put("/api/v1/namespaces/kube-system/configmaps/kube-proxy", {"data": {"config.conf": config}})
+    facts = detect(kube)
+    assert facts.windows_dsr.value is True
+    assert (facts.kube_proxy_mode.value, facts.kube_proxy_mode.source) == (
+        "iptables", "ConfigMap kube-system/kube-proxy mode (empty: iptables)",
+    )  # fmt: skip
+
+
+def test_kube_proxys_mode_is_read_from_its_configuration(kube: Any, world: Any) -> None:
+    config = {"data": {"config.conf": "mode: nftables\n"}}
+    world.put("/api/v1/namespaces/kube-system/configmaps/kube-proxy", config)
+    assert detect(kube).kube_proxy_mode.value == "nftables"

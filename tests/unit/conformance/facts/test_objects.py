@@ -1,0 +1,223 @@
+"""Facts from objects name the object and the field; the commands that mend it are those that work on the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+
+from conformance.errors import EnvironmentLacks
+from conformance.facts.objects import CalicoObjects
+from conformance.facts.remedies import Remedies
+from conformance.kube.refused import ApiRefused
+from conformance.model.facts import Fact, Facts, NodeFacts
+
+V3, CRD, OPERATOR = "projectcalico.org/v3", "crd.projectcalico.org/v1", "operator.tigera.io/v1"
+Obj = dict[str, Any]
+
+
+@dataclass
+class Objects:
+    """Objects by API and kind; what is not a key is not served."""
+
+    there: dict[tuple[str, str], list[Obj]]
+    forbidden: set[str] = field(default_factory=set)
+
+    @property
+    def discovery(self) -> Any:
+        return SimpleNamespace(serves=lambda api, kind: (api, kind) in self.there)
+
+    def objects(self, api: str, kind: str, namespace: str | None = None, **_: str) -> list[Obj]:
+        if kind in self.forbidden:
+            raise ApiRefused(403, "Forbidden", f"may not list {kind}", f"GET {kind}")
+        found = self.there.get((api, kind), [])
+        return [one for one in found if namespace in (None, one["metadata"].get("namespace"))]
+
+    def find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
+        return next((one for one in self.objects(api, kind, namespace) if one["metadata"]["name"] == name), None)
+
+
+def node(name: str, os: Literal["linux", "windows"]) -> NodeFacts:
+    return NodeFacts(
+        name=name, os=os, address="10.0.0.11", ready=True, schedulable=True, control_plane=False, os_image="",
+        kernel_version="10.0.20348.2762", container_runtime="containerd://1.7.24",
+    )  # fmt: skip
+
+
+def facts(install: str = "operator") -> Facts:
+    known: dict[str, Any] = {
+        name: Fact(None, "-")
+        for name in ("kubernetes_version", "platform", "calico_apis", "cni", "kube_proxy_mode", "windows_dsr")
+    }
+    known |= {"mode": Fact("vxlan", "m"), "datastore": Fact("kubernetes", "d"), "install": Fact(install, "i")}
+    nodes = (node("lin", "linux"), node("win", "windows"))
+    return Facts(nodes=nodes, calico_version=Fact("v3.31.2", "v"), evidence="lab", **known)
+
+
+def named(name: str, **spec: Any) -> Obj:
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def pod(name: str, where: str, address: str = "", namespace: str = "calico-system", ready: bool = True) -> Obj:
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"nodeName": where} if where else {},
+        "status": {
+            "podIP": address,
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+        },
+    }
+
+
+def reads(there: dict[tuple[str, str], list[Obj]], **more: Any) -> CalicoObjects:
+    return CalicoObjects(Objects(there, **more), facts())  # type: ignore[arg-type]
+
+
+def values(found: dict[str, Fact[Any]]) -> dict[str, Any]:
+    return {name: fact.value for name, fact in found.items()}
+
+
+def test_cluster_wide_pods_tell_the_system_of_their_node() -> None:
+    pods = [
+        pod("calico-typha-1", "lin"),
+        pod("calico-kube-controllers-1", "win"),
+        pod("coredns-1", "", namespace="kube-system"),
+        pod("calico-node-1", "win"),
+    ]
+    assert values(reads({("v1", "Pod"): pods}).cluster_wide_pods()) == {
+        "pod calico-system/calico-typha-1": "linux",
+        "pod calico-system/calico-kube-controllers-1": "windows",
+        "pod kube-system/coredns-1": "no node",
+    }
+
+
+def test_only_ready_calico_nodes_on_linux_count() -> None:
+    pods = [pod("calico-node-a", "lin"), pod("calico-node-b", "lin", ready=False), pod("calico-node-windows-c", "win")]
+    assert list(values(reads({("v1", "Pod"): pods}).calico_nodes()).values()) == [1]
+
+
+def test_pools_are_read_where_they_are_served_and_disabled_ones_left_out() -> None:
+    pools = [
+        named("a", cidr="192.168.0.0/16", ipipMode="Always", vxlanMode="Never"),
+        named("b", cidr="10.0.0.0/16", disabled=True, ipipMode="Always"),
+        named("c", cidr="fd00::/48"),
+        named("d", cidr="172.16.0.0/16", vxlanMode="Always"),
+    ]
+    found = reads({(CRD, "IPPool"): pools}).pools("ipipMode")
+    assert values(found) == {"IPPool a": "Always", "IPPool d": "Never"}
+    assert found["IPPool a"].source == "its .spec.ipipMode (crd.projectcalico.org/v1)"
+
+
+@pytest.mark.parametrize(
+    ("pool", "bgp", "shape"),
+    [
+        ({"vxlanMode": "Always"}, "Disabled", "VXLAN with BGP disabled"),
+        ({"vxlanMode": "CrossSubnet"}, "Disabled", "VXLAN CrossSubnet with BGP disabled"),
+        ({"ipipMode": "Always"}, "Enabled", "IPIP Always with BGP enabled"),
+        ({"ipipMode": "Never", "vxlanMode": "Never"}, "Enabled", "no encapsulation with BGP enabled"),
+        ({"vxlanMode": "Always", "ipipMode": "Always"}, None, "VXLAN and IPIP Always with BGP enabled"),
+    ],
+)
+def test_a_pool_and_bgp_make_a_shape(pool: Obj, bgp: str | None, shape: str) -> None:
+    installation = named("default", calicoNetwork={"bgp": bgp} if bgp else {})
+    there = {(V3, "IPPool"): [named("a", cidr="192.168.0.0/16", **pool)], (OPERATOR, "Installation"): [installation]}
+    assert values(reads(there).shapes()) == {"IPPool a": shape}
+
+
+def test_bgp_is_read_from_the_configuration_map_or_the_mesh_where_no_operator_is() -> None:
+    config = {"metadata": {"name": "calico-config", "namespace": "kube-system"}, "data": {"calico_backend": "vxlan"}}
+    assert values(reads({("v1", "ConfigMap"): [config]}).bgp()) == {"BGP": "Disabled"}
+    mesh = {(CRD, "BGPConfiguration"): [named("default", nodeToNodeMeshEnabled=True)]}
+    assert values(reads(mesh).bgp()) == {"BGP": "Enabled"}
+    assert reads({}).bgp()["BGP"].value is None
+
+
+def test_strict_affinity_is_false_where_there_is_no_such_object() -> None:
+    assert list(values(reads({(V3, "IPAMConfiguration"): []}).strict_affinity()).values()) == [False]
+    there = {(CRD, "IPAMConfig"): [named("default", strictAffinity=True)]}
+    assert values(reads(there).strict_affinity()) == {"IPAMConfig default .spec.strictAffinity": True}
+
+
+def block(where: str, reserved: tuple[int, ...]) -> Obj:
+    allocations = [0 if ordinal in reserved else (1 if ordinal == 5 else None) for ordinal in range(64)]
+    attributes = [{"handle_id": "windows-reserved-ipam-handle"}, {"handle_id": "Calico.abc"}]
+    cidr = "192.168.7.64/26"
+    return named("b", cidr=cidr, affinity=f"host:{where}", allocations=allocations, attributes=attributes)
+
+
+def test_reservations_are_told_by_their_place_in_the_block() -> None:
+    found = reads({(CRD, "IPAMBlock"): [block("win", (0, 1, 2, 63)), block("lin", ())]}).reserved()
+    assert values(found) == {"reserved in block 192.168.7.64/26 of node win": ["first", "second", "third", "last"]}
+    short = reads({(CRD, "IPAMBlock"): [block("win", (0, 1, 7))]}).reserved()
+    assert list(values(short).values()) == [["first", "second", "number 7"]]
+
+
+def affinity(where: str, cidr: str, **more: Any) -> Obj:
+    return named(f"{where}-{cidr}", node=where, cidr=cidr, state="confirmed", deleted="false", **more)
+
+
+def test_only_confirmed_blocks_of_windows_nodes_count() -> None:
+    there = {
+        (V3, "BlockAffinity"): [
+            affinity("win", "192.168.7.64/26"),
+            {**affinity("win", "192.168.7.128/26"), "spec": {"node": "win", "cidr": "x", "state": "pending"}},
+            affinity("lin", "192.168.8.0/26"),
+        ]
+    }
+    assert values(reads(there).blocks()) == {"blocks of node win": ["192.168.7.64/26"]}
+    assert values(reads({(V3, "BlockAffinity"): []}).blocks()) == {"blocks of node win": []}
+
+
+def test_an_address_outside_its_nodes_block_is_told() -> None:
+    there = {
+        (V3, "BlockAffinity"): [affinity("win", "192.168.7.64/26")],
+        ("v1", "Pod"): [
+            pod("good", "win", "192.168.7.70"),
+            pod("stray", "win", "192.168.9.9"),
+            pod("other", "lin", "192.168.9.9"),
+            {**pod("host", "win", "10.0.0.12"), "spec": {"nodeName": "win", "hostNetwork": True}},
+        ],
+    }
+    assert values(reads(there).borrowed()) == {
+        "address of pod calico-system/good": "own block",
+        "address of pod calico-system/stray": "192.168.9.9, outside 192.168.7.64/26",
+    }
+
+
+@pytest.mark.parametrize("read", [CalicoObjects.blocks, CalicoObjects.reserved])
+def test_what_may_not_be_read_is_not_run_with_the_right_that_is_missing(
+    read: Callable[[CalicoObjects], object],
+) -> None:
+    there: dict[tuple[str, str], list[Obj]] = {(CRD, "BlockAffinity"): [], (CRD, "IPAMBlock"): []}
+    with pytest.raises(EnvironmentLacks, match="give the run the right to list it"):
+        read(reads(there, forbidden={"BlockAffinity", "IPAMBlock"}))
+    with pytest.raises(EnvironmentLacks, match="neither by projectcalico"):
+        read(reads({}))
+
+
+def test_mode_datastore_and_installation_are_one_phrase() -> None:
+    assert values(reads({}).datastore()) == {"mode and datastore": "vxlan on kubernetes by operator"}
+
+
+def remedies(install: str, *served: tuple[str, str]) -> Remedies:
+    return Remedies(Objects({one: [] for one in served}), facts(install))  # type: ignore[arg-type]
+
+
+def test_the_command_for_strict_affinity_is_one_that_this_cluster_knows() -> None:
+    assert remedies("operator", (V3, "IPAMConfiguration")).strict_affinity() == (
+        "kubectl patch ipamconfigurations.projectcalico.org default --type=merge "
+        """-p '{"spec":{"strictAffinity":true}}'"""
+    )
+    assert "ipamconfigs.crd.projectcalico.org" in remedies("manual", (CRD, "IPAMConfig")).strict_affinity()
+    assert remedies("manual").strict_affinity() == "calicoctl ipam configure --strictaffinity=true"
+
+
+def test_what_the_operator_owns_is_mended_at_the_installation() -> None:
+    assert "kubectl patch installation default" in remedies("operator").bgp_disabled()
+    assert "kubectl patch installation default" in remedies("operator").encapsulation()
+    assert "installation" not in remedies("manual").bgp_disabled()
+    assert remedies("manual", (V3, "IPPool")).encapsulation().startswith("kubectl patch ippools.projectcalico.org")
+    assert remedies("manual").encapsulation().startswith("calicoctl patch ippool")

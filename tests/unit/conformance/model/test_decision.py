@@ -1,0 +1,91 @@
+"""Decisions name nodes and Windows builds, and the verdict that counts most is a pair's, and a build's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.model.claim import ClaimKind, ClaimResult, ClaimVerdict, precedence
+from conformance.model.codec import from_plain, to_plain
+from conformance.model.decision import Decision, Seen, by_build, folded, seen
+from conformance.model.endpoint import OS, Path, Target, Workload
+from conformance.model.facts import build_name
+
+V = ClaimVerdict
+CAPABILITY = ClaimKind.CAPABILITY
+
+
+def pod(node: str, build: str = "") -> Workload:
+    os: OS = "windows" if build else "linux"
+    return Workload(
+        namespace="ns", pod=f"on-{node}", container="main", uid=f"uid-{node}", role="client", os=os, node=node,
+        address="192.168.0.5", node_address="10.0.0.11", windows_build=build,
+    )  # fmt: skip
+
+
+LINUX, OLD, NEW = pod("linux-1"), pod("win-2019", "17763.6414"), pod("win-2022", "20348.2762")
+
+
+@pytest.mark.parametrize(
+    ("build", "name"),
+    [
+        ((17763, 1432), "17763"),
+        ((17763, 6414), "17763"),
+        ((17763, 1431), "17763 before .1432"),
+        ((20348, 1), "20348"),
+        ((26100, 2314), "26100"),
+        (None, "unknown"),
+    ],
+)
+def test_17763_is_two_builds_and_any_other_is_one(build: tuple[int, int] | None, name: str) -> None:
+    assert build_name(build) == name
+
+
+def test_a_way_names_both_nodes_and_the_builds_of_the_windows_ones() -> None:
+    (one,) = seen(LINUX, OLD.tcp(80), V.CONFIRMED, "why", "open")
+    assert (one.source, one.target, one.builds, one.about) == ("linux-1", "win-2019", ("17763",), ("17763",))
+    (one,) = seen(OLD, NEW.tcp(80), V.CONFIRMED, "why", "open")
+    assert one.about == one.builds == ("17763", "20348")
+
+
+def test_a_policy_s_verdict_is_about_the_build_that_enforces_it() -> None:
+    (one,) = seen(OLD, NEW.tcp(80), V.VIOLATED, "why", "closed", enforced_at="target")
+    assert (one.builds, one.about) == (("17763", "20348"), ("20348",))
+    (one,) = seen(OLD, LINUX.tcp(80), V.VIOLATED, "why", "closed", enforced_at="target")
+    assert one.about == ("17763",)  # where Linux enforces, the only Windows end is what the part is about
+
+
+def test_a_service_with_backends_on_two_nodes_is_two_ways_and_a_target_outside_is_one() -> None:
+    service = Target(host="10.96.0.7", port=80, protocol="tcp", path=Path.CLUSTER_IP, backends=(OLD, NEW, OLD))
+    assert [one.target for one in seen(LINUX, service, V.CONFIRMED, "why", "open")] == ["win-2019", "win-2022"]
+    assert [one.target for one in seen(LINUX, None, V.CONFIRMED, "why", "behaviour")] == [""]
+
+
+def test_of_several_verdicts_on_a_pair_the_worst_counts_and_every_half_is_kept() -> None:
+    ways = [
+        *seen(LINUX, OLD.tcp(80), V.CONFIRMED, "open as it is to be", "open"),
+        *seen(LINUX, OLD.tcp(80), V.VIOLATED, "it leaks", "closed"),
+        *seen(LINUX, NEW.tcp(80), V.CONFIRMED, "closed", "closed"),
+    ]
+    first, second = folded(ways, CAPABILITY)
+    assert (first.verdict, first.reason, first.halves) == (V.VIOLATED, "it leaks", ("closed", "open"))
+    assert second.verdict is V.CONFIRMED
+    assert by_build([first, second], CAPABILITY) == {"17763": V.VIOLATED, "20348": V.CONFIRMED}
+
+
+@pytest.mark.parametrize("kind", [ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE])
+def test_a_limitation_that_one_way_still_shows_is_not_lifted(kind: ClaimKind) -> None:
+    way = seen(LINUX, OLD.tcp(80), V.LIFTED, "it works", "open")[0]
+    (one,) = folded([way, replace(way, verdict=V.CONFIRMED)], kind)
+    assert one.verdict is V.CONFIRMED
+    assert set(precedence(kind)) == set(V)
+    assert precedence(kind).index(V.VIOLATED) == 0
+
+
+def test_a_decision_survives_json() -> None:
+    (way,) = seen(LINUX, NEW.tcp(80), V.CONFIRMED, "why", "open")
+    one = Decision(claim="CONN-3", part="linux->windows pod-ip", test="t::a", **vars(way))
+    result = ClaimResult(claim="CONN-3", verdict=V.CONFIRMED, test="t::a", reason="why", decisions=(one,))
+    assert from_plain(ClaimResult, to_plain(result)) == result
+    assert isinstance(one, Seen)

@@ -1,0 +1,227 @@
+"""Attempts leave when they are begun, each result is told when it comes, and what was given up is never heard of."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.model.attempt import Kind
+from conformance.model.observation import Verdict
+from conformance.probe.prober import Answered, Asking, Prober
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A UDP port that takes datagrams and never answers."""
+    with socket.socket(type=socket.SOCK_DGRAM) as one:
+        one.bind(("127.0.0.1", 0))
+        yield one.getsockname()[1]
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    """A TCP port that accepts."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen(64)
+        yield one.getsockname()[1]
+
+
+def all_of(asking: Asking) -> list[Answered]:
+    found = []
+    while asking.pending:
+        answered = asking.next(10.0)
+        assert answered is not None, "an attempt was lost"
+        found.append(answered)
+    return found
+
+
+def test_tickets_are_unique_and_each_is_answered_once(prober: Prober, make: Any, listening: int) -> None:
+    asking = prober.asking()
+    sources = [make.workload(name) for name in "ab"]
+    tickets = asking.begin([make.attempt(listening, one) for one in sources])
+    tickets += asking.begin([make.attempt(listening, one) for one in sources])
+    assert len(set(tickets)) == asking.pending == 4
+    found = all_of(asking)
+    assert sorted(one.ticket for one in found) == sorted(tickets)
+    assert {one.observation.verdict for one in found if one.observation} == {Verdict.CONNECTED}
+    assert asking.next(0.0) is None
+
+
+def test_a_result_of_one_source_does_not_wait_for_another(
+    prober: Prober, make: Any, listening: int, silent: int
+) -> None:
+    slow = make.attempt(silent, make.workload("slow"), Kind.UDP, 1.0)
+    quick = make.attempt(listening, make.workload("quick"))
+    prober.observe([make.attempt(listening, one.source) for one in (slow, quick)])  # both agents are there
+    asking, begun = prober.asking(), time.monotonic()
+    asking.begin([slow, quick])
+    first = asking.next(10.0)
+    assert first
+    assert first.observation
+    assert first.observation.attempt == quick
+    assert time.monotonic() - begun < 0.5
+    assert [one.observation.verdict for one in all_of(asking) if one.observation] == [Verdict.TIMED_OUT]
+
+
+def test_rounds_overlap_and_are_ordered_by_when_the_agent_began_them(
+    prober: Prober, agents: Any, make: Any, listening: int, silent: int
+) -> None:
+    prober.observe([make.attempt(listening)])
+    asking, begun = prober.asking(), time.monotonic()
+    tickets = []
+    for _ in range(4):
+        tickets += asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.6)])
+        time.sleep(0.1)
+    found = {one.ticket: one.observation for one in all_of(asking)}
+    assert time.monotonic() - begun < 1.4, "four attempts of 0.6 s, one after the other, take 2.4 s"
+    seen = [found[ticket] for ticket in tickets]
+    assert all(seen)
+    assert len({one.clock for one in seen if one}) == 1
+    moments = [one.began for one in seen if one and one.began]
+    assert moments == sorted(moments)
+    assert all(0.05 < later - earlier < 0.3 for earlier, later in itertools.pairwise(moments))
+    assert len(agents.started) == 1
+
+
+def test_an_agent_started_again_has_another_clock(prober: Prober, agents: Any, make: Any, listening: int) -> None:
+    (before,) = prober.observe([make.attempt(listening)])
+    prober.agents._agents[make.workload().uid, "agent.py"][0].close()
+    (after,) = prober.observe([make.attempt(listening)])
+    assert len(agents.started) == 2
+    assert before.clock != after.clock
+
+
+def test_beginning_does_not_wait_for_an_agent_that_is_being_started(
+    prober: Prober, agents: Any, make: Any, listening: int
+) -> None:
+    may_start = threading.Event()
+
+    def slow_start(channel: Any, query: Any) -> None:
+        may_start.wait(5)
+        agents.real(channel, query)
+
+    agents.script = [slow_start]
+    asking, begun = prober.asking(), time.monotonic()
+    for _ in range(3):
+        asking.begin([make.attempt(listening)])
+    assert time.monotonic() - begun < 0.2
+    assert asking.next(0.05) is None
+    may_start.set()
+    assert [one.observation.tries for one in all_of(asking) if one.observation] == [1, 1, 1]
+    assert len(agents.started) == 1, "what was begun meanwhile waited for the same agent"
+
+
+def test_of_what_was_cancelled_nothing_is_heard(prober: Prober, make: Any, listening: int, silent: int) -> None:
+    asking = prober.asking()
+    asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5), make.attempt(listening)])
+    asking.cancel()
+    assert asking.pending == 0
+    assert asking.next(0.8) is None
+    asking.begin([make.attempt(listening)])
+    (again,) = all_of(asking)
+    assert again.observation
+    assert again.observation.verdict is Verdict.CONNECTED
+
+
+def test_an_attempt_that_names_too_little_is_refused_and_nothing_is_sent(
+    prober: Prober, agents: Any, make: Any
+) -> None:
+    asking = prober.asking()
+    with pytest.raises(ValueError, match="give_up_after"):
+        asking.begin([make.attempt(80), make.attempt(80, give_up=0.0)])
+    assert asking.pending == 0
+    assert agents.started == []
+
+
+def test_attempts_of_an_agent_that_died_are_carried_out_by_its_successor(
+    prober: Prober, agents: Any, make: Any, listening: int, silent: int
+) -> None:
+    agent = prober.agents
+    prober.observe([make.attempt(listening)])
+    asking = prober.asking()
+    asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
+    asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
+    agent._agents[make.workload().uid, "agent.py"][0]._give_up("it was cut off by the test")
+    assert [(one.observation.verdict, one.observation.tries) for one in all_of(asking) if one.observation] == [
+        (Verdict.TIMED_OUT, 2),
+        (Verdict.TIMED_OUT, 2),
+    ]
+    assert prober.counts.repeated["w1", "linux"] == 2
+
+
+def test_trouble_is_told_per_attempt_and_what_others_saw_is_kept(
+    prober: Prober, agents: Any, make: Any, listening: int
+) -> None:
+    good, bad = make.workload("good"), make.workload("bad")
+    prober.observe([make.attempt(listening, good)])
+
+    def no_program(channel: Any, query: Any) -> None:
+        channel.status(None, message='exec: "python3": executable file not found in $PATH')
+        channel.close()
+
+    agents.script = [no_program] * 5
+    asking = prober.asking()
+    of_good, of_bad = asking.begin([make.attempt(listening, good), make.attempt(listening, bad)])
+    found = {one.ticket: one for one in all_of(asking)}
+    assert found[of_good].observation
+    assert found[of_good].trouble is None
+    assert found[of_bad].observation is None
+    assert isinstance(found[of_bad].trouble, ProbeBroken)
+    assert "executable file not found" in str(found[of_bad].trouble)
+
+
+def test_a_pod_that_was_replaced_is_the_environments_trouble(
+    prober: Prober, agents: Any, make: Any, listening: int
+) -> None:
+    agents.script = [lambda channel, _: channel.cut()] * 5
+    agents.pods["client"] = {"metadata": {"uid": "other"}, "spec": {}, "status": {"phase": "Running"}}
+    asking = prober.asking()
+    asking.begin([make.attempt(listening)])
+    (answered,) = all_of(asking)
+    assert isinstance(answered.trouble, EnvironmentBroken)
+
+
+def test_a_bug_in_carrying_out_attempts_is_heard_and_leaves_nobody_waiting(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch, make: Any, listening: int
+) -> None:
+    def bug(*_: Any) -> None:
+        raise RuntimeError("a bug of the suite")
+
+    monkeypatch.setattr(prober.agents, "agent", bug)
+    with pytest.raises(RuntimeError, match="a bug of the suite"):
+        prober.observe([make.attempt(listening)])
+
+
+def test_an_agent_is_busy_only_while_attempts_are_under_way(
+    prober: Prober, make: Any, listening: int, silent: int
+) -> None:
+    prober.observe([make.attempt(listening)])
+    ((agent, _),) = prober.agents._agents.values()
+    assert not agent.busy
+    asking = prober.asking()
+    asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.3)])
+    assert agent.busy
+    all_of(asking)
+    assert not agent.busy
+
+
+def test_no_more_attempts_are_under_way_than_half_of_what_an_agent_opens_at_once(
+    prober: Prober, make: Any, listening: int, silent: int
+) -> None:
+    prober.observe([make.attempt(listening)])
+    ((agent, _),) = prober.agents._agents.values()
+    agent._most = 2
+    begun = time.monotonic()
+    seen = prober.observe([make.attempt(silent, kind=Kind.UDP, give_up=0.2)] * 6)
+    assert [one.verdict for one in seen] == [Verdict.TIMED_OUT] * 6
+    assert time.monotonic() - begun >= 0.6, "three times two"
+    assert len({one.at for one in seen}) == 3
+    assert agent._under_way == 0

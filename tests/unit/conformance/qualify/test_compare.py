@@ -1,0 +1,115 @@
+"""Two reports beside each other: worse, better, other builds, other facts, and speed beyond its noise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UsageProblem
+from conformance.qualify.compare import as_json, as_markdown, as_text, compare
+from conformance.qualify.stored import parse, read
+from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report, undecided
+
+
+def effect(seconds: float) -> dict[str, object]:
+    spread = {"p50": seconds, "p95": seconds, "max": seconds}
+    return {"windows closed": {"changes": 3, "first_correct": spread, "stable": spread, "exposure": None}}
+
+
+def test_a_claim_that_was_confirmed_and_is_violated_is_worse_and_fails() -> None:
+    found = compare(report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([decided("DEMO-7", {NEW: "VIOLATED"})]))
+    assert [str(one) for one in found.of("worse")] == [
+        "DEMO-7: CONFIRMED -> VIOLATED (DEMO-7 was VIOLATED)",
+        "DEMO-7 on Windows 20348: CONFIRMED -> VIOLATED (DEMO-7 is VIOLATED on 20348)",
+    ]
+    assert found.exit_code == 1
+
+
+def test_a_build_that_became_worse_is_seen_where_another_was_bad_before() -> None:
+    old = report([decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"})], builds=BOTH)
+    new = report([decided("DEMO-7", {OLD: "VIOLATED", NEW: "VIOLATED"})], builds=BOTH)
+    found = compare(old, new)
+    assert [one.where for one in found.of("worse")] == ["Windows 20348"]
+    assert found.exit_code == 1
+
+
+def test_what_is_merely_not_decided_any_more_is_not_called_worse() -> None:
+    found = compare(report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([undecided("DEMO-7", "INCONCLUSIVE")]))
+    assert [str(one) for one in found.of("undecided now")] == [
+        "DEMO-7: CONFIRMED -> INCONCLUSIVE (DEMO-7 was INCONCLUSIVE)"
+    ]  # fmt: skip
+    assert found.exit_code == 0
+
+
+def test_a_violation_that_is_gone_is_better() -> None:
+    found = compare(report([decided("DEMO-7", {NEW: "VIOLATED"})]), report([decided("DEMO-7", {NEW: "CONFIRMED"})]))
+    assert {one.claim for one in found.of("better")} == {"DEMO-7"}
+    assert found.exit_code == 0
+
+
+def test_what_can_happen_and_did_not_is_as_acceptable_as_what_did() -> None:
+    found = compare(report([decided("RST-1", {NEW: "CONFIRMED"})]), report([decided("RST-1", {NEW: "NOT_OBSERVED"})]))
+    assert {one.turn for one in found.turned} == {"same"}
+    assert found.exit_code == 0
+
+
+def test_a_limitation_that_is_gone_is_no_worse() -> None:
+    found = compare(report([decided("XSVC-4", {NEW: "CONFIRMED"})]), report([decided("XSVC-4", {NEW: "LIFTED"})]))
+    assert found.exit_code == 0
+    assert {one.now for one in found.turned} == {"LIFTED"}
+
+
+def test_other_builds_parts_and_facts_are_told() -> None:
+    old = report(
+        [decided("SVC-2", {OLD: "CONFIRMED"}, "server near")], builds=((17763, 5329),), calico_version="v3.30.4"
+    )
+    new = report([decided("SVC-2", {NEW: "CONFIRMED"}, "server far")])
+    found = compare(old, new)
+    assert "SVC-2: part only before: server near" in found.parts
+    assert "SVC-2: Windows build only now: 20348" in found.parts
+    assert "calico version: v3.30.4 -> v3.31.2" in found.facts
+    assert "windows nodes: 1 (17763) -> 1 (20348)" in found.facts
+
+
+def test_a_convergence_time_counts_as_moved_beyond_its_noise_only() -> None:
+    quick, slow, near = report([], effect=effect(1.0)), report([], effect=effect(2.0)), report([], effect=effect(1.3))
+    assert compare(quick, slow).times == (
+        "policy effect, windows closed, first correct: median 1.00 s -> 2.00 s",
+        "policy effect, windows closed, stable: median 1.00 s -> 2.00 s",
+    )
+    assert compare(quick, near).times == ()
+
+
+def test_reports_that_agree_say_so_in_every_form() -> None:
+    found = compare(report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([decided("DEMO-7", {NEW: "CONFIRMED"})]))
+    assert as_text(found).endswith("They agree.\n")
+    assert as_markdown(found).endswith("They agree.\n")
+    assert json.loads(as_json(found))["turned"] == []
+
+
+def test_markdown_escapes_what_a_cluster_named() -> None:
+    old, new = report([]), report([], platform="<b>x</b>|y")
+    assert "&lt;b>x&lt;/b>\\|y" in as_markdown(compare(old, new))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("{", "is not JSON"),
+        ('{"schema_version": "9"}', "is no conformance.json of schema 1 or 2"),
+        ("[]", "is no conformance.json"),
+        ('{"schema_version": "2"}', "is damaged: KeyError 'claims'"),
+    ],
+)
+def test_a_file_that_is_no_report_is_refused_in_one_line(tmp_path: Path, content: str, expected: str) -> None:
+    path = tmp_path / "conformance.json"
+    path.write_text(content)
+    with pytest.raises(UsageProblem, match=expected):
+        read(path)
+
+
+def test_a_report_without_a_cluster_can_be_compared() -> None:
+    plain = dict(report([]).plain) | {"facts": None}
+    assert compare(parse(plain, "x"), parse(plain, "y")).facts == ()

@@ -1,0 +1,97 @@
+"""A test's policy is applied as its manifest says, told of while it is in force, and gone afterwards."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentBroken, UsageProblem
+from conformance.model.change import ObjectRef
+from conformance.run.policies import Policy
+from tests.unit.conformance.expect.stand_ins import workload
+
+
+class Cluster:
+    """Takes objects and gives them back; ``sticky`` ones stay when they are deleted."""
+
+    def __init__(self, *sticky: str) -> None:
+        self.there: dict[tuple[str, str, str | None], dict[str, Any]] = {}
+        self.sticky = sticky
+        self.dry_run = False
+        self.run = SimpleNamespace(run="abc")
+        self.kube = SimpleNamespace(discovery=SimpleNamespace(serves=lambda *_: True))
+        self.waits = SimpleNamespace(gone=self.gone)
+
+    def apply(self, obj: dict[str, Any], why: str, *, namespace: str | None = None) -> None:
+        self.there[obj["kind"], obj["metadata"]["name"], namespace] = obj
+
+    def delete(self, target: ObjectRef, why: str) -> None:
+        if target.name not in self.sticky:
+            self.there.pop((target.kind, target.name, target.namespace))
+
+    def gone(self, target: ObjectRef, *, within: float) -> None:
+        if (target.kind, target.name, target.namespace) in self.there:
+            raise EnvironmentBroken(f"{target.label} is still there {within:.0f} s after its deletion")
+
+
+def policy(path: str, kubernetes: Cluster, calico: Cluster, attached: dict[str, str] | None = None) -> Policy:
+    seen: dict[str, str] = {} if attached is None else attached
+    return Policy(
+        path,
+        "demo",
+        kubernetes,
+        lambda: calico,
+        removed_within=60.0,
+        attach=seen.__setitem__,  # type: ignore[arg-type,return-value]
+    )
+
+
+def test_kubernetes_policies_go_through_the_api_and_calicos_through_its_writer() -> None:
+    for folder, position in (("kubernetes", 0), ("calico", 1)):
+        both = (Cluster(), Cluster())
+        policy(f"policy/{folder}/default_deny_ingress.yaml", *both).apply(server=workload("web"))
+        assert list(both[position].there) == [("NetworkPolicy", "nobody-enters", "demo")]
+        assert not both[1 - position].there
+
+
+def test_a_global_policy_has_no_namespace_and_selects_the_workers() -> None:
+    calico = Cluster()
+    policy("policy/calico/global_deny.yaml", Cluster(), calico).apply(server=workload("web"))
+    ((kind, name, namespace),) = calico.there
+    assert (kind, name, namespace) == ("GlobalNetworkPolicy", "demo-nobody-enters", None)
+    (made,) = calico.there.values()
+    assert made["spec"]["namespaceSelector"] == "kubernetes.io/metadata.name == 'demo'"
+
+
+def test_what_is_in_force_is_told_and_attached_until_it_is_removed() -> None:
+    calico, attached = Cluster(), dict[str, str]()
+    one = policy("policy/calico/allow_before_deny.yaml", Cluster(), calico, attached)
+    one.apply(server=workload("web"), friend=workload("friend"))
+    assert [line.partition(",")[0] for line in one.in_force()] == [
+        "NetworkPolicy demo/first-allow-the-friend (projectcalico.org/v3)",
+        "NetworkPolicy demo/then-deny-everybody (projectcalico.org/v3)",
+    ]
+    assert "app == 'client'" in attached["policies in force"]
+    one.remove()
+    assert one.in_force() == []
+    assert not calico.there
+
+
+def test_a_policy_that_stays_is_told_and_does_not_keep_the_others() -> None:
+    calico = Cluster("first-allow-the-friend")
+    one = policy("policy/calico/allow_before_deny.yaml", calico, calico)
+    one.apply(server=workload("web"), friend=workload("friend"))
+    with pytest.raises(EnvironmentBroken, match=r"first-allow-the-friend .* is still there 60 s"):
+        one.remove()
+    assert [name for _, name, _ in calico.there] == ["first-allow-the-friend"]
+
+
+def test_a_value_that_the_manifest_ignores_is_refused_before_anything_is_applied() -> None:
+    kubernetes = Cluster()
+    with pytest.raises(UsageProblem, match="says nothing about friend"):
+        policy("policy/kubernetes/default_deny_ingress.yaml", kubernetes, Cluster()).apply(
+            server=workload("web"), friend=workload("friend")
+        )
+    assert not kubernetes.there

@@ -1,0 +1,52 @@
+"""What a worker changed counts as put back when nothing is left, no foreign value is in the way, and traffic flows."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentBroken
+from conformance.settings import Settings, load_timings
+from conformance.undo import dead_runs
+from conformance.undo.journal import Entry, Outcome, Restored
+
+ENTRY = Entry(key="1-gw0", act="patch", why="a test", worker="gw0")
+CUT_OFF = "not every pod reaches every other: a does not reach b"
+
+
+@pytest.mark.parametrize(
+    ("worker", "outcome", "traffic", "trouble"),
+    [
+        ("gw0", Outcome.RESTORED, "", ""),
+        ("gw0", Outcome.UNCHANGED, CUT_OFF, ""),
+        ("gw0", Outcome.RESTORED, CUT_OFF, CUT_OFF),
+        ("gw0", Outcome.RESTORED, EnvironmentBroken("no pod"), "not known whether pods reach each other: no pod"),
+        ("gw0", Outcome.CONFLICT, "", "conflict: the VNI"),
+        ("gw0", Outcome.FAILED, "", "not restored: the VNI"),
+        ("", Outcome.RESTORED, CUT_OFF, ""),
+        ("gw1", Outcome.FAILED, CUT_OFF, ""),
+    ],
+)  # fmt: skip
+def test_whether_it_is_put_back(
+    monkeypatch: pytest.MonkeyPatch, worker: str, outcome: Outcome, traffic: Any, trouble: str
+) -> None:
+    def not_whole(*_: Any, **__: Any) -> str:
+        if isinstance(traffic, Exception):
+            raise traffic
+        return str(traffic)
+
+    stand_ins = {
+        "Journal": lambda *_, **__: SimpleNamespace(entries=lambda: [ENTRY]),
+        "restore": lambda *_, **__: [Restored(entry=ENTRY, outcome=outcome, text="the VNI")],
+        "detect": lambda *_, **__: None,
+        "not_whole": not_whole,
+    }
+    for name, one in stand_ins.items():
+        monkeypatch.setattr(dead_runs, name, one)
+    kube: Any = None
+    done = dead_runs.of_a_worker(kube, kube, Settings(timings=load_timings()), worker, process="")
+    assert done.trouble == trouble
+    told = [] if worker == "gw1" else [f"{outcome}: the VNI"]
+    assert list(done.lines) == [*told, *({trouble} - {"", *told})]
