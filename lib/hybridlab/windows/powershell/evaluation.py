@@ -199,6 +199,7 @@ class Evaluation(ABC):
             case s.Cast():
                 if not isinstance(target.operand, s.Variable) or target.operand.scope:
                     raise NotEmulated("this assignment")
+                value = cast(target.type_name, value, target)
                 self.scope.types[target.operand.name] = target.type_name
                 return self._store_variable(target.operand, value)
             case s.Array():

@@ -27,6 +27,22 @@ KNOWN_SERVICES = frozenset({"containerd", "hns", "kubelet", "vmcompute", "calico
 FELIX_PROCESSES = frozenset({"calico-node.exe", "calico.exe"})
 
 
+_HNS_ANSWERS = {"hns-error": None, "hns-silent": "", "hns-garbled": ""}
+"""What the cmdlets of hns.psm1 return when HNS answers with an error, not at all, or with something that is no JSON."""
+
+
+async def _failed_hns(shell: Interpreter, call: Call, kind: str, message: str) -> object:
+    """They say it by Write-Error inside a function, so that neither ``$?`` nor the exit status tells it."""
+    if kind != "hns-silent":
+        fault = Fault(
+            message, "NotSpecified: (:) [Write-Error], WriteErrorException",
+            "Microsoft.PowerShell.Commands.WriteErrorException", source=call.name, at=call.node, terminating=False,
+            kind="Microsoft.PowerShell.Commands.WriteErrorException",
+        )  # fmt: skip
+        await shell.write_error(fault, call)
+    return _HNS_ANSWERS[kind]
+
+
 async def ask(shell: Interpreter, call: Call, question: str, **arguments: object) -> Any:
     """The host's answer.  Raises NotEmulated outside a HostProcess container, Fault when the host refuses."""
     host: Host | None = shell.process.host
@@ -41,8 +57,8 @@ async def ask(shell: Interpreter, call: Call, question: str, **arguments: object
             raise _missing(call, "ServiceController", name, "NoServiceFoundForGivenName", message) from None
         if problem.kind == "no-process":
             raise _missing(call, "Process", str(arguments["id"]), "NoProcessFoundForGivenId", message) from None
-        if problem.kind == "hns":
-            raise Fault(message, at=call.node, thrown=True) from None
+        if problem.kind in _HNS_ANSWERS:
+            return await _failed_hns(shell, call, problem.kind, message)
         raise NotEmulated(message.removeprefix("not emulated: ")) from None
 
 
@@ -57,19 +73,24 @@ def _missing(call: Call, kind: str, what: str, identity: str, message: str) -> F
     )
 
 
+def _listed(answer: Any) -> list[object]:
+    """The objects of a list; what else a cmdlet returned as it is."""
+    return enumerate_value(from_json(answer)) if isinstance(answer, list) else [answer]
+
+
 async def get_hns_network(shell: Interpreter, call: Call) -> list[object]:
     """All networks."""
-    return enumerate_value(from_json(await ask(shell, call, "networks")))
+    return _listed(await ask(shell, call, "networks"))
 
 
 async def get_hns_endpoint(shell: Interpreter, call: Call) -> list[object]:
     """All endpoints."""
-    return enumerate_value(from_json(await ask(shell, call, "endpoints")))
+    return _listed(await ask(shell, call, "endpoints"))
 
 
 async def get_hns_policy_list(shell: Interpreter, call: Call) -> list[object]:
     """All load balancers."""
-    return enumerate_value(from_json(await ask(shell, call, "policy-lists")))
+    return _listed(await ask(shell, call, "policy-lists"))
 
 
 class _RemoveHnsNetwork(Stage):

@@ -376,7 +376,7 @@ class Interpreter(Evaluation):
 
     async def _status(self, node: s.Jump) -> int:
         value = await self.value(node.value) if node.value is not None else None
-        if isinstance(value, (list, HashTable)):
+        if isinstance(value, (bool, list, HashTable)):
             raise NotEmulated("exit with this value")
         try:
             status = whole(value)

@@ -260,6 +260,8 @@ def _words(call: Call) -> list[str]:
             words += [to_text(one) for one in enumerate_value(given.value)]
     if any(not word or '"' in word for word in words):
         raise NotEmulated(f"empty or quoted arguments of {call.name}")
+    if not words and call.name in ("ping", "nslookup", "curl"):
+        raise NotEmulated(f"{call.name} without arguments")
     return words
 
 

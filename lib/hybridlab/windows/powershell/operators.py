@@ -179,8 +179,11 @@ def split(left: object, right: object, *, sensitive: bool) -> list[object]:
     if isinstance(pattern, ScriptBlock) or isinstance(limit, str):
         raise NotEmulated("options of -split")
     texts = [to_text(item) for item in left] if isinstance(left, list) else [to_text(left)]
-    parts = [part for text in texts for part in regex.split(to_text(pattern), text, to_int(limit), sensitive=sensitive)]
-    return TypedList(parts)
+    try:
+        count = to_int(limit)
+    except ValueError as error:
+        raise invalid_cast(error) from None
+    return TypedList(part for one in texts for part in regex.split(to_text(pattern), one, count, sensitive=sensitive))
 
 
 def replace(left: object, right: object, *, sensitive: bool) -> object:

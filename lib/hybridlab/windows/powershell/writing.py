@@ -21,11 +21,24 @@ def _joined(value: object, separator: str) -> str:
     return to_text(value)
 
 
+_COLORS = frozenset(
+    (
+        *("black", "darkblue", "darkgreen", "darkcyan", "darkred", "darkmagenta", "darkyellow", "gray", "darkgray"),
+        *("blue", "green", "cyan", "red", "magenta", "yellow", "white"),
+    )
+)
+
+
 class _WriteHost(Stage):
     async def process(self, item: object) -> None:
         if self.call.has("object") or self.call.remaining:
             raise NotEmulated("pipeline input of Write-Host beside its arguments")
         await self._say(item)
+
+    async def begin(self) -> None:
+        for name in ("foregroundcolor", "backgroundcolor"):
+            if self.call.has(name) and self.call.text(name).lower() not in _COLORS:
+                raise NotEmulated(f"Write-Host -{name} {self.call.text(name)}")
 
     async def alone(self) -> None:
         given = [self.call.get("object")] if self.call.has("object") else self.call.remaining
