@@ -20,7 +20,7 @@ from hybridlab.windows.probe_programs import recorded
 from hybridlab.windows.probe_programs.run import run as run_probe_program
 
 _SWITCHES = ("nologo", "noprofile", "noninteractive", "sta", "mta", "noexit")
-_VALUES = ("executionpolicy", "outputformat", "inputformat", "windowstyle", "version", "workingdirectory")
+_VALUES = ("executionpolicy", "outputformat", "inputformat", "windowstyle")
 _SCRIPT = ("command", "encodedcommand", "file")
 _SHORT = {
     "c": "command",
@@ -55,8 +55,9 @@ def _flag(word: str) -> str:
     name = word.lstrip("-/").lower()
     if name in _SHORT:
         return _SHORT[name]
-    full = [known for known in (*_SCRIPT, *_SWITCHES, *_VALUES) if name and known.startswith(name)]
-    if len(full) >= 1:
+    known = (*_SCRIPT, *_SWITCHES, *_VALUES)
+    full = [name] if name in known else [one for one in known if name and one.startswith(name)]
+    if len(full) == 1:
         return full[0]
     raise NotEmulated(f"powershell -{name}")
 
@@ -111,8 +112,8 @@ async def run(process: Process, *, seven: bool) -> int:
     except NotEmulated as missing:
         await process.stderr.write(f"not emulated: {missing}\n".encode())
         return 1
-    except _Bad as bad:
-        await process.stderr.write(f"{bad}\r\n".encode())
+    except _Bad as bad:  # 5.1 ends with 0xFFFD0000, 7 with 64 and its usage
+        await process.stderr.write(f"not emulated: the answer to a wrong command line: {bad}\n".encode())
         return 1
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         # a defect of this emulation: the script fails by name, as with all that is missing, and the lab goes on

@@ -7,6 +7,7 @@ goes on with the next one, unless a ``try`` is around it anywhere up the calls (
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 
 from hybridlab.runtime.applet import Process
@@ -293,7 +294,8 @@ class Interpreter(Evaluation):
                 return
 
     async def _body(self, body: s.Block, emit: Emit) -> bool:
-        """One turn of a loop; whether there is to be another."""
+        """One turn of a loop; whether there is to be another.  Other containers run between two turns."""
+        await asyncio.sleep(0)
         try:
             await self.run_block(body, emit)
         except Break:

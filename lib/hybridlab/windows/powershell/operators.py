@@ -28,6 +28,8 @@ _INTEGERS: dict[str, Callable[[int, int], int]] = {
 }
 _NAMES = {"+": "op_Addition", "-": "op_Subtraction", "*": "op_Multiply", "/": "op_Division", "%": "op_Modulus"}
 _LARGEST_RANGE = 1_000_000
+_LARGEST_PRODUCT = 10_000_000
+"""Characters or elements that ``*`` may make: all containers of the lab share one process."""
 
 
 def arithmetic(operator: str, left: object, right: object, node: Node) -> object:
@@ -68,7 +70,7 @@ def _other_types(operator: str, left: object, right: object) -> tuple[object] | 
     if operator == "+" and left is None:
         return (right,)
     if operator == "*" and isinstance(left, str):
-        return (left * _times_over(right),)
+        return (left * _times_over(right, len(left)),)
     if isinstance(right, (list, bytes, HashTable)):
         kind = "System.Object[]" if isinstance(right, list) else type_name(right)
         words = f'Cannot convert the "{to_text(right)}" value of type "{kind}" to type "System.Int32".'
@@ -78,12 +80,12 @@ def _other_types(operator: str, left: object, right: object) -> tuple[object] | 
     return None
 
 
-def _times_over(value: object) -> int:
+def _times_over(value: object, size: int) -> int:
     try:
         count = to_int(value)
     except ValueError as error:
         raise invalid_cast(error) from None
-    if not 0 <= count <= _LARGEST_RANGE:
+    if count < 0 or count * size > _LARGEST_PRODUCT:
         raise NotEmulated(f"{count} times")
     return count
 
@@ -93,7 +95,7 @@ def _arrays(operator: str, left: list[object] | bytes, right: object) -> object:
     if operator == "+":
         return items + (list(right) if isinstance(right, (list, bytes)) else [right])
     if operator == "*":
-        return items * _times_over(right)
+        return items * _times_over(right, len(items))
     raise _no_operator(operator, "System.Object[]")
 
 
