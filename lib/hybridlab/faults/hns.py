@@ -60,7 +60,9 @@ class HnsFails(Fault):
         self._identity, self._how = identity, parameters["answer"]
         if self._how not in HNS_FAILURES:
             raise BadFault(f"answer is {self._how!r}, expected one of {', '.join(HNS_FAILURES)}")
-        self._nodes = {node: bench.calico.windows[node].hns.faults for node in bench.windows_nodes(parameters["node"])}
+        self._nodes = {
+            node: bench.calico.windows[node].hns.faults for node in bench.nodes_of("windows", parameters["node"])
+        }
 
     async def inject(self) -> None:
         """From now on."""

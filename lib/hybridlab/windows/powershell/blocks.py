@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hybridlab.windows.powershell import syntax as s
 from hybridlab.windows.powershell.binding import Call, Given
 from hybridlab.windows.powershell.conversion import cast
 from hybridlab.windows.powershell.flow import Return
 from hybridlab.windows.powershell.scope import Scope, check_assignable
-from hybridlab.windows.powershell.stages import Stage
+from hybridlab.windows.powershell.shell import Shell, Stage
 from hybridlab.windows.powershell.syntax import NotEmulated
-
-if TYPE_CHECKING:
-    from hybridlab.windows.powershell.interpreter import Interpreter
 
 _DEFAULTS: dict[str, object] = {
     "int": 0,
@@ -31,7 +27,7 @@ _DEFAULTS: dict[str, object] = {
 class BlockStage(Stage):
     """``& { ... }``, ``. { ... }`` and calls of functions."""
 
-    def __init__(self, shell: Interpreter, call: Call, block: s.ScriptBlock, *, inherits: bool) -> None:
+    def __init__(self, shell: Shell, call: Call, block: s.ScriptBlock, *, inherits: bool) -> None:
         super().__init__(shell, call)
         self._block = block
         self._inherits = inherits
@@ -56,7 +52,7 @@ class BlockStage(Stage):
             shell.scope = outside
 
 
-async def bind_block(shell: Interpreter, block: s.ScriptBlock, arguments: Sequence[Given], name: str) -> None:
+async def bind_block(shell: Shell, block: s.ScriptBlock, arguments: Sequence[Given], name: str) -> None:
     """Set a block's parameters and ``$args`` in the current scope."""
     variables = shell.scope.variables
     declared = block.parameters

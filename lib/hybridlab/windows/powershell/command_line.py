@@ -13,8 +13,8 @@ from hybridlab.windows.powershell import dotnet, host, items, json_text, network
 from hybridlab.windows.powershell.faults import Fault, clixml, position
 from hybridlab.windows.powershell.flow import Exit
 from hybridlab.windows.powershell.interpreter import Interpreter
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.parser import parse
+from hybridlab.windows.powershell.shell import Library
 from hybridlab.windows.powershell.syntax import Node, NotEmulated, SyntaxFault
 from hybridlab.windows.probe_programs import recorded
 from hybridlab.windows.probe_programs.run import run as run_probe_program

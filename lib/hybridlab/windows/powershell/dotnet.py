@@ -23,11 +23,10 @@ from hybridlab.windows.powershell.conversion import invalid_cast, to_int, to_num
 from hybridlab.windows.powershell.faults import Fault, call_fault
 from hybridlab.windows.powershell.flow import Exit
 from hybridlab.windows.powershell.formats import format_text
-from hybridlab.windows.powershell.interpreter import Interpreter
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.listener import http_listener
 from hybridlab.windows.powershell.numbers import Long
 from hybridlab.windows.powershell.objects import ArrayList, Awaitable, HashTable, NetObject, to_text
+from hybridlab.windows.powershell.shell import Library, Shell
 from hybridlab.windows.powershell.syntax import NotEmulated
 
 _SOCKET_WORDS = {
@@ -46,7 +45,7 @@ _SOCKET_WORDS = {
 }
 
 
-async def _dns(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _dns(shell: Shell, name: str, arguments: list[object] | None) -> object:
     wanted = {"gethostaddresses": 1, "gethostentry": 1, "gethostname": 0}.get(name)
     if arguments is None or len(arguments) != wanted:
         raise NotEmulated(f"[Net.Dns]::{name}")
@@ -91,14 +90,14 @@ def _encoding(name: str) -> NetObject:
     return made
 
 
-async def _encodings(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _encodings(shell: Shell, name: str, arguments: list[object] | None) -> object:
     names = {"utf8": "utf-8", "ascii": "ascii", "unicode": "utf-16-le"}
     if arguments is not None or name not in names:
         raise NotEmulated(f"[Text.Encoding]::{name}")
     return _encoding(names[name])
 
 
-async def _convert(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _convert(shell: Shell, name: str, arguments: list[object] | None) -> object:
     match name, arguments:
         case "tobase64string", [data]:
             raw = bytes(data) if isinstance(data, (bytes, list)) else b""
@@ -108,7 +107,7 @@ async def _convert(shell: Interpreter, name: str, arguments: list[object] | None
     raise NotEmulated(f"[Convert]::{name}")
 
 
-async def _console(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _console(shell: Shell, name: str, arguments: list[object] | None) -> object:
     writer = NetObject("System.IO.TextWriter")
     stream = shell.process.stderr if name == "error" else shell.process.stdout
 
@@ -129,7 +128,7 @@ async def _console(shell: Interpreter, name: str, arguments: list[object] | None
     raise NotEmulated(f"[Console]::{name}")
 
 
-async def _datetime(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _datetime(shell: Shell, name: str, arguments: list[object] | None) -> object:
     match name, arguments:
         case "now", None:
             return DateTime.now()
@@ -138,14 +137,14 @@ async def _datetime(shell: Interpreter, name: str, arguments: list[object] | Non
     raise NotEmulated(f"[datetime]::{name}")
 
 
-async def _guid(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _guid(shell: Shell, name: str, arguments: list[object] | None) -> object:
     if (name, arguments) != ("newguid", []):
         raise NotEmulated(f"[guid]::{name}")
     text = str(uuid.uuid4())
     return NetObject("System.Guid", text=text, table=("Guid",), Guid=text)
 
 
-async def _string(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _string(shell: Shell, name: str, arguments: list[object] | None) -> object:
     match name, arguments:
         case "isnullorempty", [text] if text is None or isinstance(text, str):
             return not text
@@ -160,7 +159,7 @@ async def _string(shell: Interpreter, name: str, arguments: list[object] | None)
     raise NotEmulated(f"[string]::{name}")
 
 
-async def _math(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _math(shell: Shell, name: str, arguments: list[object] | None) -> object:
     if not arguments or any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in arguments):
         raise NotEmulated(f"[math]::{name}")
     numbers = [one for one in arguments if isinstance(one, (int, float))]
@@ -177,7 +176,7 @@ async def _math(shell: Interpreter, name: str, arguments: list[object] | None) -
     raise NotEmulated(f"[math]::{name} of these numbers")
 
 
-async def _regex(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _regex(shell: Shell, name: str, arguments: list[object] | None) -> object:
     match name, arguments:
         case "match", [text, pattern]:
             found = regex.compiled(to_text(pattern), sensitive=True).search(to_text(text))
@@ -195,7 +194,7 @@ async def _regex(shell: Interpreter, name: str, arguments: list[object] | None) 
     raise NotEmulated(f"[regex]::{name}")
 
 
-async def _environment(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _environment(shell: Shell, name: str, arguments: list[object] | None) -> object:
     match name, arguments:
         case "machinename", None:
             return shell.process.net.hostname[:15].upper()
@@ -211,7 +210,7 @@ async def _environment(shell: Interpreter, name: str, arguments: list[object] | 
     raise NotEmulated(f"[Environment]::{name}")
 
 
-async def _ip_address_type(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _ip_address_type(shell: Shell, name: str, arguments: list[object] | None) -> object:
     match name, arguments:
         case "any", None:
             return ip_address("0.0.0.0")
@@ -224,7 +223,7 @@ async def _ip_address_type(shell: Interpreter, name: str, arguments: list[object
     raise NotEmulated(f"[Net.IPAddress]::{name}")
 
 
-async def _stopwatch(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _stopwatch(shell: Shell, name: str, arguments: list[object] | None) -> object:
     if name != "startnew" or arguments != []:
         raise NotEmulated(f"[Diagnostics.Stopwatch]::{name}")
     start = time.monotonic()
@@ -246,7 +245,7 @@ async def _stopwatch(shell: Interpreter, name: str, arguments: list[object] | No
     return watch
 
 
-async def _thread(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _thread(shell: Shell, name: str, arguments: list[object] | None) -> object:
     if name != "sleep" or arguments is None or len(arguments) != 1 or not isinstance(arguments[0], int):
         raise NotEmulated(f"[Threading.Thread]::{name}")
     await asyncio.sleep(max(arguments[0], 0) / 1000)
@@ -279,7 +278,7 @@ def _task(work: Coroutine[Any, Any, object], method: str, count: int) -> NetObje
     return made
 
 
-def tcp_client(shell: Interpreter, arguments: list[object]) -> object:
+def tcp_client(shell: Shell, arguments: list[object]) -> object:
     """System.Net.Sockets.TcpClient: connecting and closing; its streams are not emulated."""
     connection: list[asyncio.StreamWriter] = []
 

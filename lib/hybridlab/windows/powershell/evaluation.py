@@ -12,7 +12,6 @@ from hybridlab.windows.powershell.comparison import compare, equal
 from hybridlab.windows.powershell.conversion import cast, is_type, to_number
 from hybridlab.windows.powershell.faults import Fault
 from hybridlab.windows.powershell.formats import format_text
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.members import (
     is_list_property,
     list_method,
@@ -34,6 +33,7 @@ from hybridlab.windows.powershell.objects import (
     unwrap,
 )
 from hybridlab.windows.powershell.scope import Scope, check_assignable
+from hybridlab.windows.powershell.shell import Library
 from hybridlab.windows.powershell.syntax import Node, NotEmulated
 
 

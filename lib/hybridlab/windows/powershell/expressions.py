@@ -167,6 +167,12 @@ class Expressions(Scanner):
     def postfix(self, node: Node) -> Node:
         """Indexes, members and steps after an operand."""
         start = node.start
+        if (
+            isinstance(node, s.Literal)
+            and not isinstance(node.value, str)
+            and re.match(r"\.(?!\.)|\[", self.text[self.at : self.at + 2])
+        ):
+            raise NotEmulated("a member or an index of a number without parentheses")
         while not self.done:
             if self.peek("[") and not isinstance(node, s.ScriptBlock):
                 self.at += 1

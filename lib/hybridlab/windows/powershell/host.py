@@ -13,12 +13,11 @@ from hybridlab.runtime.applet import Host, HostProblem
 from hybridlab.windows.powershell.binding import Call
 from hybridlab.windows.powershell.conversion import invalid_cast, to_int
 from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Interpreter
 from hybridlab.windows.powershell.items import CONTENT, content, get_content
 from hybridlab.windows.powershell.json_text import from_json
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.objects import NetObject, enumerate_value, to_text
-from hybridlab.windows.powershell.stages import Stage, once
+from hybridlab.windows.powershell.shell import Library, Shell, Stage
+from hybridlab.windows.powershell.stages import once
 from hybridlab.windows.powershell.syntax import NotEmulated
 
 SERVICE_STATUS = {"Stopped": 1, "Running": 4}
@@ -31,7 +30,7 @@ _HNS_ANSWERS = {"hns-error": None, "hns-silent": "", "hns-garbled": ""}
 """What the cmdlets of hns.psm1 return when HNS answers with an error, not at all, or with something that is no JSON."""
 
 
-async def _failed_hns(shell: Interpreter, call: Call, kind: str, message: str) -> object:
+async def _failed_hns(shell: Shell, call: Call, kind: str, message: str) -> object:
     """They say it by Write-Error inside a function, so that neither ``$?`` nor the exit status tells it."""
     if kind != "hns-silent":
         fault = Fault(
@@ -43,7 +42,7 @@ async def _failed_hns(shell: Interpreter, call: Call, kind: str, message: str) -
     return _HNS_ANSWERS[kind]
 
 
-async def ask(shell: Interpreter, call: Call, question: str, **arguments: object) -> Any:
+async def ask(shell: Shell, call: Call, question: str, **arguments: object) -> Any:
     """The host's answer.  Raises NotEmulated outside a HostProcess container, Fault when the host refuses."""
     host: Host | None = shell.process.host
     if host is None:
@@ -78,17 +77,17 @@ def _listed(answer: Any) -> list[object]:
     return enumerate_value(from_json(answer)) if isinstance(answer, list) else [answer]
 
 
-async def get_hns_network(shell: Interpreter, call: Call) -> list[object]:
+async def get_hns_network(shell: Shell, call: Call) -> list[object]:
     """All networks."""
     return _listed(await ask(shell, call, "networks"))
 
 
-async def get_hns_endpoint(shell: Interpreter, call: Call) -> list[object]:
+async def get_hns_endpoint(shell: Shell, call: Call) -> list[object]:
     """All endpoints."""
     return _listed(await ask(shell, call, "endpoints"))
 
 
-async def get_hns_policy_list(shell: Interpreter, call: Call) -> list[object]:
+async def get_hns_policy_list(shell: Shell, call: Call) -> list[object]:
     """All load balancers."""
     return _listed(await ask(shell, call, "policy-lists"))
 
@@ -105,7 +104,7 @@ class _RemoveHnsNetwork(Stage):
         raise NotEmulated("Remove-HnsNetwork without a network piped in")
 
 
-async def get_service(shell: Interpreter, call: Call) -> list[object]:
+async def get_service(shell: Shell, call: Call) -> list[object]:
     """The services of these names."""
     found: list[object] = []
     for name in _names(call):
@@ -121,7 +120,7 @@ async def get_service(shell: Interpreter, call: Call) -> list[object]:
     return found
 
 
-async def restart_service(shell: Interpreter, call: Call) -> list[object]:
+async def restart_service(shell: Shell, call: Call) -> list[object]:
     """One service."""
     for name in _names(call):
         await ask(shell, call, "restart-service", name=name)
@@ -136,7 +135,7 @@ def _names(call: Call) -> list[str]:
     return names
 
 
-async def get_cim_instance(shell: Interpreter, call: Call) -> list[object]:
+async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
     """``Win32_Process`` of Felix, by name."""
     kind = call.text("classname")
     wanted = call.text("filter")
@@ -152,7 +151,7 @@ async def get_cim_instance(shell: Interpreter, call: Call) -> list[object]:
     ]
 
 
-async def stop_process(shell: Interpreter, call: Call) -> list[object]:
+async def stop_process(shell: Shell, call: Call) -> list[object]:
     """By id."""
     for identity in enumerate_value(call.get("id")):
         try:
@@ -163,7 +162,7 @@ async def stop_process(shell: Interpreter, call: Call) -> list[object]:
     return []
 
 
-async def get_host_content(shell: Interpreter, call: Call) -> list[object]:
+async def get_host_content(shell: Shell, call: Call) -> list[object]:
     """A file of the container or, in a HostProcess container, of the host; ``*`` stands for any characters there."""
     path = call.text("literalpath") or call.text("path")
     if shell.process.host is not None:

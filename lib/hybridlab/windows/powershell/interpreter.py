@@ -19,10 +19,10 @@ from hybridlab.windows.powershell.display import Display
 from hybridlab.windows.powershell.evaluation import Evaluation, whole
 from hybridlab.windows.powershell.faults import ErrorRecord, Fault, render
 from hybridlab.windows.powershell.flow import Break, Continue, Exit, Flow, Return
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.objects import ArrayList, HashTable, NetObject, enumerate_value, to_text, truth
 from hybridlab.windows.powershell.pipelines import run_pipeline
 from hybridlab.windows.powershell.scope import PREFERENCES, Scope
+from hybridlab.windows.powershell.shell import Library
 from hybridlab.windows.powershell.streams import Emit, Streams
 from hybridlab.windows.powershell.syntax import Node, NotEmulated
 

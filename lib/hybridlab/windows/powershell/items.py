@@ -11,9 +11,8 @@ from hybridlab.windows.powershell.binding import Call
 from hybridlab.windows.powershell.clock import DateTime
 from hybridlab.windows.powershell.conversion import to_int, to_number
 from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Interpreter
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.objects import NetObject, enumerate_value, to_text
+from hybridlab.windows.powershell.shell import Library, Shell
 from hybridlab.windows.powershell.stages import once
 from hybridlab.windows.powershell.syntax import NotEmulated
 
@@ -36,7 +35,7 @@ def _path(call: Call) -> str:
     return to_text(path)
 
 
-async def get_content(shell: Interpreter, call: Call) -> list[object]:
+async def get_content(shell: Shell, call: Call) -> list[object]:
     """Lines of a file, or all of it with -Raw."""
     path = _path(call)
     if re.match(r"env:", path, re.IGNORECASE):
@@ -90,7 +89,7 @@ def content(call: Call, text: str) -> list[object]:
     return lines
 
 
-async def _test_path(shell: Interpreter, call: Call) -> list[object]:
+async def _test_path(shell: Shell, call: Call) -> list[object]:
     path = _path(call)
     if re.match(r"env:", path, re.IGNORECASE):
         return [shell.environment_variable(path[4:].lstrip("\\/")) is not None]
@@ -106,7 +105,7 @@ async def _test_path(shell: Interpreter, call: Call) -> list[object]:
     return [True]
 
 
-async def _get_child_item(shell: Interpreter, call: Call) -> list[object]:
+async def _get_child_item(shell: Shell, call: Call) -> list[object]:
     path = call.text("path", ".").lower().rstrip("\\/*")
     if path != "env:":
         raise NotEmulated(f"{call.name} {path}")
@@ -118,7 +117,7 @@ async def _get_child_item(shell: Interpreter, call: Call) -> list[object]:
     ]
 
 
-async def _get_command(shell: Interpreter, call: Call) -> list[object]:
+async def _get_command(shell: Shell, call: Call) -> list[object]:
     found: list[object] = []
     for one in enumerate_value(call.get("name")):
         name = to_text(one)
@@ -140,7 +139,7 @@ async def _get_command(shell: Interpreter, call: Call) -> list[object]:
     return found
 
 
-async def _get_date(shell: Interpreter, call: Call) -> list[object]:
+async def _get_date(shell: Shell, call: Call) -> list[object]:
     now = DateTime.now(utc=call.flag("asutc"))
     if call.has("uformat"):
         wanted = call.text("uformat").removeprefix("+")
@@ -150,7 +149,7 @@ async def _get_date(shell: Interpreter, call: Call) -> list[object]:
     return [now.formatted(call.text("format")) if call.has("format") else now]
 
 
-async def _start_sleep(shell: Interpreter, call: Call) -> list[object]:
+async def _start_sleep(shell: Shell, call: Call) -> list[object]:
     if call.has("milliseconds") == call.has("seconds"):
         raise NotEmulated("Start-Sleep without one length of time")
     if call.has("milliseconds"):
@@ -164,7 +163,7 @@ async def _start_sleep(shell: Interpreter, call: Call) -> list[object]:
     return []
 
 
-async def _new_object(shell: Interpreter, call: Call) -> list[object]:
+async def _new_object(shell: Shell, call: Call) -> list[object]:
     """The .NET types of ``dotnet``."""
     name = call.text("typename")
     key = name.lower().removeprefix("system.")

@@ -9,8 +9,6 @@ from typing import Any
 from hybridlab.windows.powershell.binding import Call, plain_value
 from hybridlab.windows.powershell.conversion import to_int
 from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Interpreter
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.numbers import Long, double_text, long_or_int
 from hybridlab.windows.powershell.objects import (
     CUSTOM_OBJECT,
@@ -22,6 +20,7 @@ from hybridlab.windows.powershell.objects import (
     to_text,
     unwrap,
 )
+from hybridlab.windows.powershell.shell import Library, Shell
 from hybridlab.windows.powershell.stages import collecting
 from hybridlab.windows.powershell.syntax import NotEmulated
 
@@ -119,7 +118,7 @@ class _Json:
         return [*lines, " " * column + closing]
 
 
-async def convert_to_json(shell: Interpreter, call: Call, piped: list[object] | None) -> list[object]:
+async def convert_to_json(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
     """-Compress, -Depth and, of 7, -AsArray."""
     if call.has("inputobject"):
         if piped:
@@ -141,7 +140,7 @@ async def convert_to_json(shell: Interpreter, call: Call, piped: list[object] | 
     return [document.written(plain)]
 
 
-async def convert_from_json(shell: Interpreter, call: Call, piped: list[object] | None) -> list[object]:
+async def convert_from_json(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
     """Objects, arrays and plain values.  5.1 puts out an array as one object, 7 its elements."""
     text = call.text("inputobject", "\n".join(to_text(item) for item in piped or []))
     if not text.strip():

@@ -12,10 +12,9 @@ from hybridlab.runtime.applets.registry import WINDOWS
 from hybridlab.runtime.streams import NullOutput
 from hybridlab.windows.powershell.binding import Call
 from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Interpreter
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.objects import NetObject, enumerate_value, to_text
-from hybridlab.windows.powershell.stages import Make, Stage, once
+from hybridlab.windows.powershell.shell import Library, Make, Shell, Stage
+from hybridlab.windows.powershell.stages import once
 from hybridlab.windows.powershell.streams import drop
 from hybridlab.windows.powershell.syntax import NotEmulated
 
@@ -26,7 +25,7 @@ _ADAPTER = "MSFT_NetAdapter"
 _TOOLS = ("ping", "ipconfig", "hostname", "nslookup", "whoami")
 
 
-async def test_net_connection(shell: Interpreter, call: Call) -> list[object]:
+async def test_net_connection(shell: Shell, call: Call) -> list[object]:
     """A TCP connect, and a ping when that fails; without a port the ping only."""
     host = call.text("computername", "internetbeacon.msedge.net")
     port = call.get("port")
@@ -59,7 +58,7 @@ async def test_net_connection(shell: Interpreter, call: Call) -> list[object]:
     return [_result(host, address, port, net.address, connected=connected, ping=ping)]
 
 
-async def _connects(shell: Interpreter, address: str, port: int) -> bool:
+async def _connects(shell: Shell, address: str, port: int) -> bool:
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
             connecting = http.connect(shell.process.net, address, port)
@@ -85,7 +84,7 @@ def _result(
     return NetObject("TestNetConnectionResult", properties, shown=tuple(properties))
 
 
-async def resolve_dns_name(shell: Interpreter, call: Call) -> list[object]:
+async def resolve_dns_name(shell: Shell, call: Call) -> list[object]:
     """-Type A only; a name with a final dot is asked as it is."""
     name = call.text("name")
     kind = call.text("type", "A").upper()
@@ -136,7 +135,7 @@ def _dns_fault(call: Call, name: str, words: str, category: str, identity: str) 
     )
 
 
-async def get_net_adapter(shell: Interpreter, call: Call) -> list[object]:
+async def get_net_adapter(shell: Shell, call: Call) -> list[object]:
     """The pod's one adapter."""
     if call.text("name", "*") not in ("*", "vEthernet (Ethernet)"):
         raise NotEmulated(f"Get-NetAdapter {call.text('name')}")
@@ -170,7 +169,7 @@ class _GetNetIPAddress(Stage):
         await self.put(_addresses(self.shell, self.call))
 
 
-def _addresses(shell: Interpreter, call: Call) -> list[object]:
+def _addresses(shell: Shell, call: Call) -> list[object]:
     family = call.text("addressfamily").lower()
     if family not in ("", "ipv4", "ipv6"):
         raise NotEmulated(f"Get-NetIPAddress -AddressFamily {family}")
@@ -225,10 +224,6 @@ class _Lines:
 
 def _tool(name: str) -> Make:
     class _Tool(Stage):
-        def __init__(self, shell: Interpreter, call: Call) -> None:
-            super().__init__(shell, call)
-            self.failed = False
-
         async def process(self, item: object) -> None:
             raise NotEmulated(f"pipeline input of {name}")
 

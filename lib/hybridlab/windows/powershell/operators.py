@@ -67,6 +67,8 @@ def _other_types(operator: str, left: object, right: object) -> tuple[object] | 
         raise NotEmulated(f"operator {operator} of these values")
     if operator == "+" and isinstance(left, str):
         return (left + to_text(right),)
+    if left is None and operator == "*":
+        raise NotEmulated("null times something")
     if operator == "+" and left is None:
         return (right,)
     if operator == "*" and isinstance(left, str):

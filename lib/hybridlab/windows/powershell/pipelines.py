@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hybridlab.windows.powershell import syntax as s
 from hybridlab.windows.powershell.binding import Call, Given, bind
@@ -12,12 +11,9 @@ from hybridlab.windows.powershell.blocks import BlockStage
 from hybridlab.windows.powershell.faults import Fault
 from hybridlab.windows.powershell.flow import Enough
 from hybridlab.windows.powershell.objects import HashTable, NumberText, Unordered, to_text
-from hybridlab.windows.powershell.stages import Stage
+from hybridlab.windows.powershell.shell import Shell, Stage
 from hybridlab.windows.powershell.streams import Emit, Streams, redirected
 from hybridlab.windows.powershell.syntax import NotEmulated
-
-if TYPE_CHECKING:
-    from hybridlab.windows.powershell.interpreter import Interpreter
 
 _ORDERLESS = frozenset(("Sort-Object", "Measure-Object"))
 """Cmdlets to which the order of their input does not matter."""
@@ -27,7 +23,7 @@ _ORDERLESS = frozenset(("Sort-Object", "Measure-Object"))
 class _Link:
     """A stage in its place: with its streams, and its errors made the script's."""
 
-    shell: Interpreter
+    shell: Shell
     stage: Stage
     streams: Streams
     failed: bool = False
@@ -61,7 +57,7 @@ class _Link:
             shell.streams = outside
 
 
-async def run_pipeline(shell: Interpreter, node: s.Pipeline, emit: Emit) -> None:
+async def run_pipeline(shell: Shell, node: s.Pipeline, emit: Emit) -> None:
     """Run a pipeline; its output goes to ``emit``, and ``$?`` tells whether all of it succeeded."""
     first = node.elements[0]
     commands = [one for one in node.elements if isinstance(one.node, s.Command)]
@@ -91,11 +87,11 @@ async def run_pipeline(shell: Interpreter, node: s.Pipeline, emit: Emit) -> None
             raise
         for link in links[max(place, ended) :]:
             await link.end()
-    succeeded = not any(link.failed or getattr(link.stage, "failed", False) for link in links)
+    succeeded = not any(link.failed or link.stage.failed for link in links)
     shell.succeeded = succeeded
 
 
-async def _expression(shell: Interpreter, element: s.Element, downstream: Emit, links: list[_Link]) -> None:
+async def _expression(shell: Shell, element: s.Element, downstream: Emit, links: list[_Link]) -> None:
     """The first element, when it is no command."""
     outside = shell.streams
     if element.redirections:
@@ -112,7 +108,7 @@ async def _expression(shell: Interpreter, element: s.Element, downstream: Emit, 
         await downstream(item)
 
 
-async def _stage(shell: Interpreter, node: s.Command) -> Stage:
+async def _stage(shell: Shell, node: s.Command) -> Stage:
     """The command that a node names, with its arguments."""
     name = await shell.value(node.name)
     if isinstance(name, s.ScriptBlock):
@@ -154,7 +150,7 @@ def _check_common(call: Call) -> None:
         raise NotEmulated(f"parameter -Debug of {call.name}")
 
 
-async def _arguments(shell: Interpreter, node: s.Command) -> list[Given]:
+async def _arguments(shell: Shell, node: s.Command) -> list[Given]:
     found: list[Given] = []
     for one in node.arguments:
         if isinstance(one, s.Parameter):
@@ -168,7 +164,7 @@ async def _arguments(shell: Interpreter, node: s.Command) -> list[Given]:
     return found
 
 
-async def _argument(shell: Interpreter, node: s.Node) -> object:
+async def _argument(shell: Shell, node: s.Node) -> object:
     if isinstance(node, s.Array):
         return [await _argument(shell, item) for item in node.items]
     value = await shell.value(node)
@@ -177,7 +173,7 @@ async def _argument(shell: Interpreter, node: s.Node) -> object:
     return value
 
 
-async def _splatted(shell: Interpreter, node: s.Splat) -> list[Given]:
+async def _splatted(shell: Shell, node: s.Splat) -> list[Given]:
     value = await shell.value(node.variable)
     if isinstance(value, HashTable):
         return [Given(to_text(name), item, word=f"-{to_text(name)}") for name, item in value.items()]

@@ -11,8 +11,6 @@ from hybridlab.windows.powershell.comparison import equal, order
 from hybridlab.windows.powershell.conversion import to_int, to_number
 from hybridlab.windows.powershell.faults import Fault
 from hybridlab.windows.powershell.flow import Enough
-from hybridlab.windows.powershell.interpreter import Interpreter
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.members import is_string_method
 from hybridlab.windows.powershell.objects import (
     SELECTED,
@@ -25,7 +23,8 @@ from hybridlab.windows.powershell.objects import (
     truth,
     unwrap,
 )
-from hybridlab.windows.powershell.stages import Stage, collecting
+from hybridlab.windows.powershell.shell import Library, Shell, Stage
+from hybridlab.windows.powershell.stages import collecting
 from hybridlab.windows.powershell.syntax import NotEmulated, ScriptBlock
 
 _OPERATORS = ("eq", "ne", "gt", "ge", "lt", "le", "like", "notlike", "match", "notmatch", "contains", "notcontains",
@@ -35,7 +34,7 @@ _TABLE_COLUMNS = 4
 
 
 class _ForEach(Stage):
-    def __init__(self, shell: Interpreter, call: Call) -> None:
+    def __init__(self, shell: Shell, call: Call) -> None:
         super().__init__(shell, call)
         given = [enumerate_value(call.get(name)) for name in ("begin", "process", "end")]
         self._begin, self._process, self._end = given
@@ -94,7 +93,7 @@ class _ForEach(Stage):
 
 
 class _Where(Stage):
-    def __init__(self, shell: Interpreter, call: Call) -> None:
+    def __init__(self, shell: Shell, call: Call) -> None:
         super().__init__(shell, call)
         bare = list(call.remaining)
         self._block = call.get("filterscript")
@@ -141,7 +140,7 @@ class _Where(Stage):
 
 
 class _Select(Stage):
-    def __init__(self, shell: Interpreter, call: Call) -> None:
+    def __init__(self, shell: Shell, call: Call) -> None:
         super().__init__(shell, call)
         self._limits = {name: self._count(name) for name in ("first", "last", "skip") if call.has(name)}
         self._taken = self._skipped = 0
@@ -258,7 +257,7 @@ class _Select(Stage):
         return name, unwrap(await self.shell.block_values(expression, item))
 
 
-async def _sort_object(shell: Interpreter, call: Call, piped: list[object] | None) -> list[object]:
+async def _sort_object(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
     """By the values themselves, properties or script blocks; all keys of a kind, so that the order is certain."""
     wanted = enumerate_value(call.get("property"))
     keys: list[list[object]] = []
@@ -289,7 +288,7 @@ async def _sort_object(shell: Interpreter, call: Call, piped: list[object] | Non
     return [(piped or [])[place] for place in places]
 
 
-async def _key(shell: Interpreter, wanted: object, item: object) -> object:
+async def _key(shell: Shell, wanted: object, item: object) -> object:
     if isinstance(wanted, ScriptBlock):
         return unwrap(await shell.block_values(wanted, item))
     if isinstance(wanted, (HashTable, list)) or "*" in to_text(wanted):
@@ -305,7 +304,7 @@ def _kind(value: object) -> str:
     return "text" if isinstance(value, str) else type(value).__name__
 
 
-async def _measure_object(shell: Interpreter, call: Call, piped: list[object] | None) -> list[object]:
+async def _measure_object(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
     """Count, and sum, average, largest and smallest of numbers."""
     name = call.text("property")
     piped = [item for item in piped or [] if item is not None]
@@ -334,7 +333,7 @@ async def _measure_object(shell: Interpreter, call: Call, piped: list[object] | 
 
 
 class _Tee(Stage):
-    def __init__(self, shell: Interpreter, call: Call) -> None:
+    def __init__(self, shell: Shell, call: Call) -> None:
         super().__init__(shell, call)
         if not call.has("variable"):
             raise NotEmulated("Tee-Object into a file")

@@ -13,10 +13,9 @@ from hybridlab.runtime.applets.refusals import heard_late
 from hybridlab.windows.powershell.binding import Call
 from hybridlab.windows.powershell.conversion import to_int
 from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Interpreter
 from hybridlab.windows.powershell.json_text import from_json, read
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.objects import HashTable, NetObject, TypedList, to_text
+from hybridlab.windows.powershell.shell import Library, Shell
 from hybridlab.windows.powershell.stages import once
 from hybridlab.windows.powershell.syntax import NotEmulated
 
@@ -48,7 +47,7 @@ _REST = (
 class _Command:
     """One request of one of the two cmdlets."""
 
-    def __init__(self, shell: Interpreter, call: Call) -> None:
+    def __init__(self, shell: Shell, call: Call) -> None:
         self.shell = shell
         self.call = call
         self.class_name = call.name.replace("-", "") + "Command"
@@ -167,7 +166,7 @@ class _Command:
         return fault
 
 
-async def invoke_web_request(shell: Interpreter, call: Call) -> list[object]:
+async def invoke_web_request(shell: Shell, call: Call) -> list[object]:
     """Invoke-WebRequest; 5.1 without -UseBasicParsing fails in Server Core, which has no Internet Explorer."""
     response = await _Command(shell, call).send()
     if not shell.seven and not call.flag("usebasicparsing"):
@@ -259,7 +258,7 @@ def _is_text(content_type: str) -> bool:
     return kind.startswith("text/") or kind in ("application/json", "application/xml", "application/javascript")
 
 
-async def invoke_rest_method(shell: Interpreter, call: Call) -> list[object]:
+async def invoke_rest_method(shell: Shell, call: Call) -> list[object]:
     """The body: JSON as objects, anything else as text."""
     response = await _Command(shell, call).send()
     if call.has("outfile"):

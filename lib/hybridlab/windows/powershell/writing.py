@@ -5,10 +5,9 @@ from __future__ import annotations
 from hybridlab.windows.powershell.binding import Call
 from hybridlab.windows.powershell.faults import Fault
 from hybridlab.windows.powershell.formatting import lines_of
-from hybridlab.windows.powershell.interpreter import Interpreter
-from hybridlab.windows.powershell.library import Library
 from hybridlab.windows.powershell.objects import HashTable, NetObject, enumerate_value, to_text
-from hybridlab.windows.powershell.stages import Stage, collecting, once
+from hybridlab.windows.powershell.shell import Library, Shell, Stage
+from hybridlab.windows.powershell.stages import collecting, once
 from hybridlab.windows.powershell.syntax import NotEmulated
 
 
@@ -68,7 +67,7 @@ class _WriteOutput(Stage):
             await self.put(enumerate_value(one) if one is not None else [None])
 
 
-async def _write_error(shell: Interpreter, call: Call) -> list[object]:
+async def _write_error(shell: Shell, call: Call) -> list[object]:
     """A non-terminating error."""
     if not call.has("message"):
         raise NotEmulated("Write-Error without a message")
@@ -80,17 +79,17 @@ async def _write_error(shell: Interpreter, call: Call) -> list[object]:
     )  # fmt: skip
 
 
-async def _write_warning(shell: Interpreter, call: Call) -> list[object]:
+async def _write_warning(shell: Shell, call: Call) -> list[object]:
     await shell.warn(call.text("message"), call)
     return []
 
 
-async def _write_verbose(shell: Interpreter, call: Call) -> list[object]:
+async def _write_verbose(shell: Shell, call: Call) -> list[object]:
     await shell.tell("verbose", call.text("message"), call)
     return []
 
 
-async def _write_debug(shell: Interpreter, call: Call) -> list[object]:
+async def _write_debug(shell: Shell, call: Call) -> list[object]:
     await shell.tell("debug", call.text("message"), call)
     return []
 
@@ -105,7 +104,7 @@ class _OutHost(Stage):
         await self.shell.show(item)
 
 
-async def _out_string(shell: Interpreter, call: Call, piped: list[object] | None) -> list[object]:
+async def _out_string(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
     lines = lines_of(enumerate_value(call.get("inputobject")) if call.has("inputobject") else piped or [])
     if call.flag("stream"):
         return list(lines)
@@ -136,11 +135,11 @@ def _viewed(call: Call, piped: list[object] | None, view: str) -> list[object]:
     return shown
 
 
-async def _format_list(shell: Interpreter, call: Call, piped: list[object] | None) -> list[object]:
+async def _format_list(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
     return _viewed(call, piped, "list")
 
 
-async def _format_table(shell: Interpreter, call: Call, piped: list[object] | None) -> list[object]:
+async def _format_table(shell: Shell, call: Call, piped: list[object] | None) -> list[object]:
     if not call.flag("autosize"):
         raise NotEmulated("Format-Table without -AutoSize")
     return _viewed(call, piped, "table")
