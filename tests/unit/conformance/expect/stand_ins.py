@@ -10,6 +10,8 @@ from typing import Protocol
 
 from conformance.errors import EnvironmentBroken, SuiteTrouble
 from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.model.endpoint import OS, Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
@@ -181,3 +183,8 @@ class ImmediateAsking:
 
 def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
     return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.012, **more)  # type: ignore[arg-type]
+
+
+def told(kept: Iterable[Seen]) -> list[str]:
+    """Reasons of what was decided beyond right and wrong: LIFTED and NOT_OBSERVED."""
+    return [one.reason for one in kept if one.verdict in (ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED)]
