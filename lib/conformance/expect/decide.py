@@ -2,10 +2,11 @@
 
 **Closed.**  Among a route's attempts, in the order in which its agent began them, there is a row of time-outs: at least
 ``agree`` of them, the first begun within ``within`` and at least ``agree_span + hold`` before the last, no earlier one
-unanswered, and each with a control that connected within ``near`` of it.  Controls are open routes of the same source
-and open routes to the same target; where an expectation has both, both are needed, since a dead client and a dead
-server look alike.  Another result or a lost control ends a row, and another may begin.  Once ``agree`` time-outs that
-span ``agree_span`` have agreed, a packet that arrives is a leak, at once.
+unanswered, and each with a control that connected beside it.  Controls are open routes of the same source, which have
+to connect within ``near``, and open routes of other sources to the same target, which have to connect within a give-up
+time: their agents keep time by themselves, and are not asked at the same moments.  Where an expectation has both, both
+are needed, since a dead client and a dead server look alike.  Another result or a lost control ends a row, and another
+may begin.  Once ``agree`` time-outs that span ``agree_span`` have agreed, a packet that arrives is a leak, at once.
 
 An attempt contains the repetition of its first packet, so what swallows everything for twice the give-up time lets no
 row of more than ``2 x give_up - syn_again`` come about: settings that allow one are refused (``settings.timings``).
@@ -314,10 +315,13 @@ def _ends_row(path: Path, one: Try) -> Why:
 
 def _beside(path: Path, one: Try) -> bool:
     """Whether a control of each kind connected beside an attempt."""
-    return bool(path.controls) and all(
-        any(control.connected_near(one, max(path.rule.near, control.rule.near)) for control in kind)
-        for kind in path.controls
-    )
+
+    def connected(control: Path) -> bool:
+        own = control.attempt.source.uid == path.attempt.source.uid
+        near = max(path.rule.near, control.rule.near)
+        return control.connected_near(one, near if own else max(near, path.attempt.give_up_after))
+
+    return bool(path.controls) and all(any(map(connected, kind)) for kind in path.controls)
 
 
 def _open(path: Path) -> Standing:

@@ -90,8 +90,13 @@ def test_a_control_answered_later_makes_its_time_outs_count_after_all() -> None:
 
 def test_moments_of_two_agents_are_compared_by_the_suite_s_clock_and_its_error() -> None:
     assert isinstance(standing([DROPPED] * 6, clock="b1", source="b"), Held)
-    assert isinstance(standing([DROPPED] * 6, clock="b1", source="b", error=0.9), Held)
-    assert isinstance(standing([DROPPED] * 6, clock="b1", source="b", error=1.1), NotYet)
+    assert isinstance(standing([DROPPED] * 6, clock="b1", source="b", error=4.9), Held)
+    assert isinstance(standing([DROPPED] * 6, clock="b1", source="b", error=5.1), NotYet)
+
+
+def test_a_control_of_another_source_counts_for_a_give_up_time_and_no_longer() -> None:
+    assert isinstance(standing([DROPPED] * 6, [UP, DROPPED], clock="b1", source="b"), Held)
+    assert isinstance(standing([DROPPED] * 6, [UP, DROPPED], clock="b1", source="b", first=1.0), NotYet)
 
 
 def test_attempts_of_an_agent_and_of_the_one_started_after_it_make_no_row() -> None:

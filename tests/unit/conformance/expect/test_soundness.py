@@ -138,6 +138,16 @@ def test_what_takes_the_source_s_network_too_is_no_denial(os: OS, give_ups: int)
 
 
 @pytest.mark.parametrize("os", SYSTEMS)
+@pytest.mark.parametrize("give_ups", [0.5, 1, 2])
+def test_a_server_that_is_away_is_no_denial(os: OS, give_ups: float) -> None:
+    for number, begin in enumerate(list(phases(os))[::3]):
+        network = jitter(number)
+        away = outage((begin, begin + give_ups * FIELD.of(os).tcp_give_up))
+        network.says(workload("friend"), SERVER, away)
+        assert not isinstance(closed(network, os, away), Held), f"from {begin} s on"
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
 def test_a_source_without_any_network_has_a_broken_control(os: OS) -> None:
     assert closed(jitter(0), os, never, control=never) == BrokenControl(Why.CONTROL)
 
