@@ -215,7 +215,7 @@ class _Round:
     def _judge(self) -> None:
         """Look again at what has changed; at everything, once time is over."""
         for path in self._paths:
-            if id(path) not in self._changed or (id(path) in self._final and not path.want):
+            if id(path) not in self._changed or id(path) in self._final:
                 continue
             standing = self._standing[id(path)] = decide(path)
             if isinstance(standing, NotYet):

@@ -210,3 +210,17 @@ def test_agents_begin_at_the_cadence_of_their_own_system() -> None:
         gaps = [later - at for at, later in pairwise(sorted(set(begun[name])))]
         assert max(gaps) == pytest.approx(FIELD.of(os).poll_every)  # type: ignore[arg-type]
     assert network.cancelled == 0 or network.cancelled <= len(network.begun)
+
+
+def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_begun_meanwhile() -> None:
+    network, early, slow = jitter(0, most=0.0), workload("stranger"), workload("friend")
+
+    def repetitions_of_the_first_three(moment: float) -> bool:
+        return 0.9 < moment < 1.6 and not any(
+            abs(moment - begun) < 1e-9 for begun, one in network.begun[-1:] if one.source == early
+        )
+
+    network.says(early, SERVER, repetitions_of_the_first_three)
+    network.says(slow, SERVER, lambda moment: moment > 8.0)
+    paths = [path(FIELD, slow, SERVER, want=True), path(FIELD, early, SERVER, want=True)]
+    assert all(isinstance(one, Held) for one in decided(network, paths))
