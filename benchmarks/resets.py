@@ -15,14 +15,14 @@ import time
 
 from benchmarks import machine
 from hybridlab.dataplane.contract import Dataplane, remote_dataplane
-from hybridlab.dataplane.model import EndpointProgram, NodeSpec, PodSpec, PolicyUpdate, Rule, Tier
+from hybridlab.dataplane.model import Acl, EndpointProgram, NodeSpec, PodSpec, PolicyUpdate
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
 
 ROUNDS = 10
 PORT = 8080
-ALLOW_ALL = EndpointProgram(ingress=(Tier(name="default", rules=(Rule(action="allow"),)),))
+ALLOW_ALL = EndpointProgram(acls=(Acl(action="Allow", direction="In", priority=1000),))
 
 
 async def build(plane: Dataplane) -> None:

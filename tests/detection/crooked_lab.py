@@ -83,8 +83,8 @@ def every_update_replaces_lists() -> None:
 
     true = AclLists.__init__
 
-    def twisted(self: Any, host: str, calico_version: str) -> None:
-        true(self, host, calico_version)
+    def twisted(self: Any, calico_version: str) -> None:
+        true(self, calico_version)
         self.every_update_replaces = True
 
     AclLists.__init__ = twisted  # type: ignore[method-assign]

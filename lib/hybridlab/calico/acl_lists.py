@@ -6,11 +6,11 @@ fixed by calico#10437); older versions give it anew with every update of the end
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
-from hybridlab.calico.acls import DEFAULT_DENY, Acl, Entry, Members, acl_list, shown
-from hybridlab.dataplane.model import EndpointProgram
+from hybridlab.calico.acls import DEFAULT_DENY, Entry, shown
+from hybridlab.calico.release import numbers
+from hybridlab.dataplane.model import Acl
 
 Lists = Mapping[str, tuple[Acl, ...]]
 """Endpoint to its list."""
@@ -19,9 +19,8 @@ Lists = Mapping[str, tuple[Acl, ...]]
 class AclLists:
     """Of one node."""
 
-    def __init__(self, host: str, calico_version: str) -> None:
-        self._host = host
-        self.every_update_replaces = _numbers(calico_version) < (3, 31, 0)
+    def __init__(self, calico_version: str) -> None:
+        self.every_update_replaces = numbers(calico_version) < (3, 31, 0)
         self._wanted: dict[str, tuple[Acl, ...]] = {}
         self._given: dict[str, tuple[Acl, ...]] = {}
         self._programmed: set[str] = set()
@@ -37,16 +36,10 @@ class AclLists:
         self._given.pop(endpoint, None)
         self._programmed.discard(endpoint)
 
-    def replaced(
-        self, programs: Mapping[str, EndpointProgram], members: Members, anew: Iterable[str]
-    ) -> dict[str, tuple[Acl, ...]]:
-        """Of endpoints with these programs, the lists that have to be given: changed ones, and those of ``anew``."""
-        computed: dict[int, tuple[Acl, ...]] = {}  # programs are shared by the endpoints to which the same applies
+    def replaced(self, computed: Lists, anew: Collection[str]) -> dict[str, tuple[Acl, ...]]:
+        """Of the lists that were computed, those that have to be given: changed ones, and those of ``anew``."""
         replaced = {}
-        for endpoint, program in programs.items():
-            if id(program) not in computed:
-                computed[id(program)] = acl_list(program, members, self._host)
-            acls = computed[id(program)]
+        for endpoint, acls in computed.items():
             if endpoint in anew or self._wanted.get(endpoint) != acls:
                 self._wanted[endpoint] = replaced[endpoint] = acls
         return replaced
@@ -59,10 +52,10 @@ class AclLists:
         self._programmed.update(lists)
         return again
 
+    def given(self, endpoint: str) -> tuple[Acl, ...]:
+        """What HNS has of an endpoint."""
+        return self._given[endpoint]
+
     def shown(self) -> dict[str, tuple[Entry, ...]]:
         """All that HNS has."""
         return {endpoint: shown(acls) for endpoint, acls in self._given.items()}
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

@@ -26,6 +26,7 @@ from hybridlab.calico.installation import (
 from hybridlab.calico.ipam import IPAM, IPAMError, Pool
 from hybridlab.calico.ipam_objects import IPAMWriter
 from hybridlab.calico.objects import configuration
+from hybridlab.calico.release import Release
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.routes import IPV4_ADDRESS, IPV4_TUNNEL, TUNNEL_MAC
 from hybridlab.calico.selectors import parse
@@ -70,7 +71,8 @@ class Calico:
             strict_affinity=network.strict_affinity,
         )
         self._writer = IPAMWriter(self._client, self.ipam, self._resources, lambda line: log("", line))
-        self.typha = Typha(self._client, self._resources, self._warn_all)
+        release = Release(profile.calico.version, profile.calico.defects)
+        self.typha = Typha(self._client, self._resources, release, self._warn_all)
         self.windows = {name: WindowsNode(node, profile) for name, node in self.nodes.items() if node.os == "windows"}
         self.felixes = {name: self._felix(node) for name, node in self.nodes.items()}
         self._wanted: set[str] = set()

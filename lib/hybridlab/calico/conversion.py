@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.calico.ipsets import NetworkSet
-from hybridlab.calico.policy import networks
+from hybridlab.calico.policy import networks, of_ipv4
 from hybridlab.calico.resolve import PodFacts, TierFacts
 from hybridlab.calico.routes import BlockFacts, PoolFacts
 
@@ -40,13 +40,15 @@ def pod_facts(pod: Obj) -> PodFacts | None:
     )
 
 
+def labels_and_name(obj: Obj) -> dict[str, str]:
+    """The labels of a namespace or service account, with the one that Calico gives to select by name."""
+    return {**(obj["metadata"].get("labels") or {}), "projectcalico.org/name": obj["metadata"]["name"]}
+
+
 def slice_members(obj: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Ready addresses of an EndpointSlice, without and with its ports."""
+    """Addresses of an EndpointSlice, ready or not (felix/serviceindex), without and with its ports."""
     addresses = tuple(
-        address
-        for endpoint in obj.get("endpoints") or ()
-        if (endpoint.get("conditions") or {}).get("ready", True)
-        for address in endpoint["addresses"]
+        address for endpoint in obj.get("endpoints") or () for address in endpoint["addresses"] if ":" not in address
     )
     ports = tuple(
         (port.get("protocol", "TCP").lower(), port["port"]) for port in obj.get("ports") or () if port.get("port")
@@ -61,7 +63,7 @@ def network_set(obj: Obj) -> NetworkSet:
         name=meta["name"],
         namespace=meta.get("namespace", ""),
         labels=meta.get("labels") or {},
-        nets=networks((obj.get("spec") or {}).get("nets")) or (),
+        nets=of_ipv4(networks((obj.get("spec") or {}).get("nets"))),
     )
 
 

@@ -16,6 +16,8 @@ from hybridlab.calico.felix_configuration import EXIT_STATUS, effective, needs_r
 from hybridlab.calico.felix_faults import FelixFaults, Log
 from hybridlab.calico.felix_queue import RETRY_SECONDS, PolicyQueue
 from hybridlab.calico.felix_routes import RouteFollower
+from hybridlab.calico.flattener import FelixPanic
+from hybridlab.calico.release import Release
 from hybridlab.calico.typha import Typha
 from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.dataplane.contract import Dataplane
@@ -46,8 +48,9 @@ class Felix:
         timing = profile.timing
         delay = timing.windows_policy_delay_ms if node.os == "windows" else timing.linux_policy_delay_ms
         self.faults = FelixFaults(node.name, log)
-        self._lists = AclLists(node.address, profile.calico.version) if node.os == "windows" else None
-        self.queue = PolicyQueue(node, typha.graph, dataplane, self._lists, self.faults, log, delay / 1000)
+        self._lists = AclLists(profile.calico.version) if node.os == "windows" else None
+        release = Release(profile.calico.version, profile.calico.defects)
+        self.queue = PolicyQueue(node, typha.graph, release, dataplane, self._lists, self.faults, log, delay / 1000)
         self.routing = RouteFollower(node.name, profile, typha.routing, dataplane, windows, log)
         typha.on_routing(self.routing.due)
         typha.on_felix_configuration(self._configuration_changed)
@@ -133,11 +136,21 @@ class Felix:
             self._log("WARNING", f"Datastore config changed, need to restart; exiting with status {EXIT_STATUS}")
             self._exits()
 
+    def _panicked(self, panic: FelixPanic) -> None:
+        """Felix is gone; its pod starts it again, and it panics again as long as the policies are there."""
+        self._log("PANIC", f"{panic}")
+        if not self._exiting:
+            self._exiting = True
+            self._exits()
+
     async def _keep_running(self, loop: Callable[[], Coroutine[None, None, None]]) -> None:
         """Start a loop again that failed in a way nobody foresaw: a silent Felix would look like policy that holds."""
         while True:
             try:
                 await loop()
+            except FelixPanic as panic:
+                self._panicked(panic)
+                return
             except Exception as error:
                 logger.exception("Felix of %s failed and starts again", self._node.name)
                 self._log("ERROR", f"Felix failed and starts again in {RETRY_SECONDS:.0f}s: {error!r}")

@@ -1,18 +1,20 @@
-"""The policy of one node's endpoints: what the data plane has been sent, and how that differs from the graph.
+"""The policy of one Linux node's endpoints: what the data plane has been sent, and how that differs from the graph.
 
-The difference is computed without giving way, so that it describes one consistent state of the graph.
+The difference is computed without giving way, so that it describes one consistent state of the graph.  What a
+Windows node does instead is in ``felix_windows_policy``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from hybridlab.calico.acl_lists import AclLists, Lists
+from hybridlab.calico.acl_lists import Lists
 from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.calico.policy import PolicyKey
-from hybridlab.calico.render import ProgramBuilder
-from hybridlab.calico.resolve import Graph
+from hybridlab.calico.render import program
+from hybridlab.calico.resolve import Graph, Subscriber
 from hybridlab.dataplane.model import EndpointProgram, PolicyUpdate
 
 
@@ -29,8 +31,21 @@ class PolicyDifference:
     """What has to be programmed."""
 
     update: PolicyUpdate
-    lists: Lists
+    lists: Lists = field(default_factory=dict)
     """Windows: the ACL lists that HNS gets with it."""
+
+
+class PolicySource(Subscriber, Protocol):
+    """Where the policy of a node comes from."""
+
+    def __contains__(self, uid: str) -> bool:
+        """An endpoint's policy has been computed to be sent."""
+
+    def everything_due(self) -> None:
+        """Everything has to be sent, changed or not."""
+
+    def difference(self) -> PolicyDifference | None:
+        """What has to be sent, which counts as sent from now on; None for nothing."""
 
 
 @dataclass
@@ -40,28 +55,17 @@ class Due:
     everything: bool = False
     """All endpoints and sets are sent, changed or not."""
     endpoints: set[str] = field(default_factory=set)
-    relabelled: set[str] = field(default_factory=set)
-    """Endpoints that are sent although nothing of their policy changed."""
     sets: set[str] = field(default_factory=set)
 
 
 class NodePolicy:
     """Of one node; what has been sent outlives a Felix that stops.
 
-    Implements ``resolve.Subscriber``; ``on_due`` is called whenever there may be a difference.
+    Implements ``PolicySource``; ``on_due`` is called whenever there may be a difference.
     """
 
-    def __init__(  # noqa: PLR0917
-        self,
-        node: str,
-        graph: Graph,
-        builder: ProgramBuilder,
-        lists: AclLists | None,
-        faults: FelixFaults,
-        on_due: Callable[[], None],
-    ) -> None:
-        """``lists`` on a Windows node."""
-        self._node, self._graph, self._builder, self._lists = node, graph, builder, lists
+    def __init__(self, node: str, graph: Graph, faults: FelixFaults, on_due: Callable[[], None]) -> None:
+        self._node, self._graph = node, graph
         self._faults, self._on_due = faults, on_due
         self._endpoints: dict[str, ProgramAndSets] = {}
         self._sets: dict[str, tuple[str, ...]] = {}
@@ -78,11 +82,12 @@ class NodePolicy:
         self._due.endpoints.add(uid)
         self._on_due()
 
+    def rules_due(self, uid: str, key: PolicyKey) -> None:
+        """The graph: the rules of a policy have changed that applies to this endpoint."""
+        self.endpoint_due(uid)
+
     def relabelled(self, uid: str) -> None:
-        """The graph: this endpoint has other labels, which may mean nothing to any policy."""
-        if self._lists and self._lists.every_update_replaces:
-            self._due.relabelled.add(uid)
-            self._on_due()
+        """The graph: this endpoint has other labels, which mean nothing to what it is sent."""
 
     def set_due(self, name: str) -> None:
         """The graph: this set's members have changed."""
@@ -107,31 +112,24 @@ class NodePolicy:
             return None
         held = self._faults.held(programmed)
         touched = self._programs_of(endpoints.keys(), sets.keys(), without=held)
-        if self._lists:
-            anew = touched.keys() if due.everything else due.relabelled
-            lists: Lists = self._lists.replaced(touched, self._sets.__getitem__, anew)
-            reset = tuple(lists)
-        else:
-            lists, reset = {}, self._faults.reset(touched, programmed)
+        reset = self._faults.reset(touched, programmed)
         update = PolicyUpdate(
             sets=sets, removed_sets=unused, endpoints=endpoints, removed_endpoints=gone, reset=reset, held=held
         )
-        return PolicyDifference(update, lists)
+        return PolicyDifference(update)
 
     def _changed_endpoints(self, due: Due) -> tuple[dict[str, EndpointProgram], tuple[str, ...]]:
         """Programs that have to be sent, and the endpoints that are gone."""
         changed: dict[str, EndpointProgram] = {}
         gone: list[str] = []
-        for uid in due.endpoints | due.relabelled:
+        for uid in due.endpoints:
             if self._graph.is_on(uid, self._node):
                 now, before = self._program(self._graph.keys_for(uid)), self._endpoints.get(uid)
-                if due.everything or before is None or before.program != now.program or uid in due.relabelled:
+                if due.everything or before is None or before.program != now.program:
                     changed[uid] = now.program
                     self._endpoints[uid] = now
             elif self._endpoints.pop(uid, None) is not None:
                 gone.append(uid)
-                if self._lists:
-                    self._lists.removed(uid)
         return changed, tuple(gone)
 
     def _changed_sets(self, due: Due) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
@@ -164,6 +162,6 @@ class NodePolicy:
             self._built, self._built_version = {}, self._graph.version
         built = self._built.get(keys)
         if built is None:
-            program = self._builder.endpoint(self._graph.tiers_for(keys))
-            built = self._built[keys] = ProgramAndSets(program, program.named_sets())
+            made = program(self._graph.tiers_for(keys))
+            built = self._built[keys] = ProgramAndSets(made, made.named_sets())
         return built

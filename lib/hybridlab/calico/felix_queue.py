@@ -9,8 +9,9 @@ import contextlib
 
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.felix_faults import FelixFaults, Log
-from hybridlab.calico.felix_policy import NodePolicy, PolicyDifference
-from hybridlab.calico.render import program_builder
+from hybridlab.calico.felix_policy import NodePolicy, PolicyDifference, PolicySource
+from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
+from hybridlab.calico.release import Release
 from hybridlab.calico.resolve import Graph
 from hybridlab.dataplane.contract import Dataplane, DataplaneError
 from hybridlab.profiles.machines import Machine
@@ -30,18 +31,23 @@ class PolicyQueue:
         self,
         node: Machine,
         graph: Graph,
+        release: Release,
         dataplane: Dataplane,
         lists: AclLists | None,
         faults: FelixFaults,
         log: Log,
         delay: float,
     ) -> None:
-        """``delay``: the node's own, seconds from computing a policy to applying it."""
+        """``lists`` on a Windows node; ``delay``: the node's own, seconds from computing a policy to applying it."""
         self._node, self._dataplane, self._lists, self._faults, self._log = node.name, dataplane, lists, faults, log
         self._own_delay = delay
         self._due = asyncio.Event()
-        builder = program_builder(node.os, lambda message: log("WARNING", message))
-        self.policy = NodePolicy(node.name, graph, builder, lists, faults, self._due.set)
+        due = self._due.set
+        self.policy: PolicySource = (
+            NodePolicy(node.name, graph, faults, due)
+            if lists is None
+            else WindowsNodePolicy(node.name, node.address, graph, release, lists, faults, due, log)
+        )
         self._queue: asyncio.Queue[tuple[float, PolicyDifference]] = asyncio.Queue()
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
 

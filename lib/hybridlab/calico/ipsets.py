@@ -5,6 +5,7 @@ One set per distinct selector (its canonical form), port name or service, shared
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,16 +14,22 @@ from functools import cached_property
 from hybridlab.calico.selectors import NAMESPACE_LABEL, Selector
 
 
+def unique_id(prefix: str, content: str) -> str:
+    """An id as Calico makes it from what it identifies (libcalico-go/lib/hash)."""
+    digest = hashlib.sha224(f"{prefix}:{content}".encode()).digest()
+    return f"{prefix}:{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
+
+
 @dataclass(frozen=True)
 class SelectorSet:
     """Addresses of the endpoints, and networks of the network sets, that a selector matches."""
 
     selector: Selector
 
-    @property
-    def canonical(self) -> str:
-        """What identifies it."""
-        return str(self.selector)
+    @cached_property
+    def name(self) -> str:
+        """Its name in Felix."""
+        return unique_id("s", str(self.selector))
 
 
 @dataclass(frozen=True)
@@ -33,35 +40,27 @@ class PortSet:
     protocol: str
     port: str
 
-    @property
-    def canonical(self) -> str:
-        """What identifies it."""
-        return f"{self.protocol} {self.port} of {self.selector}"
+    @cached_property
+    def name(self) -> str:
+        """Its name in Felix."""
+        return unique_id("n", f"{unique_id('s', str(self.selector))},{self.protocol},{self.port}")
 
 
 @dataclass(frozen=True)
 class ServiceSet:
-    """The ready addresses behind a Service; with ports ``address,protocol,port``."""
+    """The addresses behind a Service, ready or not; with ports ``address,protocol,port``."""
 
     namespace: str
-    name: str
+    service: str
     with_ports: bool
 
-    @property
-    def canonical(self) -> str:
-        """What identifies it."""
-        return f"service {self.namespace}/{self.name}{' with ports' if self.with_ports else ''}"
+    @cached_property
+    def name(self) -> str:
+        """Its name in Felix."""
+        return unique_id("svc" if self.with_ports else "svcnoport", f"{self.namespace}/{self.service}")
 
 
 SetKey = SelectorSet | PortSet | ServiceSet
-
-_KIND = {SelectorSet: "sel", PortSet: "port", ServiceSet: "svc"}
-
-
-def set_name(key: SetKey) -> str:
-    """A stable name for a set: the same selector has the same name on every node and after every restart."""
-    digest = hashlib.sha256(key.canonical.encode()).hexdigest()[:20]
-    return f"{_KIND[type(key)]}-{digest}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +94,6 @@ class IPSet:
     """One set and who contributes what to it."""
 
     key: SetKey
-    name: str
     contributions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Contributor (endpoint uid, network set, endpoint slice) to its members."""
 

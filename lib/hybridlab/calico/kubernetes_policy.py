@@ -2,104 +2,97 @@
 
 The semantics are Kubernetes': an empty or missing ``from``/``to`` is any peer, a peer without namespaceSelector is
 in the policy's own namespace, an ipBlock's ``except`` is not matched, a rule without ports is for all of them,
-policyTypes default to Ingress, and Egress when there are egress rules.
+policyTypes default to Ingress, and Egress when there are egress rules.  The form is Calico's
+(libcalico-go/lib/backend/k8s/conversion): a rule for each protocol and peer, protocols by name, neighbouring ports
+merged, and pod selectors that only pods can satisfy, no network set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.calico.label_selectors import from_label_selector
-from hybridlab.calico.policy import (
-    NAMESPACE_PREFIX,
-    Direction,
-    Peer,
-    Policy,
-    PolicyKey,
-    PolicyRule,
-    Ports,
-    networks,
-    prefixed,
-    protocol,
-)
-from hybridlab.calico.selectors import NAMESPACE_LABEL, Compare, Has, Selector, both
+from hybridlab.calico.label_selectors import namespaces_selected, pods_selected
+from hybridlab.calico.policy import Policy, PolicyKey, PortRange, directions, from_spec, merged, networks
 
 ORDER = 1000.0
 """Where Calico puts Kubernetes' policies in the default tier."""
 
+_ANY_PEER: tuple[Mapping[str, Any], ...] = ({},)
 
-def from_kubernetes(obj: Obj) -> Policy:
-    """A networking.k8s.io/v1 NetworkPolicy.  Raises SelectorError."""
+PortsByProtocol = dict[str, list[int | str]]
+"""Protocol (empty: any) to its ports in Calico's words (empty: all)."""
+
+
+def from_kubernetes(obj: Obj) -> Policy | None:
+    """A networking.k8s.io/v1 NetworkPolicy, or a StagedKubernetesNetworkPolicy; None: a staged deletion.
+
+    Raises PolicyError, SelectorError.
+    """
     meta, spec = obj["metadata"], obj.get("spec") or {}
-    namespace = meta["namespace"]
-    given = spec.get("policyTypes") or (["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
-    types: frozenset[Direction] = frozenset(
-        direction for direction in ("ingress", "egress") if direction.capitalize() in given
-    )
-    return Policy(
-        key=PolicyKey(f"knp.default.{meta['name']}", namespace, obj["kind"]),
-        order=ORDER,
-        selector=both(_in_namespace(namespace), from_label_selector(spec.get("podSelector") or {})),
-        types=types,
-        ingress=_rules(spec.get("ingress"), "from", namespace) if "ingress" in types else (),
-        egress=_rules(spec.get("egress"), "to", namespace) if "egress" in types else (),
-    )
+    if spec.get("stagedAction") == "Delete":
+        return None
+    staged = obj["kind"].startswith("Staged")
+    kind = "StagedKubernetesNetworkPolicy" if staged else "KubernetesNetworkPolicy"
+    types = spec.get("policyTypes") or (["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
+    calico = {
+        "order": ORDER,
+        "selector": pods_selected(spec.get("podSelector")),
+        "ingress": [rule for given in spec.get("ingress") or () for rule in _rules(given, "from", "source")],
+        "egress": [rule for given in spec.get("egress") or () for rule in _rules(given, "to", "destination")],
+    }
+    return from_spec(PolicyKey(meta["name"], meta["namespace"], kind), calico, directions(types))
 
 
-def _rules(given: list[dict[str, Any]] | None, side: str, namespace: str) -> tuple[PolicyRule, ...]:
-    rules = []
-    for rule in given or ():
-        peers = [_peer(peer, namespace) for peer in rule.get(side) or ()] or [Peer()]
-        for name, ports in _ports_by_protocol(rule.get("ports") or []):
-            for peer in peers:
-                if side == "from":
-                    source, destination = peer, Peer(ports=ports)
-                else:
-                    source, destination = Peer(), _with_ports(peer, ports)
-                rules.append(PolicyRule(action="allow", protocol=name, source=source, destination=destination))
-    return tuple(rules)
+def _rules(rule: Mapping[str, Any], peers: str, side: str) -> list[dict[str, Any]]:
+    """A rule of Kubernetes in Calico's words; ``side`` is where its peers are."""
+    found = []
+    for protocol, ports in _ports(rule.get("ports") or ()).items():
+        for peer in rule.get(peers) or _ANY_PEER:
+            ends: dict[str, dict[str, Any]] = {"source": {}, "destination": {"ports": simplified(ports)}}
+            ends[side] |= _peer(peer)
+            found.append({"action": "Allow", **({"protocol": protocol} if protocol else {}), **ends})
+    return found
 
 
-def _with_ports(peer: Peer, ports: Ports) -> Peer:
-    return Peer(nets=peer.nets, not_nets=peer.not_nets, selector=peer.selector, ports=ports)
-
-
-def _peer(peer: Mapping[str, Any], namespace: str) -> Peer:
+def _peer(peer: Mapping[str, Any]) -> dict[str, Any]:
+    if not peer:
+        return {}
     block = peer.get("ipBlock")
     if block:
-        return Peer(nets=networks([block["cidr"]]), not_nets=networks(block.get("except")) or ())
-    if peer.get("namespaceSelector") is None:
-        scope = _in_namespace(namespace)
-    else:
-        own = from_label_selector(peer["namespaceSelector"])
-        scope = both(Has(NAMESPACE_LABEL), prefixed(own, NAMESPACE_PREFIX))
-    return Peer(selector=both(scope, from_label_selector(peer.get("podSelector") or {})))
+        return {"nets": list(networks([block["cidr"]])), "notNets": list(networks(block.get("except")))}
+    return {
+        "selector": pods_selected(peer.get("podSelector")),
+        "namespaceSelector": namespaces_selected(peer.get("namespaceSelector")),
+    }
 
 
-def _in_namespace(namespace: str) -> Selector:
-    return Compare(NAMESPACE_LABEL, "==", namespace)
-
-
-def _ports_by_protocol(given: list[dict[str, Any]]) -> list[tuple[str | None, Ports]]:
-    """One entry per protocol; a port without a number opens all of its protocol, and no ports at all everything."""
+def _ports(given: Sequence[Mapping[str, Any]]) -> PortsByProtocol:
+    """The ports of each protocol; a port without a number opens all of its protocol."""
     if not given:
-        return [(None, Ports())]
-    ranges: dict[str, list[tuple[int, int]]] = {}
-    names: dict[str, list[str]] = {}
-    whole: set[str] = set()
+        return {"": []}
+    found: PortsByProtocol = {}
+    whole = set()
     for port in given:
-        name = protocol(port.get("protocol", "TCP")) or "tcp"
-        ranges.setdefault(name, [])
-        number = port.get("port")
+        protocol = str(port.get("protocol") or "TCP")
+        number, end = port.get("port"), port.get("endPort")
         if number is None:
-            whole.add(name)
-        elif isinstance(number, int):
-            ranges[name].append((number, port.get("endPort") or number))
+            whole.add(protocol)
+        found.setdefault(protocol, []).append(f"{number}:{end}" if end is not None else number or 0)
+    return {name: [] if name in whole else found[name] for name in sorted(found)}
+
+
+def simplified(ports: Sequence[int | str]) -> list[int | str]:
+    """Named ports first, then numbers in order, neighbours and overlaps merged into ``first:last``."""
+    named: list[int | str] = []
+    numbers: list[PortRange] = []
+    for port in ports:
+        low, _, high = str(port).partition(":")
+        if low.isdigit():
+            numbers.append((int(low), int(high or low)))
         else:
-            names.setdefault(name, []).append(number)
-    return [
-        (name, Ports() if name in whole else Ports(ranges=tuple(found), names=tuple(names.get(name, ()))))
-        for name, found in ranges.items()
-    ]
+            named.append(port)
+    if sum(last - first + 1 for first, last in numbers) <= 1:
+        return list(ports)
+    return [*named, *(first if first == last else f"{first}:{last}" for first, last in merged(numbers))]

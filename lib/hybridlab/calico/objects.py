@@ -11,17 +11,11 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.calico.installation import has_windows
+from hybridlab.calico.release import Release
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.profiles.model import Profile
 
 POOL_NAME = "default-ipv4-ippool"
-DEFAULT_TIER_ORDER = 1_000_000.0
-TIERS = (
-    # name, order, what happens at its end; the outer two are for AdminNetworkPolicy
-    ("default", DEFAULT_TIER_ORDER, "Deny"),
-    ("adminnetworkpolicy", 1_000.0, "Pass"),
-    ("baselineadminnetworkpolicy", 10_000_000.0, "Pass"),
-)
 
 
 def configuration(profile: Profile, resources: CalicoResources) -> list[tuple[str, Obj]]:
@@ -45,7 +39,8 @@ def configuration(profile: Profile, resources: CalicoResources) -> list[tuple[st
         ("clusterinformations", "ClusterInformation", "default", _cluster(profile)),
         ("kubecontrollersconfigurations", "KubeControllersConfiguration", "default", _KUBE_CONTROLLERS),
     ]
-    specs += [("tiers", "Tier", name, {"order": order, "defaultAction": end}) for name, order, end in TIERS]
+    release = Release(profile.calico.version)
+    specs += [("tiers", "Tier", name, {"order": order, "defaultAction": end}) for name, order, end in release.tiers]
     return [
         (resources.name(plural), {**resources.head(plural, kind), "metadata": {"name": name}, "spec": spec})
         for plural, kind, name, spec in specs

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from hybridlab.calico.ipsets import Endpoint, IPSet, NetworkSet, ServiceSet, SetKey, set_name
+from hybridlab.calico.ipsets import Endpoint, IPSet, NetworkSet, ServiceSet, SetKey
 from hybridlab.calico.policy import (
     DEFAULT_TIER,
     NAMESPACE_PREFIX,
@@ -21,6 +21,7 @@ from hybridlab.calico.policy import (
     Policy,
     PolicyKey,
 )
+from hybridlab.calico.release import Release
 from hybridlab.calico.render import TierPolicies, set_keys
 from hybridlab.calico.selectors import NAMESPACE_LABEL
 
@@ -31,7 +32,10 @@ class Subscriber(Protocol):
     """A node's Felix."""
 
     def endpoint_due(self, uid: str) -> None:
-        """The policy of one of the node's endpoints, or its being there, has changed."""
+        """Which policies apply to one of the node's endpoints, or their order, or its being there, has changed."""
+
+    def rules_due(self, uid: str, key: PolicyKey) -> None:
+        """The rules of a policy that applies to one of the node's endpoints have changed, and nothing else of it."""
 
     def relabelled(self, uid: str) -> None:
         """One of the node's endpoints has other labels than before."""
@@ -66,7 +70,8 @@ class TierFacts:
 class Graph:
     """All of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: Release) -> None:
+        self._release = release
         self._pods: dict[str, PodFacts] = {}
         self._endpoints: dict[str, Endpoint] = {}
         self._by_namespace: dict[str, dict[str, None]] = {}
@@ -77,6 +82,7 @@ class Graph:
         self._slices: dict[tuple[str, str], dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
         self._tiers: dict[str, TierFacts] = {DEFAULT_TIER: TierFacts(name=DEFAULT_TIER)}
         self._policies: dict[PolicyKey, Policy] = {}
+        self._sets_of: dict[PolicyKey, dict[str, SetKey]] = {}
         self._policies_in: dict[str | None, dict[PolicyKey, None]] = {}
         self._applying: dict[str, set[PolicyKey]] = {}
         self._sets: dict[str, IPSet] = {}
@@ -109,16 +115,34 @@ class Graph:
         return frozenset(self._applying.get(uid, ()))
 
     def tiers_for(self, keys: Iterable[PolicyKey]) -> tuple[TierPolicies, ...]:
-        """Policies by tier, tiers and policies in the order in which they are asked."""
+        """Policies by tier, tiers and policies in the order in which they are asked.
+
+        A tier that is missing comes behind all others and denies at its end.
+        """
         by_tier: dict[str, list[Policy]] = {}
         for key in keys:
             policy = self._policies[key]
-            by_tier.setdefault(policy.tier, []).append(policy)
-        tiers = sorted((self._tiers[name] for name in by_tier if name in self._tiers), key=lambda t: (t.order, t.name))
+            if policy.at_workloads:
+                by_tier.setdefault(policy.tier, []).append(policy)
+        known = (self._tiers.get(name) for name in by_tier)
+        tiers = sorted((tier for tier in known if tier), key=lambda tier: (tier.order, tier.name))
+        tiers += [TierFacts(name=name) for name in sorted(by_tier.keys() - self._tiers.keys())]
         return tuple(
-            TierPolicies(tier.name, tier.end, tuple(sorted(by_tier[tier.name], key=lambda p: (p.order, p.key))))
+            TierPolicies(tier.name, tier.end, tuple(sorted(by_tier[tier.name], key=self._release.asked_at)))
             for tier in tiers
         )
+
+    def pod(self, uid: str) -> PodFacts:
+        """What is known of an endpoint's pod."""
+        return self._pods[uid]
+
+    def policies_with(self, set_name: str) -> frozenset[PolicyKey]:
+        """The policies whose rules name a set."""
+        return frozenset(self._users.get(set_name, ()))
+
+    def sets_of(self, key: PolicyKey) -> frozenset[str]:
+        """The sets that a policy's rules name; none of a policy that is gone."""
+        return frozenset(self._sets_of.get(key, ()))
 
     def members(self, name: str) -> tuple[str, ...]:
         """Members of a set."""
@@ -178,7 +202,7 @@ class Graph:
                 self._refresh(self._pods[uid])
 
     def set_tier(self, name: str, tier: TierFacts | None) -> None:
-        """A tier; None: it is gone, and its policies are not asked."""
+        """A tier; None: it is gone, and its policies are asked last of all."""
         if tier is None:
             self._tiers.pop(name, None)
         elif self._tiers.get(name) == tier:
@@ -195,7 +219,8 @@ class Graph:
         if old == policy:
             return
         self.version += 1
-        needed = {name: set_key for set_key, name in _sets_of(policy)}
+        before, needed = self._sets_of.get(key, {}), _sets_of(policy)
+        self._sets_of[key] = needed
         for name, set_key in needed.items():
             self._users.setdefault(name, set()).add(key)
             if name not in self._sets:
@@ -204,10 +229,10 @@ class Graph:
         self._policies_in.setdefault(_confined_to(policy), {})[key] = None
         if old and _confined_to(old) != _confined_to(policy):
             del self._policies_in[_confined_to(old)][key]
+        moved = old is not None and not policy.same_place(old)
         for uid, endpoint in self._endpoints_about(policy, old):
-            self._apply_policy(uid, endpoint, policy, changed=old is not None)
-        if old:
-            self._release_sets(old, keep=needed)
+            self._apply_policy(uid, endpoint, policy, moved=moved, edited=old is not None)
+        self._release_sets(key, before.keys() - needed.keys())
 
     def remove_policy(self, key: PolicyKey) -> None:
         """A policy is gone."""
@@ -220,7 +245,7 @@ class Graph:
             if key in applying:
                 applying.discard(key)
                 self._endpoint_due(self._pods[uid].node, uid)
-        self._release_sets(old, keep={})
+        self._release_sets(key, self._sets_of.pop(key))
 
     def set_network_set(self, identity: str, network_set: NetworkSet | None) -> None:
         """A network set; None: it is gone."""
@@ -239,10 +264,10 @@ class Graph:
     def set_slice(
         self, service: tuple[str, str], identity: str, addresses: tuple[str, ...], endpoints: tuple[str, ...]
     ) -> None:
-        """The ready addresses of one endpoint slice, without and with ports; both empty: it is gone."""
+        """The addresses of one endpoint slice, without and with ports; both empty: it is gone."""
         self._slices.setdefault(service, {})[identity] = (addresses, endpoints)
         for with_ports, members in ((False, addresses), (True, endpoints)):
-            name = set_name(ServiceSet(*service, with_ports=with_ports))
+            name = ServiceSet(*service, with_ports=with_ports).name
             if name in self._sets and self._sets[name].contribute(identity, members):
                 self._set_due(name)
 
@@ -271,7 +296,7 @@ class Graph:
             self._applying.setdefault(pod.uid, set())
             for confined in (pod.namespace, None):
                 for key in self._policies_in.get(confined, ()):
-                    self._apply_policy(pod.uid, endpoint, self._policies[key], changed=False)
+                    self._apply_policy(pod.uid, endpoint, self._policies[key])
             if old is not None and pod.node in self._subscribers:
                 self._subscribers[pod.node].relabelled(pod.uid)
 
@@ -303,15 +328,19 @@ class Graph:
             if ip_set.contribute(network_set.name, ip_set.members_of_network_set(full)):
                 self._set_due(name)
 
-    def _apply_policy(self, uid: str, endpoint: Endpoint, policy: Policy, *, changed: bool) -> None:
+    def _apply_policy(
+        self, uid: str, endpoint: Endpoint, policy: Policy, *, moved: bool = False, edited: bool = False
+    ) -> None:
         applying = self._applying[uid]
         was, now = policy.key in applying, policy.selector.matches(endpoint.labels)
         if now:
             applying.add(policy.key)
         else:
             applying.discard(policy.key)
-        if was != now or (now and changed):
+        if was != now or (now and moved):
             self._endpoint_due(endpoint.node, uid)
+        elif now and edited and endpoint.node in self._subscribers:
+            self._subscribers[endpoint.node].rules_due(uid, policy.key)
 
     def _endpoints_about(self, *policies: Policy | None) -> list[tuple[str, Endpoint]]:
         """The endpoints that any of these policies can be about."""
@@ -327,10 +356,10 @@ class Graph:
                 self._endpoint_due(self._pods[uid].node, uid)
 
     def _create_set(self, name: str, key: SetKey) -> None:
-        ip_set = self._sets[name] = IPSet(key, name)
+        ip_set = self._sets[name] = IPSet(key)
         self._sets_in.setdefault(ip_set.namespace, {})[name] = None
         if isinstance(key, ServiceSet):
-            for identity, (addresses, endpoints) in self._slices.get((key.namespace, key.name), {}).items():
+            for identity, (addresses, endpoints) in self._slices.get((key.namespace, key.service), {}).items():
                 ip_set.contribute(identity, endpoints if key.with_ports else addresses)
             return
         candidates = self._endpoints if ip_set.namespace is None else self._by_namespace.get(ip_set.namespace, {})
@@ -345,11 +374,9 @@ class Graph:
             )
             ip_set.contribute(network_set.name, ip_set.members_of_network_set(full))
 
-    def _release_sets(self, policy: Policy, keep: Mapping[str, SetKey]) -> None:
-        for _, name in _sets_of(policy):
-            if name in keep or name not in self._users:
-                continue
-            self._users[name].discard(policy.key)
+    def _release_sets(self, key: PolicyKey, names: Iterable[str]) -> None:
+        for name in names:
+            self._users[name].discard(key)
             if not self._users[name]:
                 del self._users[name]
                 ip_set = self._sets.pop(name)
@@ -372,6 +399,6 @@ def _confined_to(policy: Policy) -> str | None:
     return dict(policy.selector.required()).get(NAMESPACE_LABEL)
 
 
-def _sets_of(policy: Policy) -> list[tuple[SetKey, str]]:
-    keys = dict.fromkeys(key for rules in (policy.ingress, policy.egress) for rule in rules for key in set_keys(rule))
-    return [(key, set_name(key)) for key in keys]
+def _sets_of(policy: Policy) -> dict[str, SetKey]:
+    keys = (key for rules in (policy.ingress, policy.egress) for rule in rules for key in set_keys(rule))
+    return {key.name: key for key in keys}

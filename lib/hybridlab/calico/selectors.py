@@ -149,7 +149,7 @@ class Not(Selector):
         return Not(self.operand.renamed(rename))
 
     def __str__(self) -> str:
-        return f"!{self.operand}" if isinstance(self.operand, Has | All | Global | And | Or) else f"!({self.operand})"
+        return f"!{self.operand}"
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def both(*selectors: Selector | None) -> Selector:
 def parse(text: str) -> Selector:
     """Parse a selector.  Raises SelectorError."""
     parser = _Parser(text)
-    if parser.peek() is None:
+    if parser.at_end():
         return All()
     selector = parser.alternatives()
     parser.expect_end()
@@ -221,20 +221,88 @@ def problem(text: str) -> str | None:
     return None
 
 
+def error_in(text: str, position: int, what: str) -> SelectorError:
+    """The error for a text that is wrong from ``position`` on."""
+    return SelectorError(f"selector {text!r}: {what} at position {position}")
+
+
 def _quoted(value: str) -> str:
     return f"'{value}'" if '"' in value else f'"{value}"'
 
 
-_TOKEN = re.compile(
-    r"""\s*(?:
-      (?P<string>"[^"]*"|'[^']*')
-    | (?P<symbol>&&|\|\||==|!=|[!(){},])
-    | (?P<phrase>(?:not\s+in|starts\s+with|ends\s+with)\b(?![-./]))
-    | (?P<word>[A-Za-z0-9_./-]+)
-    )""",
-    re.VERBOSE,
+_SPACE = re.compile(r"[ \t]*")
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_./-]+")
+_CALL = re.compile(r"(has|all|global)\([ \t]*")
+_END_OF_CALL = re.compile(r"[ \t]*\)")
+_STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
+_SYMBOL = re.compile(r"&&|\|\||==|!=|[!(){},]")
+_OPERATORS = re.compile(
+    r"(contains|starts[ \t]*with[ \t]*|ends[ \t]*with[ \t]*|not[ \t]*in[ \t]*|in)(?![A-Za-z0-9_./-])"
 )
 _COMPARISONS = frozenset({"==", "!=", "contains", "starts with", "ends with"})
+_TWO_WORDS = {"startswith": "starts with", "endswith": "ends with", "notin": "not in"}
+_MAX_LABEL_LENGTH = 512
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    """``label``, ``string``, ``symbol``, ``operator``, ``has``, ``all`` or ``global``."""
+    text: str
+    at: int
+    end: int
+
+
+class _Tokens:
+    """Cuts a text as Calico's tokenizer does: an operator in letters is one only right behind a label."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._at = text, 0
+        self.found: list[_Token] = []
+        while self._skip() < len(text):
+            self.found.append(self._next())
+
+    def _skip(self) -> int:
+        found = _SPACE.match(self._text, self._at)
+        self._at = found.end() if found else self._at
+        return self._at
+
+    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = pattern.match(self._text, self._at)
+        if found:
+            self._at = found.end()
+        return found
+
+    def _next(self) -> _Token:
+        start = self._at
+        if found := self._take(_SYMBOL):
+            return _Token("symbol", found.group(), start, self._at)
+        if self._text[start] in "'\"":
+            if found := self._take(_STRING):
+                return _Token("string", found.group()[1:-1], start, self._at)
+            raise error_in(self._text, start, "a string that does not end")
+        if self.found and self.found[-1].kind == "label":
+            if found := self._take(_OPERATORS):
+                word = "".join(found.group().split())
+                return _Token("operator", _TWO_WORDS.get(word, word), start, self._at)
+            raise error_in(self._text, start, f"expected an operator behind {self.found[-1].text!r}")
+        if found := self._take(_CALL):
+            return self._call(found.group(1), start)
+        return _Token("label", self._label(start), start, self._at)
+
+    def _call(self, name: str, start: int) -> _Token:
+        label = self._label(self._at) if name == "has" else ""
+        if not self._take(_END_OF_CALL):
+            raise error_in(self._text, self._at, f"expected ) behind {name}(")
+        return _Token(name, label, start, self._at)
+
+    def _label(self, start: int) -> str:
+        found = self._take(_IDENTIFIER)
+        if not found:
+            raise error_in(self._text, start, f"unexpected {self._text[start : start + 1]!r}")
+        if len(found.group()) > _MAX_LABEL_LENGTH:
+            raise error_in(self._text, start, f"a label of more than {_MAX_LABEL_LENGTH} characters")
+        return found.group()
 
 
 class _Parser:
@@ -242,35 +310,22 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens: list[tuple[str, str, int]] = []
-        position = 0
-        while text[position:].strip():
-            found = _TOKEN.match(text, position)
-            if not found or not found.lastgroup:
-                start = position + len(text[position:]) - len(text[position:].lstrip())
-                what = "a string that does not end" if text[start] in "'\"" else f"unexpected {text[start]!r}"
-                raise self._error(start, what)
-            kind = found.lastgroup
-            self._tokens.append((kind, found.group(kind), found.start(kind)))
-            position = found.end()
+        self._tokens = _Tokens(text).found
         self._at = 0
-
-    def _error(self, position: int, what: str) -> SelectorError:
-        return SelectorError(f"selector {self._text!r}: {what} at position {position}")
 
     def _unexpected(self, wanted: str) -> SelectorError:
         token = self._tokens[self._at] if self._at < len(self._tokens) else None
         if token is None:
-            return self._error(len(self._text), f"expected {wanted}, found the end")
-        return self._error(token[2], f"expected {wanted}, found {token[1]!r}")
+            return error_in(self._text, len(self._text), f"expected {wanted}, found the end")
+        return error_in(self._text, token.at, f"expected {wanted}, found {self._text[token.at : token.end]!r}")
 
-    def peek(self) -> str | None:
-        """The next token's text; None at the end."""
-        return self._tokens[self._at][1] if self._at < len(self._tokens) else None
+    def at_end(self) -> bool:
+        """No token is left."""
+        return self._at == len(self._tokens)
 
     def expect_end(self) -> None:
         """Nothing may follow."""
-        if self.peek() is not None:
+        if not self.at_end():
             raise self._unexpected("&&, || or the end")
 
     def alternatives(self) -> Selector:
@@ -287,58 +342,62 @@ class _Parser:
         return operands[0] if len(operands) == 1 else And(tuple(operands))
 
     def _operation(self) -> Selector:
-        negations = 0
+        negated = False
         while self._take_symbol("!"):
-            negations += 1
+            negated = not negated
         selector = self._primary()
-        for _ in range(negations % 2):
-            selector = Not(selector)
-        return selector
+        return Not(selector) if negated else selector
 
     def _primary(self) -> Selector:
         if self._take_symbol("("):
             inside = self.alternatives()
             self._expect_symbol(")")
             return inside
-        word = self._take("word", "a label, has(), all(), global() or (")
-        if word in {"all", "global", "has"} and self._take_symbol("("):
-            label = self._take("word", "a label") if word == "has" else ""
-            self._expect_symbol(")")
-            return Has(label) if word == "has" else All() if word == "all" else Global()
-        return self._comparison(word)
+        if (has := self._take("has")) is not None:
+            return Has(has)
+        if self._take("all") is not None:
+            return All()
+        if self._take("global") is not None:
+            return Global()
+        label = self._take("label")
+        if label is None:
+            raise self._unexpected("a label, has(), all(), global() or (")
+        return self._comparison(label)
 
     def _comparison(self, label: str) -> Selector:
-        operator = " ".join((self.peek() or "").split())
+        operator = self._take("operator") or next((op for op in ("==", "!=") if self._take_symbol(op)), "")
         if operator in _COMPARISONS:
-            self._at += 1
-            return Compare(label, operator, self._string())
+            value = self._take("string")
+            if value is None:
+                raise self._unexpected("a quoted string")
+            return Compare(label, operator, value)
         if operator in {"in", "not in"}:
-            self._at += 1
             return In(label, self._values(), negated=operator == "not in")
         raise self._unexpected("an operator (==, !=, in, not in, contains, starts with, ends with)")
 
     def _values(self) -> frozenset[str]:
+        """What stands in braces; a comma may stand behind the last one."""
         self._expect_symbol("{")
         values: set[str] = set()
-        while not self._take_symbol("}"):
-            if values:
-                self._expect_symbol(",")
-            values.add(self._string())
+        while (value := self._take("string")) is not None:
+            values.add(value)
+            if not self._take_symbol(","):
+                break
+        self._expect_symbol("}")
         return frozenset(values)
 
-    def _string(self) -> str:
-        return self._take("string", "a quoted string")[1:-1]
-
-    def _take(self, kind: str, wanted: str) -> str:
-        if self._at < len(self._tokens) and self._tokens[self._at][0] == kind:
+    def _take(self, kind: str) -> str | None:
+        if self._at < len(self._tokens) and self._tokens[self._at].kind == kind:
             self._at += 1
-            return self._tokens[self._at - 1][1]
-        raise self._unexpected(wanted)
+            return self._tokens[self._at - 1].text
+        return None
 
     def _take_symbol(self, symbol: str) -> bool:
-        if self._at < len(self._tokens) and self._tokens[self._at][:2] == ("symbol", symbol):
-            self._at += 1
-            return True
+        if self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            if token.kind == "symbol" and token.text == symbol:
+                self._at += 1
+                return True
         return False
 
     def _expect_symbol(self, symbol: str) -> None:

@@ -12,15 +12,25 @@ from typing import Any, Generic, TypeVar
 
 from hybridlab.api.contract import Client, Obj
 from hybridlab.api.informer import Informer
-from hybridlab.calico.conversion import block_facts, network_set, pod_facts, pool_facts, slice_members, tier_facts
+from hybridlab.calico.conversion import (
+    block_facts,
+    labels_and_name,
+    network_set,
+    pod_facts,
+    pool_facts,
+    slice_members,
+    tier_facts,
+)
 from hybridlab.calico.kubernetes_policy import from_kubernetes
 from hybridlab.calico.policy import Policy, PolicyKey, from_calico
+from hybridlab.calico.release import Release
 from hybridlab.calico.resolve import Graph
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.routes import RoutingFacts, Vtep, vtep
 
 Log = Callable[[str], None]
 KUBERNETES_POLICIES = "networkpolicies.networking.k8s.io"
+CALICO_POLICIES = ("networkpolicies", "globalnetworkpolicies", "stagednetworkpolicies", "stagedglobalnetworkpolicies")
 Fact = TypeVar("Fact")
 
 
@@ -47,9 +57,10 @@ class Followed(Generic[Fact]):
 class Typha:
     """One cluster's datastore view."""
 
-    def __init__(self, client: Client, resources: CalicoResources, log: Log) -> None:
+    def __init__(self, client: Client, resources: CalicoResources, release: Release, log: Log) -> None:
         self._client, self._resources, self._log = client, resources, log
-        self.graph = Graph()
+        self._release = release
+        self.graph = Graph(release)
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
         """Name to spec."""
@@ -101,21 +112,23 @@ class Typha:
         graph = self.graph
         yield Followed(
             "namespaces",
-            _labels_and_name,
+            labels_and_name,
             lambda obj, labels: graph.set_namespace(_name(obj), labels),
             lambda obj: graph.set_namespace(_name(obj), None),
         )
         yield Followed(
             "serviceaccounts",
-            _labels_and_name,
+            labels_and_name,
             lambda obj, labels: graph.set_service_account(_namespace(obj), _name(obj), labels),
             lambda obj: graph.set_service_account(_namespace(obj), _name(obj), None),
         )
         yield Followed("pods", pod_facts, lambda obj, pod: graph.set_pod(pod), lambda obj: graph.remove_pod(_uid(obj)))
         yield Followed("endpointslices.discovery.k8s.io", slice_members, self._set_slice, self._empty_slice)
         yield Followed(KUBERNETES_POLICIES, from_kubernetes, self._set_policy, self._remove_policy)
-        for resource in self._served("networkpolicies", "globalnetworkpolicies"):
+        for resource in self._served(*CALICO_POLICIES):
             yield Followed(resource, from_calico, self._set_policy, self._remove_policy)
+        for resource in self._served("stagedkubernetesnetworkpolicies"):
+            yield Followed(resource, from_kubernetes, self._set_policy, self._remove_policy)
         for resource in self._served("networksets", "globalnetworksets"):
             yield Followed(
                 resource,
@@ -212,11 +225,6 @@ def _spec(obj: Obj) -> Obj:
 
 def _vtep(obj: Obj) -> Vtep | None:
     return vtep(_name(obj), obj["metadata"].get("annotations") or {})
-
-
-def _labels_and_name(obj: Obj) -> dict[str, str]:
-    """The labels, with the one that Calico gives to select by name."""
-    return {**(obj["metadata"].get("labels") or {}), "projectcalico.org/name": _name(obj)}
 
 
 def _identity(obj: Obj) -> str:

@@ -120,7 +120,7 @@ class Match:
     """What a rule matches; every given criterion must hold, an empty one always does.
 
     ``*_nets`` are any-of, ``*_sets`` are all-of (each an IP set's name), ports are inclusive ranges, any-of.
-    ``dst_ip_port_sets`` hold ``address,protocol,port`` members (named ports, service rules), all-of.
+    ``*_ip_port_sets`` hold ``address,protocol,port`` members (named ports, service rules), all-of.
     """
 
     protocol: str | None = None
@@ -138,9 +138,15 @@ class Match:
     not_src_ports: tuple[tuple[int, int], ...] = ()
     dst_ports: tuple[tuple[int, int], ...] = ()
     not_dst_ports: tuple[tuple[int, int], ...] = ()
+    src_ip_port_sets: tuple[str, ...] = ()
+    not_src_ip_port_sets: tuple[str, ...] = ()
     dst_ip_port_sets: tuple[str, ...] = ()
+    not_dst_ip_port_sets: tuple[str, ...] = ()
     icmp_type: int | None = None
     icmp_code: int | None = None
+    not_icmp_type: int | None = None
+    not_icmp_code: int | None = None
+    """Together with the type, which is then not matched when both are these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,11 +169,33 @@ class Tier:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Acl:
+    """One entry of a Windows endpoint's ACL list.  Empty networks and ports: any."""
+
+    action: Literal["Allow", "Block"]
+    direction: Literal["In", "Out"]
+    priority: int
+    """Lower ones are asked first, the first that matches decides."""
+    protocol: int = 256
+    """256: any."""
+    local: tuple[str, ...] = ()
+    remote: tuple[str, ...] = ()
+    local_ports: tuple[tuple[int, int], ...] = ()
+    remote_ports: tuple[tuple[int, int], ...] = ()
+    id: str = ""
+    rule_type: Literal["Switch", "Host"] = "Switch"
+    """``Host``: for the host's firewall, decides nothing about the endpoint's packets."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class EndpointProgram:
     """The whole policy of one pod.  No tier in a direction: that direction is allowed (its profile allows)."""
 
     ingress: tuple[Tier, ...] = ()
     egress: tuple[Tier, ...] = ()
+    acls: tuple[Acl, ...] = ()
+    """On Windows, in the place of tiers: the ACL list.  What no entry of a direction matches is blocked; a direction
+    without entries is open."""
 
     def named_sets(self) -> frozenset[str]:
         """Every IP set that a rule names."""
@@ -180,7 +208,10 @@ class EndpointProgram:
                 rule.match.not_src_sets,
                 rule.match.dst_sets,
                 rule.match.not_dst_sets,
+                rule.match.src_ip_port_sets,
+                rule.match.not_src_ip_port_sets,
                 rule.match.dst_ip_port_sets,
+                rule.match.not_dst_ip_port_sets,
             )
             for name in names
         )

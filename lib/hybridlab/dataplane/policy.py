@@ -10,8 +10,8 @@ A pod's chain per direction holds its first tier; every further tier is a chain 
 of a passing tier go to.  ``allow`` returns (the other end of the connection still has its say), ``deny`` drops
 silently.  A direction without tiers, and the end of a last tier that passes, allow: the profile's business.
 
-Linux: selectors are named sets, refilled without touching rules.  Windows: members are written into the rules, and
-whatever changes replaces the whole lists of the endpoints concerned, as one HNS update does; established connections
+Linux: selectors are named sets, refilled without touching rules.  Windows: an endpoint's program is its ACL list, a
+chain per direction; a new list replaces the whole of the old one, as one HNS update does, and established connections
 end with that where the update says so (``dataplane.generations``).
 """
 
@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hybridlab.dataplane import generations
+from hybridlab.dataplane.acl_rules import acl_rules
 from hybridlab.dataplane.model import OS, EndpointProgram, PolicyUpdate, Tier
-from hybridlab.dataplane.rules import DENY, SET_DECLARATION, Rendered, Renderer, SetKind, set_elements, set_name
+from hybridlab.dataplane.rules import DENY, SET_DECLARATION, Rendered, SetKind, append_rule, set_elements, set_name
 from hybridlab.dataplane.table import Change, Rules, SetContent, Table
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.wire import Refused
@@ -91,7 +92,7 @@ class Policy:
 
     def __init__(self, nft: Nft, node_os: OS) -> None:
         self._table = Table(nft, "cali")
-        self._inline = node_os == "windows"
+        self._by_lists = node_os == "windows"
         self._sets: dict[str, tuple[str, ...]] = {}
         self._programs: dict[str, EndpointProgram] = {}
         self._interfaces: dict[str, str] = {}
@@ -123,7 +124,10 @@ class Policy:
 
     def generation(self, endpoint: str) -> int | None:
         """The number of a Windows pod's list; None on Linux."""
-        return self._generations.get(endpoint, generations.UNPROGRAMMED) if self._inline else None
+        return self._generation(endpoint) if self._by_lists else None
+
+    def _generation(self, endpoint: str) -> int:
+        return self._generations.get(endpoint, generations.UNPROGRAMMED)
 
     def update(self, update: PolicyUpdate) -> tuple[str, ...]:
         """Apply an update as one transaction; returns those of ``update.reset`` that may have connections to end.
@@ -134,7 +138,7 @@ class Policy:
         known = [endpoint for endpoint in update.reset if endpoint in self._interfaces]
         new = [endpoint for endpoint in known if endpoint not in self._chains_of]
         sets_before, programs_before, generations_before = self._sets, self._programs, dict(self._generations)
-        if self._inline:
+        if self._by_lists:
             self._generations |= {e: generations.after(self.generation(e) or 0) for e in update.reset}
         self._sets = {n: m for n, m in sets_before.items() if n not in update.removed_sets} | update.sets
         self._programs = {
@@ -172,11 +176,6 @@ class Policy:
         """Endpoints whose rules have to be written anew."""
         concerned = [e for e in dict.fromkeys((*update.endpoints, *update.reset)) if e in self._interfaces]
         concerned = [e for e in concerned if e in self._programs]
-        if self._inline:
-            changed = set(update.sets)
-            for endpoint, sets in self._sets_of.items():
-                if endpoint not in concerned and any(name in changed for _, name in sets):
-                    concerned.append(endpoint)
         kept = {*update.removed_endpoints, *update.held}
         return [e for e in concerned if e not in kept]
 
@@ -200,7 +199,7 @@ class Policy:
             change.entries |= self._entries(interface)
             chains_of[endpoint] = frozenset(chains)
             sets_of[endpoint] = sets
-        if not self._inline:
+        if not self._by_lists:
             needed = {named for endpoint in endpoints for named in sets_of[endpoint]}
             self._change_sets(change, needed, update)
         self._table.apply(change)
@@ -220,21 +219,22 @@ class Policy:
 
     def _render(self, endpoint: str) -> tuple[dict[str, Rules | None], frozenset[tuple[SetKind, str]]]:
         program, interface = self._programs[endpoint], self._interfaces[endpoint]
-        renderer = Renderer(self._sets.__getitem__ if self._inline else None)
         chains: dict[str, Rules | None] = {}
         sets: set[tuple[SetKind, str]] = set()
+        if self._by_lists:
+            for prefix, direction in (("fw", "Out"), ("tw", "In")):
+                chains[f"{prefix}-{interface}"] = acl_rules(program.acls, direction)
+            return chains | generations.chains(interface, self._generation(endpoint)), frozenset()
         for prefix, tiers in (("fw", program.egress), ("tw", program.ingress)):
             name = f"{prefix}-{interface}"
-            for chain, rendered in _tier_chains(renderer, name, tiers):
+            for chain, rendered in _tier_chains(name, tiers):
                 chains[chain] = tuple(rendered.rules)
                 sets |= rendered.sets
-        if self._inline:
-            chains |= generations.chains(interface, self._generations.get(endpoint, generations.UNPROGRAMMED))
         return chains, frozenset(sets)
 
     def _entries(self, interface: str) -> dict[tuple[str, str], str]:
         """Where the maps lead for a pod's interface."""
-        if self._inline:
+        if self._by_lists:
             return generations.entries(interface)
         key = f'"{interface}"'
         return {("fromwl", key): f"goto fw-{interface}", ("towl", key): f"goto tw-{interface}"}
@@ -244,7 +244,7 @@ class Policy:
         return Change(chains=dict.fromkeys(chains), entries=dict.fromkeys(self._entries(interface)))
 
 
-def _tier_chains(renderer: Renderer, name: str, tiers: tuple[Tier, ...]) -> list[tuple[str, Rendered]]:
+def _tier_chains(name: str, tiers: tuple[Tier, ...]) -> list[tuple[str, Rendered]]:
     """The chain of each tier; the first has the endpoint's own name, and exists even without tiers."""
     if not tiers:
         return [(name, Rendered())]
@@ -254,7 +254,7 @@ def _tier_chains(renderer: Renderer, name: str, tiers: tuple[Tier, ...]) -> list
         passed = f"goto {names[number + 1]}" if number + 1 < len(tiers) else "return"
         rendered = Rendered()
         for rule in tier.rules:
-            renderer.rule(rule, accept="return", next_tier=passed, into=rendered)
+            append_rule(rule, accept="return", next_tier=passed, into=rendered)
         end = DENY if tier.end == "deny" else passed
         rendered.rules.append(f'{end} comment "end of tier {tier.name[:80]}"')
         chains.append((names[number], rendered))

@@ -1,7 +1,6 @@
-"""One policy rule as nft text: the same match on Linux with named sets, on Windows with their members written out.
+"""One policy rule of a Linux node as nft text, with named sets.  Pure: text in, text out.
 
-Pure: text in, text out.  What Windows does not support and skips is decided before a rule comes here; every match is
-rendered as it stands.
+The entries of a Windows endpoint's ACL list are in ``acl_rules``.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,54 +33,53 @@ class Rendered:
     sets: set[tuple[SetKind, str]] = field(default_factory=set)
 
 
-class Renderer:
-    """Turns matches into nft text; ``members`` gives a set's members when they are to be written out (Windows)."""
+def append_rule(rule: Rule, *, accept: str, next_tier: str, into: Rendered) -> None:
+    """Append the rule; nothing when its match can never hold."""
+    criteria = _match(rule.match, into.sets)
+    if criteria is _NEVER:
+        return
+    # A namespace's own kernel log is seen by nobody, so logging is counted instead of written.
+    verdict = {"allow": accept, "deny": DENY, "pass": next_tier, "log": "counter"}[rule.action]
+    into.rules.append(" ".join([*criteria, verdict, *comment(rule.comment)]))
 
-    def __init__(self, members: Callable[[str], Collection[str]] | None = None) -> None:
-        self._members = members
 
-    def rule(self, rule: Rule, *, accept: str, next_tier: str, into: Rendered) -> None:
-        """Append the rule; nothing when its match can never hold (an empty set written out)."""
-        criteria = self._match(rule.match, into.sets)
-        if criteria is _NEVER:
-            return
-        # A namespace's own kernel log is seen by nobody, so logging is counted instead of written.
-        verdict = {"allow": accept, "deny": DENY, "pass": next_tier, "log": "counter"}[rule.action]
-        into.rules.append(" ".join([*criteria, verdict, *_comment(rule.comment)]))
+def _match(match: Match, sets: set[tuple[SetKind, str]]) -> list[str] | None:
+    parts: list[str | None] = [*_protocol(match)]
+    parts += _networks("saddr", match.src_nets, match.not_src_nets)
+    parts += _networks("daddr", match.dst_nets, match.not_dst_nets)
+    parts += ports("sport", match.src_ports, match.not_src_ports)
+    parts += ports("dport", match.dst_ports, match.not_dst_ports)
+    kinds: tuple[tuple[str, str, SetKind, tuple[str, ...]], ...] = (
+        ("ip saddr", "", "addresses", match.src_sets),
+        ("ip saddr", "!= ", "addresses", match.not_src_sets),
+        ("ip daddr", "", "addresses", match.dst_sets),
+        ("ip daddr", "!= ", "addresses", match.not_dst_sets),
+        ("ip saddr . meta l4proto . th sport", "", "endpoints", match.src_ip_port_sets),
+        ("ip saddr . meta l4proto . th sport", "!= ", "endpoints", match.not_src_ip_port_sets),
+        ("ip daddr . meta l4proto . th dport", "", "endpoints", match.dst_ip_port_sets),
+        ("ip daddr . meta l4proto . th dport", "!= ", "endpoints", match.not_dst_ip_port_sets),
+    )
+    for selector, operator, kind, names in kinds:
+        sets |= {(kind, name) for name in names}
+        parts += [f"{selector} {operator}@{set_name(kind, name)}" for name in names]
+    parts += _icmp(match)
+    if any(part is _NEVER for part in parts):
+        return None
+    return [part for part in parts if part]
 
-    def _match(self, match: Match, sets: set[tuple[SetKind, str]]) -> list[str] | None:
-        parts: list[str | None] = [*_protocol(match)]
-        parts += _networks("saddr", match.src_nets, match.not_src_nets)
-        parts += _networks("daddr", match.dst_nets, match.not_dst_nets)
-        for direction, names, operator in (
-            ("saddr", match.src_sets, ""),
-            ("saddr", match.not_src_sets, "!= "),
-            ("daddr", match.dst_sets, ""),
-            ("daddr", match.not_dst_sets, "!= "),
-        ):
-            parts += [self._in_set(f"ip {direction}", operator, "addresses", n, sets) for n in names]
-        parts += _ports("sport", match.src_ports, match.not_src_ports)
-        parts += _ports("dport", match.dst_ports, match.not_dst_ports)
-        endpoint = "ip daddr . meta l4proto . th dport"
-        parts += [self._in_set(endpoint, "", "endpoints", n, sets) for n in match.dst_ip_port_sets]
-        if match.icmp_type is not None:
-            parts.append(f"icmp type {match.icmp_type}")
-        if match.icmp_code is not None:
-            parts.append(f"icmp code {match.icmp_code}")
-        if any(part is _NEVER for part in parts):
-            return None
-        return [part for part in parts if part]
 
-    def _in_set(
-        self, selector: str, operator: str, kind: SetKind, name: str, sets: set[tuple[SetKind, str]]
-    ) -> str | None:
-        sets.add((kind, name))
-        if self._members is None:
-            return f"{selector} {operator}@{set_name(kind, name)}"
-        elements = set_elements(kind, self._members(name))
-        if not elements:
-            return "" if operator else _NEVER
-        return f"{selector} {operator}{{ {', '.join(elements)} }}"
+def _icmp(match: Match) -> list[str]:
+    parts = []
+    if match.icmp_type is not None:
+        parts.append(f"icmp type {match.icmp_type}")
+    if match.icmp_code is not None:
+        parts.append(f"icmp code {match.icmp_code}")
+    if match.not_icmp_type is not None and match.not_icmp_code is None:
+        parts.append(f"icmp type != {match.not_icmp_type}")
+    elif match.not_icmp_type is not None:
+        both = match.not_icmp_type << 8 | (match.not_icmp_code or 0)
+        parts.append(f"meta l4proto icmp @th,0,16 != {both:#06x}")  # type and code stand side by side
+    return parts
 
 
 def set_name(kind: SetKind, name: str) -> str:
@@ -102,10 +100,11 @@ def set_elements(kind: SetKind, members: Iterable[str]) -> list[str]:
     """Members as nft elements, without overlaps, sorted."""
     if kind == "endpoints":
         return sorted({" . ".join(member.split(",")) for member in members})
-    return _collapsed(members)
+    return collapsed(members)
 
 
-def _collapsed(networks: Iterable[str]) -> list[str]:
+def collapsed(networks: Iterable[str]) -> list[str]:
+    """Networks as nft elements, without overlaps."""
     given = set(networks)
     if not any("/" in member and not member.endswith("/32") for member in given):
         return sorted(member.removesuffix("/32") for member in given)
@@ -127,25 +126,26 @@ def _protocol(match: Match) -> list[str]:
 def _networks(direction: str, wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> list[str | None]:
     parts: list[str | None] = []
     if wanted:
-        parts.append(_any_of(f"ip {direction}", "", _collapsed(wanted)))
+        parts.append(any_of(f"ip {direction}", "", collapsed(wanted)))
     if unwanted:
-        networks = _collapsed(unwanted)
-        parts.append(_NEVER if networks == ["0.0.0.0/0"] else _any_of(f"ip {direction}", "!= ", networks))
+        networks = collapsed(unwanted)
+        parts.append(_NEVER if networks == ["0.0.0.0/0"] else any_of(f"ip {direction}", "!= ", networks))
     return parts
 
 
-def _ports(
-    direction: str, wanted: tuple[tuple[int, int], ...], unwanted: tuple[tuple[int, int], ...]
+def ports(
+    direction: str, wanted: tuple[tuple[int, int], ...], unwanted: tuple[tuple[int, int], ...] = ()
 ) -> list[str | None]:
+    """What matches ``sport`` or ``dport``."""
     parts: list[str | None] = []
     if wanted:
-        parts.append(_any_of(f"th {direction}", "", _ranges(wanted)))
+        parts.append(any_of(f"th {direction}", "", ranges(wanted)))
     if unwanted:
-        parts.append(_any_of(f"th {direction}", "!= ", _ranges(unwanted)))
+        parts.append(any_of(f"th {direction}", "!= ", ranges(unwanted)))
     return parts
 
 
-def _ranges(ports: tuple[tuple[int, int], ...]) -> list[str]:
+def ranges(ports: tuple[tuple[int, int], ...]) -> list[str]:
     """Port ranges without overlaps, as nft wants them in one set."""
     merged: list[tuple[int, int]] = []
     for first, last in sorted(ports):
@@ -156,7 +156,8 @@ def _ranges(ports: tuple[tuple[int, int], ...]) -> list[str]:
     return [str(first) if first == last else f"{first}-{last}" for first, last in merged]
 
 
-def _any_of(selector: str, operator: str, values: list[str]) -> str:
+def any_of(selector: str, operator: str, values: list[str]) -> str:
+    """What matches any of some values, or with the operator ``!= `` none."""
     if values == ["0.0.0.0/0"]:
         return ""
     if len(values) == 1:
@@ -164,6 +165,7 @@ def _any_of(selector: str, operator: str, values: list[str]) -> str:
     return f"{selector} {operator}{{ {', '.join(values)} }}"
 
 
-def _comment(text: str) -> list[str]:
+def comment(text: str) -> list[str]:
+    """A rule's comment, as far as the kernel keeps it; nothing without text."""
     clean = text.replace('"', "'").replace("\n", " ").encode()[:_COMMENT_MAX].decode(errors="ignore")
     return [f'comment "{clean}"'] if clean else []

@@ -21,6 +21,32 @@ class Kubernetes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CalicoDefects:
+    """Undocumented defects of Felix on Windows, each shown by running its code; off unless a profile says otherwise.
+
+    Sources are files of projectcalico/calico under felix/.
+    """
+
+    staged_policies_deny: bool = False
+    """A staged policy denies, and hides what follows it in its tier (dataplane/windows/policysets; v3.30.0 on)."""
+    pass_may_open_every_port: bool = False
+    """Pass with ports, before a rule with none of them, makes that rule one for every port
+    (dataplane/windows/flattener.go; v3.29.0 on)."""
+    pass_may_panic: bool = False
+    """Pass with ports whose highest is also the highest of a rule behind it makes Felix panic, start again and panic
+    again; what was programmed stays (dataplane/windows/flattener.go; v3.29.0 on)."""
+    later_tiers_go_stale: bool = False
+    """Edited rules and changed members of sets that only later tiers than an endpoint's first one use do not reach it
+    (dataplane/windows/endpoint_mgr.go; v3.29.0 on)."""
+    edited_rules_go_stale: bool = False
+    """Edited rules do not reach endpoints that are programmed already, until one of their labels changes
+    (dataplane/windows/endpoint_mgr.go; v3.32.0 on)."""
+    service_rules_match_members_only: bool = False
+    """A rule with destination.services matches nothing but the addresses and ports behind the Service
+    (dataplane/windows/policysets; v3.29.0 on)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Calico:
     """Calico's version and how it was installed."""
 
@@ -30,6 +56,7 @@ class Calico:
     """projectcalico.org/v3 is served (the aggregated API server is installed)."""
     crd_v1_api: bool = True
     """crd.projectcalico.org/v1 is served."""
+    defects: CalicoDefects = CalicoDefects()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,11 +47,15 @@ def test_egress_and_order_of_calico_policies(pods: CalicoLab, source: str):
 
 @pytest.mark.parametrize(("target", "skipped"), [("l1", False), ("w1", True)])
 def test_a_negated_rule_holds_on_linux_and_is_not_there_on_windows(pods: CalicoLab, target: str, skipped: bool):
-    deny = {"action": "Deny", "source": {"notSelector": "app == 'l2'"}}
+    deny = {"action": "Deny", "source": {"notNets": [f"{pods.addresses['l2']}/32"]}}
     spec = {"selector": f"app == '{target}'", "types": ["Ingress"], "ingress": [deny, {"action": "Allow"}]}
     with pods.policy(spec, CALICO):
         assert pods.reaches("l2", target)
         assert pods.reaches("w2", target) is skipped
+    folded = {"action": "Deny", "source": {"notSelector": "app == 'l2'"}}
+    with pods.policy({**spec, "ingress": [folded, {"action": "Allow"}]}, CALICO):
+        assert pods.reaches("l2", target)
+        assert not pods.reaches("w2", target), "the namespace selects, so a notSelector is no negation"
     block = {"ipBlock": {"cidr": "0.0.0.0/0", "except": [f"{pods.addresses['w2']}/32"]}}
     with pods.policy({"podSelector": {"matchLabels": {"app": target}}, "ingress": [{"from": [block]}]}):
         assert pods.reaches("l2", target) is not skipped
@@ -59,8 +63,10 @@ def test_a_negated_rule_holds_on_linux_and_is_not_there_on_windows(pods: CalicoL
         if skipped:
             uid = pods.pods[target]["metadata"]["uid"]
             listed = pods.calico.felixes["windows-2022"].acls[uid]
-            actions = [entry["Action"] for entry in listed if entry["Direction"] == "In"]
-            assert actions == ["Allow", "Block"], "the host, and the end of the tier"
+            asked = [(e["Action"], e["RuleType"]) for e in listed if e["Direction"] == "In"]
+            assert asked == [("Allow", "Switch"), ("Block", "Switch"), ("Allow", "Host")], (
+                "the host, the end of the tier"
+            )
 
 
 @pytest.mark.parametrize(("target", "node"), [("l1", "linux-1"), ("w1", "windows-2022")])

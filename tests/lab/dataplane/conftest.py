@@ -33,6 +33,7 @@ from hybridlab.dataplane.model import (
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
+from tests.lab.dataplane.lists import with_list
 
 T = TypeVar("T")
 POOL = "192.168.0.0/16"
@@ -121,6 +122,8 @@ class Lab:
         return found
 
     def program(self, pod: str, program: EndpointProgram, **sets: tuple[str, ...]) -> None:
+        if self.pods[pod].node.startswith("w"):
+            program, sets = with_list(program, sets), {}
         update = PolicyUpdate(endpoints={pod: program}, sets=sets)
         self.run(self.plane.update_policy(self.pods[pod].node, update))
 
@@ -132,7 +135,7 @@ class Lab:
             yield
         finally:
             node = self.pods[pod].node
-            update = PolicyUpdate(endpoints={pod: OPEN}, removed_sets=tuple(sets))
+            update = PolicyUpdate(endpoints={pod: OPEN}, removed_sets=() if node.startswith("w") else tuple(sets))
             self.run(self.plane.update_policy(node, update))
 
     @contextlib.contextmanager

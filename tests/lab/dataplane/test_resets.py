@@ -17,14 +17,17 @@ import pytest
 from hybridlab.dataplane.model import Backend, EndpointProgram, Match, PolicyUpdate, Rule, ServicePort, Tier
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.conntrack import ConntrackSocket
+from tests.lab.dataplane.lists import with_list
 
 SOON = 1.0
 """Seconds; far above the milliseconds that it takes."""
 STALLED = 0.4
 """How long nothing may arrive for a socket to count as stalled."""
 CLUSTER_IP = "10.96.7.7"
-ALLOW_ALL = EndpointProgram(ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match()),)),))
-DENY_ALL = EndpointProgram(ingress=(Tier(name="default", rules=()),), egress=(Tier(name="default", rules=()),))
+ALLOW_ALL = with_list(EndpointProgram(ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match()),)),)))
+DENY_ALL = with_list(
+    EndpointProgram(ingress=(Tier(name="default", rules=()),), egress=(Tier(name="default", rules=()),))
+)
 
 
 @dataclass

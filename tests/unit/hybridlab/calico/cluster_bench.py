@@ -58,6 +58,14 @@ class Bench:
         node, uid = pod["spec"]["nodeName"], pod["metadata"]["uid"]
         return self.dataplane.endpoints.get(node, {}).get(uid)
 
+    def denies(self, pod: Obj) -> bool:
+        """Whether a pod's program takes in nothing, but for its own node."""
+        program = self.program(pod)
+        if "windows" not in pod["spec"]["nodeName"]:
+            return any(tier.end == "deny" and not tier.rules for tier in program.ingress)
+        taken = [acl for acl in program.acls if acl.direction == "In" and acl.rule_type == "Switch"]
+        return [acl.action for acl in taken] == ["Allow", "Block"]
+
 
 @contextlib.asynccontextmanager
 async def bench(*overrides: str, profile: str = "default", felix: bool = True) -> AsyncIterator[Bench]:

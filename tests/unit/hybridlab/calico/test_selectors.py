@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybridlab.calico.label_selectors import from_label_selector
+from hybridlab.calico.label_selectors import namespaces_selected, pods_selected
 from hybridlab.calico.selectors import SelectorError, parse
 
 LABELS = {"app": "web", "tier": "front-end", "a.b/c": "x", "empty": "", "quoted": "it's"}
@@ -95,7 +95,7 @@ def test_global_is_what_has_no_namespace():
         ("a  in {'c','b'}", 'a in {"b", "c"}'),
         ("a not in {'b'}", 'a not in {"b"}'),
         ("a=='b'&&(has(c)||!has(d))", '(a == "b" && (has(c) || !has(d)))'),
-        ("!(a starts with 'x')", '!(a starts with "x")'),
+        ("!(a starts with 'x')", '!a starts with "x"'),
         ("a == 'say \"hi\"'", "a == 'say \"hi\"'"),
     ],
 )
@@ -107,21 +107,21 @@ def test_canonical_form(selector, canonical):
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
-        ("a = 'b'", "unexpected '=' at position 2"),
+        ("a = 'b'", "expected an operator behind 'a' at position 2"),
         ("a == b", "expected a quoted string, found 'b' at position 5"),
         ("a == 'b", "a string that does not end at position 5"),
         ("a ==", "expected a quoted string, found the end at position 4"),
         ("a", "expected an operator"),
         ("a in 'b'", "expected {, found \"'b'\" at position 5"),
-        ("a in {'b' 'c'}", "expected ,, found \"'c'\" at position 10"),
-        ("a in {'b'", "expected ,, found the end at position 9"),
-        ("has(a", "expected ), found the end at position 5"),
-        ("has()", "expected a label, found ')' at position 4"),
+        ("a in {'b' 'c'}", "expected }, found \"'c'\" at position 10"),
+        ("a in {'b'", "expected }, found the end at position 9"),
+        ("has(a", "expected ) behind has( at position 5"),
+        ("has()", "unexpected ')' at position 4"),
         ("(a == 'b'", "expected ), found the end at position 9"),
         ("a == 'b')", "expected &&, || or the end, found ')' at position 8"),
         ("a == 'b' &&", "found the end at position 11"),
         ("a == 'b' & has(c)", "unexpected '&' at position 9"),
-        ("a == 'b' has(c)", "expected &&, || or the end, found 'has' at position 9"),
+        ("a == 'b' has(c)", "expected &&, || or the end, found 'has(c)' at position 9"),
         ("&& a == 'b'", "found '&&' at position 0"),
         ("a == 'b' || $", "unexpected '$' at position 12"),
         ("a not 'b'", "expected an operator"),
@@ -164,9 +164,35 @@ def test_only_what_every_match_needs_is_indexed(selector, required):
     ],
 )
 def test_kubernetes_label_selectors_become_calicos(selector, canonical):
-    assert str(from_label_selector(selector)) == canonical
+    assert str(parse(namespaces_selected(selector))) == canonical
+
+
+def test_pod_selectors_mean_pods_only():
+    assert pods_selected({}) == "projectcalico.org/orchestrator == 'k8s'"
+    assert pods_selected({"matchLabels": {"a": "b"}}) == "projectcalico.org/orchestrator == 'k8s' && a == 'b'"
 
 
 def test_an_unknown_label_selector_operator_is_refused():
     with pytest.raises(SelectorError, match="unknown operator 'Gt'"):
-        from_label_selector({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]})
+        namespaces_selected({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]})
+
+
+@pytest.mark.parametrize(
+    ("selector", "canonical"),
+    [
+        ("a in {'b', 'c',}", 'a in {"b", "c"}'),
+        ("a notin {'b'}", 'a not in {"b"}'),
+        ("a startswith 'b' && c endswith 'd'", '(a starts with "b" && c ends with "d")'),
+        ("not == 'b'", 'not == "b"'),
+        ("has( a ) && all( )", "(has(a) && all())"),
+        ("in == 'x'", 'in == "x"'),
+    ],
+)
+def test_what_calico_takes_although_nobody_would_write_it(selector, canonical):
+    assert str(parse(selector)) == canonical
+
+
+@pytest.mark.parametrize("selector", ["all ()", "has (a)", "global ()", "a starts  'b'", "a\n== 'b'"])
+def test_what_calico_refuses_although_somebody_might_write_it(selector):
+    with pytest.raises(SelectorError):
+        parse(selector)

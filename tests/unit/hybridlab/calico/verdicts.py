@@ -11,23 +11,27 @@ from typing import Any
 
 import yaml
 
+from hybridlab.calico.acls import AclListBuilder
 from hybridlab.calico.conversion import network_set, pod_facts, slice_members, tier_facts
 from hybridlab.calico.kubernetes_policy import from_kubernetes
 from hybridlab.calico.policy import from_calico
-from hybridlab.calico.render import program_builder
+from hybridlab.calico.release import Release
+from hybridlab.calico.render import program
 from hybridlab.calico.resolve import Graph
-from hybridlab.dataplane.model import Match, Rule, Tier
+from hybridlab.dataplane.model import Acl, Match, Rule, Tier
+
+_NUMBERS = {"icmp": 1, "tcp": 6, "udp": 17}
 
 
 class World:
     """Pods by ``namespace/name``; every pod is on node ``n``."""
 
-    def __init__(self, os: str = "linux") -> None:
-        self.graph = Graph()
+    def __init__(self, os: str = "linux", release: Release | None = None) -> None:
+        self.os = os
+        self.graph = Graph(release or Release("v3.31.7"))
         self.uids: dict[str, str] = {}
         self.addresses: dict[str, str] = {}
-        self.logged: list[str] = []
-        self.builder = program_builder(os, self.logged.append)  # type: ignore[arg-type]
+        self.lists = AclListBuilder(release or Release("v3.31.7"), self.graph.members, ("10.0.0.14/32",))
 
     def namespace(self, name: str, **labels: str) -> None:
         self.graph.set_namespace(name, {"kubernetes.io/metadata.name": name, **labels})
@@ -53,7 +57,9 @@ class World:
             kind, group = obj["kind"], obj["apiVersion"].partition("/")[0]
             if kind.endswith("NetworkPolicy"):
                 convert = from_kubernetes if group == "networking.k8s.io" else from_calico
-                self.graph.set_policy(convert(obj))
+                policy = convert(obj)
+                assert policy is not None
+                self.graph.set_policy(policy)
             elif kind.endswith("NetworkSet"):
                 meta = obj["metadata"]
                 self.graph.set_network_set(f"{kind}/{meta.get('namespace')}/{meta['name']}", network_set(obj))
@@ -65,7 +71,17 @@ class World:
                 self.graph.set_slice((meta["namespace"], service), meta["name"], *slice_members(obj))
 
     def program(self, where: str):
-        return self.builder.endpoint(self.graph.tiers_for(self.graph.keys_for(self.uids[where])))
+        """What the pod gets on Linux."""
+        return program(self.graph.tiers_for(self.graph.keys_for(self.uids[where])))
+
+    def acls(self, where: str) -> tuple[Acl, ...]:
+        """What it gets on Windows."""
+        return self.lists.build(self.graph.tiers_for(self.graph.keys_for(self.uids[where])), where.partition("/")[0])
+
+    @property
+    def left_out(self) -> list[str]:
+        """What became no entry of the list that was asked for last, and why."""
+        return [f"{one.where}: {one.why}" for one in self.lists.left_out]
 
     def allowed(self, source: str, destination: str, port: int = 80, protocol: str = "tcp", icmp: int = 8) -> bool:
         """Whether a new connection passes; ends that are no pods are addresses."""
@@ -76,9 +92,33 @@ class World:
             port,
             icmp,
         )
-        if source in self.uids and not self._passes(self.program(source).egress, packet):
-            return False
-        return destination not in self.uids or self._passes(self.program(destination).ingress, packet)
+        return (source not in self.uids or self.passes(source, "egress", packet)) and (
+            destination not in self.uids or self.passes(destination, "ingress", packet)
+        )
+
+    def passes(self, where: str, direction: str, packet: tuple[str, str, str, int, int]) -> bool:
+        """Whether a pod's policy lets a packet through."""
+        if self.os == "windows":
+            return self._listed(self.acls(where), direction, packet)
+        made = self.program(where)
+        return self._passes(made.ingress if direction == "ingress" else made.egress, packet)
+
+    def _listed(self, acls: tuple[Acl, ...], direction: str, packet: tuple[str, str, str, int, int]) -> bool:
+        source, destination, protocol, port, _ = packet
+        remote, local = (source, destination) if direction == "ingress" else (destination, source)
+        for acl in sorted(acls, key=lambda acl: acl.priority):
+            ports = acl.local_ports if direction == "ingress" else acl.remote_ports
+            checks = [
+                acl.rule_type == "Switch",
+                acl.direction == ("In" if direction == "ingress" else "Out"),
+                acl.protocol in {256, _NUMBERS[protocol]},
+                not acl.local or _in(local, acl.local),
+                not acl.remote or _in(remote, acl.remote),
+                not ports or any(first <= port <= last for first, last in ports),
+            ]
+            if all(checks):
+                return acl.action == "Allow"
+        return False
 
     def _passes(self, tiers: tuple[Tier, ...], packet: tuple[str, str, str, int, int]) -> bool:
         for tier in tiers:
@@ -106,7 +146,10 @@ class World:
             not match.dst_ports or any(first <= port <= last for first, last in match.dst_ports),
             not any(first <= port <= last for first, last in match.not_dst_ports),
             all(f"{destination},{protocol},{port}" in self.graph.members(name) for name in match.dst_ip_port_sets),
-            match.icmp_type in {None, icmp},
+            match.icmp_type is None or (protocol, match.icmp_type) == ("icmp", icmp),
+            match.not_icmp_type is None or (protocol == "icmp" and match.not_icmp_type != icmp),
+            not any(f"{destination},{protocol},{port}" in self.graph.members(n) for n in match.not_dst_ip_port_sets),
+            all(f"{source},{protocol},{port}" in self.graph.members(name) for name in match.src_ip_port_sets),
         ]
         return all(checks)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from hybridlab.dataplane.model import Match, Rule
-from hybridlab.dataplane.rules import Rendered, Renderer, set_elements, set_name
+from hybridlab.dataplane.acl_rules import acl_rules
+from hybridlab.dataplane.model import Acl, Match, Rule
+from hybridlab.dataplane.rules import Rendered, append_rule, set_elements, set_name
 
 
-def render(match, action="allow", members=None, comment=""):
+def render(match, action="allow", comment=""):
     into = Rendered()
-    lookup = None if members is None else members.__getitem__
     rule = Rule(action=action, match=Match(**match), comment=comment)
-    Renderer(lookup).rule(rule, accept="return", next_tier="goto next", into=into)
+    append_rule(rule, accept="return", next_tier="goto next", into=into)
     return into
 
 
@@ -23,19 +23,52 @@ def test_actions(action, text):
     assert render({}, action).rules == [text]
 
 
-def test_linux_names_sets_and_windows_writes_their_members_out():
-    match = {"src_sets": ("s:web",), "not_dst_sets": ("bad",)}
-    linux = render(match)
-    assert linux.sets == {("addresses", "s:web"), ("addresses", "bad")}
-    assert linux.rules == [f"ip saddr @{set_name('addresses', 's:web')} ip daddr != @s-bad return"]
-    windows = render(match, members={"s:web": ("10.0.0.1", "10.0.0.0/30"), "bad": ()})
-    assert windows.rules == ["ip saddr { 10.0.0.0/30 } return"]
-    assert windows.sets == linux.sets
+def test_sets_are_named():
+    made = render({"src_sets": ("s:web",), "not_dst_sets": ("bad",)})
+    assert made.sets == {("addresses", "s:web"), ("addresses", "bad")}
+    assert made.rules == [f"ip saddr @{set_name('addresses', 's:web')} ip daddr != @s-bad return"]
 
 
 def test_a_rule_that_can_never_match_is_left_out():
-    assert render({"src_sets": ("none",)}, members={"none": ()}).rules == []
     assert render({"not_dst_nets": ("0.0.0.0/0",)}).rules == []
+
+
+@pytest.mark.parametrize(
+    ("match", "text"),
+    [
+        ({"icmp_type": 8, "icmp_code": 0}, "icmp type 8 icmp code 0"),
+        ({"not_icmp_type": 8}, "icmp type != 8"),
+        ({"not_icmp_type": 8, "not_icmp_code": 1}, "meta l4proto icmp @th,0,16 != 0x0801"),
+        ({"not_src_ip_port_sets": ("p",)}, "ip saddr . meta l4proto . th sport != @p-p"),
+        ({"dst_ip_port_sets": ("p",)}, "ip daddr . meta l4proto . th dport @p-p"),
+    ],
+)
+def test_icmp_and_named_ports_as_they_are_and_as_they_are_not(match, text):
+    assert render(match).rules == [f"{text} return"]
+
+
+LIST = (
+    Acl(action="Block", direction="In", priority=1001),
+    Acl(action="Allow", direction="In", priority=1000, protocol=6, remote=("10.0.0.0/8",), local_ports=((80, 81),)),
+    Acl(action="Allow", direction="Out", priority=1000, remote=("10.0.0.1/32", "10.0.0.0/24"), id="policy-x-0"),
+    Acl(action="Allow", direction="In", priority=0, rule_type="Host"),
+)
+
+
+def test_a_list_becomes_a_chain_a_direction_by_priority():
+    assert acl_rules(LIST, "In") == (
+        "meta l4proto 6 ip saddr 10.0.0.0/8 th dport 80-81 return",
+        "goto deny",
+        'goto deny comment "end of list"',
+    )
+    assert acl_rules(LIST, "Out") == (
+        'ip daddr 10.0.0.0/24 return comment "policy-x-0"',
+        'goto deny comment "end of list"',
+    )
+
+
+def test_a_direction_without_entries_is_open():
+    assert acl_rules(LIST[2:], "In") == ()
 
 
 def test_ports_without_a_protocol_match_only_protocols_that_have_ports():

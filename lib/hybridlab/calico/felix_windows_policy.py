@@ -1,0 +1,164 @@
+"""The policy of one Windows node's endpoints: which ACL lists are computed again, and which of them HNS has to get.
+
+As felix/dataplane/windows/endpoint_mgr.go does it.  An endpoint's list is always computed from current policies and
+sets; what can go stale is that it is not computed at all.  An endpoint that came, moved to other policies or got a
+label is computed.  After an edit of rules, or of a set's members, Felix looks for the endpoints that use the policy:
+where the release has these defects only in an endpoint's first tier, and after edits of rules nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from hybridlab.calico.acl_lists import AclLists, Lists
+from hybridlab.calico.acls import AclListBuilder
+from hybridlab.calico.felix_faults import FelixFaults, Log
+from hybridlab.calico.felix_policy import PolicyDifference
+from hybridlab.calico.policy import PolicyKey
+from hybridlab.calico.policy_sets import SKIPPED
+from hybridlab.calico.release import Release
+from hybridlab.calico.resolve import Graph
+from hybridlab.dataplane.model import Acl, EndpointProgram, PolicyUpdate
+
+Tiers = tuple[frozenset[PolicyKey], ...]
+"""The policies of each tier that applies to an endpoint."""
+
+
+@dataclass
+class WindowsDue:
+    """What may have changed."""
+
+    everything: bool = False
+    endpoints: set[str] = field(default_factory=set)
+    relabelled: set[str] = field(default_factory=set)
+    edited: set[PolicyKey] = field(default_factory=set)
+    """Policies of which the rules changed, and nothing else."""
+    sets: set[str] = field(default_factory=set)
+
+
+class WindowsNodePolicy:
+    """Of one node; what has been sent outlives a Felix that stops.
+
+    Implements ``felix_policy.PolicySource``; ``on_due`` is called whenever there may be a difference.
+    """
+
+    def __init__(  # noqa: PLR0917
+        self,
+        node: str,
+        address: str,
+        graph: Graph,
+        release: Release,
+        lists: AclLists,
+        faults: FelixFaults,
+        on_due: Callable[[], None],
+        log: Log,
+    ) -> None:
+        self._node, self._graph, self._defects, self._lists = node, graph, release.defects, lists
+        self._faults, self._on_due, self._log = faults, on_due, log
+        self._builder = AclListBuilder(release, graph.members, (f"{address}/32",))
+        self._active: dict[str, Tiers] = {}
+        """Endpoint to its tiers, as they were when its list was computed last."""
+        self._sets: frozenset[str] = frozenset()
+        """What the policies of these endpoints name."""
+        self._due = WindowsDue()
+        self._warned: set[str] = set()
+
+    def __contains__(self, uid: str) -> bool:
+        """An endpoint's list has been computed to be sent."""
+        return uid in self._active
+
+    def endpoint_due(self, uid: str) -> None:
+        """The graph: other policies apply to this endpoint, or in another order, or it came or went."""
+        self._due.endpoints.add(uid)
+        self._on_due()
+
+    def rules_due(self, uid: str, key: PolicyKey) -> None:
+        """The graph: the rules of a policy have changed that applies to this endpoint."""
+        self._due.edited.add(key)
+        self._on_due()
+
+    def relabelled(self, uid: str) -> None:
+        """The graph: this endpoint has other labels, which may mean nothing to any policy."""
+        self._due.relabelled.add(uid)
+        self._on_due()
+
+    def set_due(self, name: str) -> None:
+        """The graph: this set's members have changed."""
+        if name in self._sets:
+            self._due.sets.add(name)
+            self._on_due()
+
+    def everything_due(self) -> None:
+        """Everything has to be sent, changed or not."""
+        self._due.everything = True
+        self._on_due()
+
+    def difference(self) -> PolicyDifference | None:
+        """What has to be sent, which counts as sent from now on; None for nothing.  Raises FelixPanic."""
+        due, self._due = self._due, WindowsDue()
+        programmed = tuple(self._active)
+        refreshed = due.endpoints | due.relabelled | self._users_of(self._changed_policies(due))
+        if due.everything:
+            refreshed |= {*self._graph.endpoints_on(self._node), *programmed}
+        gone = tuple(uid for uid in refreshed if not self._graph.is_on(uid, self._node) and uid in self._active)
+        for uid in gone:
+            del self._active[uid]
+            self._lists.removed(uid)
+        held = self._faults.held(programmed)
+        computed = self._computed(uid for uid in refreshed if self._graph.is_on(uid, self._node) and uid not in held)
+        anew = computed.keys() if due.everything else due.relabelled if self._lists.every_update_replaces else ()
+        given = self._lists.replaced(computed, anew)
+        self._sets = frozenset[str]().union(*(self._graph.sets_of(key) for key in self._keys()))
+        if not (given or gone):
+            return None
+        made = {id(acls): EndpointProgram(acls=acls) for acls in given.values()}  # shared as the lists are
+        programs = {uid: made[id(acls)] for uid, acls in given.items()}
+        update = PolicyUpdate(endpoints=programs, removed_endpoints=gone, reset=tuple(given), held=held)
+        return PolicyDifference(update, given)
+
+    def _changed_policies(self, due: WindowsDue) -> frozenset[PolicyKey]:
+        """The policies after whose change Felix looks for endpoints.
+
+        A set that an edit brings to the node is news as any change of a set is.
+        """
+        sets = set(due.sets)
+        for key in due.edited:
+            sets |= self._graph.sets_of(key) - self._sets
+        found = frozenset[PolicyKey]().union(*(self._graph.policies_with(name) for name in sets))
+        return found if self._defects.edited_rules_go_stale else found | due.edited
+
+    def _users_of(self, policies: frozenset[PolicyKey]) -> set[str]:
+        """The endpoints that are found to use any of these policies."""
+        if not policies:
+            return set()
+        looked_at = 1 if self._defects.later_tiers_go_stale else None
+        return {
+            uid
+            for uid, tiers in self._active.items()
+            if any(not keys.isdisjoint(policies) for keys in tiers[:looked_at])
+        }
+
+    def _computed(self, uids: Iterable[str]) -> Lists:
+        """The lists of endpoints, shared by those of a namespace to which the same policies apply."""
+        shared: dict[tuple[frozenset[PolicyKey], str], tuple[Tiers, tuple[Acl, ...]]] = {}
+        computed = {}
+        for uid in uids:
+            keys, namespace = self._graph.keys_for(uid), self._graph.pod(uid).namespace
+            if (keys, namespace) not in shared:
+                tiers = self._graph.tiers_for(keys)
+                applying = tuple(frozenset(policy.key for policy in tier.policies) for tier in tiers)
+                shared[keys, namespace] = applying, self._builder.build(tiers, namespace)
+                self._warn()
+            self._active[uid], computed[uid] = shared[keys, namespace]
+        return computed
+
+    def _keys(self) -> frozenset[PolicyKey]:
+        return frozenset[PolicyKey]().union(*{keys for tiers in self._active.values() for keys in tiers})
+
+    def _warn(self) -> None:
+        """Say once what was left out of the list that was made last."""
+        for one in self._builder.left_out:
+            if one.warned and one.where not in self._warned:
+                self._warned.add(one.where)
+                self._log("WARNING", f"{SKIPPED} rule={one.where}: {one.why}")

@@ -1,0 +1,109 @@
+"""Tables of policy cases: one JSON object a line, objects in, ACL lists and verdicts out.
+
+A case has ``id``, ``objects`` (what it adds to the world), ``network_sets`` (whether it also has the world's network
+sets) and ``calico`` (the version).  Its answer has ``id`` and ``acls`` (pod to list, as ``hns.ACLPolicy`` has it, empty
+fields left out), ``windows`` and ``linux`` (pod to one letter for each of the world's probes, A allow, B block), or
+``panic`` (what Felix ends with), or ``rejected`` (why Calico does not take the objects).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybridlab.api.contract import Obj
+from hybridlab.calico.acls import ports_text
+from hybridlab.calico.flattener import FelixPanic
+from hybridlab.calico.offline import Endpoint, Objects, allowed_on_windows
+from hybridlab.calico.packets import Packet
+from hybridlab.calico.release import Release, as_shipped
+from hybridlab.dataplane.model import Acl
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class World:
+    """What is the same in all cases."""
+
+    node: str
+    """The Windows node."""
+    hosts: tuple[str, ...]
+    objects: tuple[Obj, ...]
+    network_sets: tuple[Obj, ...]
+    probes: Mapping[str, tuple[Packet, ...]]
+    """By ``namespace/name`` of the pod at which they are decided."""
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> World:
+        """A world from its JSON document.  Raises KeyError, TypeError, ValueError."""
+        return cls(
+            node=document["node"],
+            hosts=tuple(document.get("host_addresses") or ()),
+            objects=tuple(document["objects"]),
+            network_sets=tuple(document.get("network_sets") or ()),
+            probes={pod: tuple(map(packet, listed)) for pod, listed in (document.get("probes") or {}).items()},
+        )
+
+
+def packet(probe: Sequence[Any]) -> Packet:
+    """``[direction, source, destination, protocol, source port, destination port, [icmp type, code]]``."""
+    direction, source, destination, protocol, source_port, destination_port, icmp = probe
+    return Packet(
+        direction, source, destination, protocol, source_port, destination_port, tuple(icmp) if icmp else None
+    )
+
+
+def answer(case: Mapping[str, Any], world: World, version: str | None = None) -> Answer:
+    """What the lab makes of a case, as Calico of the case's version (or of ``version``) was shipped."""
+    release = version or case["calico"]
+    objects = Objects(Release(release, as_shipped(release)), world.hosts)
+    objects.take(world.objects)
+    if case.get("network_sets"):
+        objects.take(world.network_sets)
+    refused_before = len(objects.unread)
+    objects.take(case["objects"])
+    if len(objects.unread) > refused_before:
+        return {"id": case["id"], "rejected": objects.unread[refused_before:]}
+    pods = {name: endpoint for name, endpoint in objects.endpoints.items() if endpoint.node == world.node}
+    try:
+        windows = {name: objects.windows(endpoint) for name, endpoint in pods.items()}
+    except FelixPanic as panic:
+        return {"id": case["id"], "panic": str(panic)}
+    probed = {name: packets for name, packets in world.probes.items() if name in pods}
+    return {
+        "id": case["id"],
+        "acls": {name: listed(policy.acls) for name, policy in windows.items()},
+        "windows": {name: letters(allowed_on_windows(windows[name], asked)) for name, asked in probed.items()},
+        "linux": {name: letters(objects.allowed_on_linux(pods[name], asked)) for name, asked in probed.items()},
+    }
+
+
+def letters(allowed: Sequence[bool]) -> str:
+    """A letter for each verdict."""
+    return "".join("A" if one else "B" for one in allowed)
+
+
+def listed(acls: Sequence[Acl]) -> list[dict[str, Any]]:
+    """A list as ``hns.ACLPolicy`` has it."""
+    return [
+        {
+            "Action": acl.action,
+            "Direction": acl.direction,
+            "Protocol": acl.protocol,
+            **({"LocalAddresses": ",".join(sorted(acl.local))} if acl.local else {}),
+            **({"RemoteAddresses": ",".join(sorted(acl.remote))} if acl.remote else {}),
+            **({"LocalPorts": ports_text(acl.local_ports)} if acl.local_ports else {}),
+            **({"RemotePorts": ports_text(acl.remote_ports)} if acl.remote_ports else {}),
+            "Priority": acl.priority,
+            "RuleType": acl.rule_type,
+            **({"Id": acl.id} if acl.id else {}),
+        }
+        for acl in acls
+    ]
+
+
+def pods_of(objects: Objects, node: str) -> dict[str, Endpoint]:
+    """The pods of one node by ``namespace/name``."""
+    return {name: endpoint for name, endpoint in objects.endpoints.items() if endpoint.node == node}
