@@ -11,6 +11,7 @@ import pytest
 
 from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
 from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.run.directory import RunDirectory
 from conformance.run.provider import Connection, Inspection, PutBack
 
 
@@ -78,8 +79,10 @@ class StandIn:
         with self.log.open("a") as file:
             file.write(f"{what}\n")
 
-    def begin(self, choice: object, settings: object, run: object) -> None:
+    def begin(self, choice: object, settings: object, run: RunDirectory) -> None:
         self.note("begin")
+        if "gone" in self.told:
+            (run.shared / "gone").write_text(str(self.told["gone"]))
 
     def open(self, choice: object, settings: object, run: object) -> Connection:
         self.note("open")
@@ -101,7 +104,7 @@ class StandIn:
             free_windows_addresses=int(str(free)) if free is not None else None,
         )
 
-    def connect(self, connection: Connection, settings: object) -> str:
+    def connect(self, connection: Connection, settings: object, run: object) -> str:
         self.note("connect")
         return "door"
 
@@ -125,6 +128,9 @@ class StandIn:
             raise EnvironmentBroken(str(self.told["put back fails"]))
         self.note("put back is done")
         return PutBack(trouble=str(self.told.get("not put back", "")))
+
+    def interrupt(self, seconds: float) -> None:
+        self.note(f"interrupt {seconds:g}")
 
     def close(self) -> None:
         self.note("close")

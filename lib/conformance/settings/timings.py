@@ -109,6 +109,10 @@ class RunTimings:
     unschedulable: float
     """s.  For so long the scheduler may find no node for a pod; nodes that an autoscaler adds take longer to come than
     this: add them before, or give more time."""
+    api_gone: float
+    """s.  Without any answer from the API server to any process of the run, after which it is gone for the rest of the
+    run: what is left is INCONCLUSIVE, and the report is written.  Longer than a leader's or a virtual address' change
+    (etcd's election takes 1 s, keepalived's 3 s, kube-vip's lease 15 s)."""
     agent_silence: float
     """s.  Without a word from an agent, after which it counts as dead: four of its heartbeats, one each 5 s."""
     pod_status: float

@@ -13,7 +13,7 @@ import random
 import re
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from hybridlab.runtime.applet import Net
@@ -102,9 +102,9 @@ class Attempt:
         """When it ends whatever progress it makes, on ``time.monotonic``."""
         return (self.turn if self.began is None else self.began) + PATIENCE * self.give_up
 
-    def patience(self) -> contextlib.AbstractAsyncContextManager[None]:
+    def patience(self) -> TwoLooks:
         """For one step.  Raises Expired when it makes no progress."""
-        return two_looks(max(0.0, min(self.give_up, self.last - time.monotonic())))
+        return TwoLooks(max(0.0, min(self.give_up, self.last - time.monotonic())))
 
     async def open(self, kind: socket.SocketKind, host: str, port: int, *, whole: bool = False) -> socket.socket:
         """A connected socket (UDP: with its peer fixed).  Raises Expired, OSError."""
@@ -219,23 +219,34 @@ class Attempt:
                     raise dns.Garbled("an answer to another question")
 
 
-@contextlib.asynccontextmanager
-async def two_looks(within: float) -> AsyncIterator[None]:
+class TwoLooks:
     """Raises Expired when the block takes so many seconds, and some more after that was noticed.
 
     What came while this program had no processor is told to it only after the first look.
     """
-    loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
-    first = loop.call_later(within, lambda: limit.reschedule(loop.time() + SECOND_LOOK))
-    try:
-        async with limit:
-            yield
-    except TimeoutError:
-        if limit.expired():
+
+    __slots__ = ("_expired", "_handle", "_task", "_within")
+
+    def __init__(self, within: float) -> None:
+        self._within, self._expired = within, False
+
+    async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._handle = asyncio.get_running_loop().call_later(self._within, self._first)
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        self._handle.cancel()
+        if self._expired and self._task.uncancel() == 0 and kind is asyncio.CancelledError:
             raise Expired from None
-        raise
-    finally:
-        first.cancel()
+
+    def _first(self) -> None:
+        self._handle = asyncio.get_running_loop().call_later(SECOND_LOOK, self._second)
+
+    def _second(self) -> None:
+        self._expired = True
+        self._task.cancel()
 
 
 def place(address: tuple[Any, ...]) -> str:
