@@ -166,7 +166,7 @@ class Agent(Lines):
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
         super().__init__(process, program, beat=beat, idle=idle)
         self.batches: dict[str, Batch] = {}
-        self.open_limit = int(process.settings.get("windows_open_limit", OPEN_LIMIT))
+        self.open_limit = int(process.settings.get("windows_probe_open_limit", OPEN_LIMIT))
         self._waiting: deque[tuple[Batch, Mapping[str, Any]]] = deque()
         self._running = 0
         self._telling = False

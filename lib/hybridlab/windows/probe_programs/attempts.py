@@ -9,6 +9,7 @@ import asyncio
 import base64
 import contextlib
 import errno
+import math
 import random
 import re
 import socket
@@ -30,6 +31,8 @@ PATIENCE = 10
 """An attempt that makes progress still ends after so many times its give-up time."""
 SECOND_LOOK = 0.03
 """s.  Want of an answer is believed only so long after it was first noticed."""
+TOGETHER = 0.01
+"""s.  Second looks are taken at multiples of it, so that one line tells of many that end."""
 
 Spec = Mapping[str, Any]
 Settings = Mapping[str, float | str | int]
@@ -242,7 +245,9 @@ class TwoLooks:
             raise Expired from None
 
     def _first(self) -> None:
-        self._handle = asyncio.get_running_loop().call_later(SECOND_LOOK, self._second)
+        loop = asyncio.get_running_loop()
+        moment = math.ceil((loop.time() + SECOND_LOOK) / TOGETHER) * TOGETHER
+        self._handle = loop.call_at(moment, self._second)
 
     def _second(self) -> None:
         self._expired = True
