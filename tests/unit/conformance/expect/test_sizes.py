@@ -15,7 +15,7 @@ from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, observation, workload
+from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
 
 LINUX, LINUX_SERVER = workload("linux-client"), workload("linux-server")
 WINDOWS, WINDOWS_SERVER = workload("windows-client", "windows"), workload("windows-server", "windows")
@@ -38,6 +38,10 @@ class Net:
     restarted: bool = False
     deaf: bool = False
     batches: int = 0
+    clock: Clock = field(default_factory=Clock)
+
+    def asking(self) -> ImmediateAsking:
+        return ImmediateAsking(self)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         self.batches += batch[0].whole
@@ -64,10 +68,10 @@ class Net:
         return Verdict.CONNECTED if size <= self.way else Verdict.TIMED_OUT
 
 
-def sizes(net: Net, told: list[str] | None = None, figures: dict[str, float] | None = None) -> Sizes:
+def sizes(net: Net, told: list[str] | None = None, figures: dict[str, float | str] | None = None) -> Sizes:
     kept = figures if figures is not None else {}
     context = Context(claims=("CONN-3",), record=kept.__setitem__)
-    return Sizes(Expect(net, load_timings(), context, Clock()), (told if told is not None else []).append)
+    return Sizes(Expect(net, load_timings(), context, net.clock), (told if told is not None else []).append)
 
 
 @pytest.mark.parametrize("mtu", [576, 577, 1280, 1399, 1450, 8951, 9000])
@@ -91,7 +95,7 @@ def test_a_slow_windows_server_is_given_the_time_it_needs() -> None:
 
 
 def test_each_way_is_measured_by_itself_and_recorded() -> None:
-    net, figures = Net(own={"linux-client": 1440, "windows-server": 1450}), dict[str, float]()
+    net, figures = Net(own={"linux-client": 1440, "windows-server": 1450}), dict[str, float | str]()
     there, back = sizes(net, figures=figures).carries(LINUX, WINDOWS_SERVER, because="x")
     assert (there.mtu, back.mtu) == (1440, 1450)
     assert figures.items() >= {"MTU linux->windows, bytes": 1440, "MTU windows->linux, bytes": 1450}.items()

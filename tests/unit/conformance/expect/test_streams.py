@@ -20,7 +20,7 @@ from conformance.model.observation import Verdict
 from conformance.model.stream import StreamEnd, StreamEvent, StreamState, StreamVerdict
 from conformance.probe.streams import NotOpened, Stream
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
 
 LINUX, WINDOWS = workload("linux"), workload("windows", "windows")
 CONTROL = (workload("control-client"), workload("control-server"))
@@ -54,7 +54,9 @@ BACK = state(RESET, STALLED, 0.02)
 class ScriptedStreams:
     """Streams whose states are a script, by their client's name; the last one lasts."""
 
-    def __init__(self, *script: StreamState | Exception, control: StreamState = WELL, opens: Exception | None = None):
+    def __init__(
+        self, *script: StreamState | Exception, control: StreamState = WELL, opens: Exception | None = None
+    ) -> None:
         self.script, self.control, self.opens = list(script), control, opens
         self.looks, self.closed = 0, 0
 
@@ -87,7 +89,7 @@ class Scene:
         self.unobserved: list[str] = []
         self.prober = ScriptedProber(answers)
         context = Context(claims=("RST-1",), attach=lambda name, text: self.attached.update({name: text}))
-        self.expect = Expect(self.prober, TIMINGS, context, Clock())
+        self.expect = Expect(self.prober, TIMINGS, context, self.prober.clock)
         self.streams = StreamExpect(streams, self.expect)
         facts: Any = type("Facts", (), {"calico_version": Fact(value=version, source="test")})()
         self.lists: list[tuple[AclRule, ...]] = []
@@ -114,7 +116,7 @@ class Restart:
     seconds: float = 2.5
 
 
-FLIPS = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CONNECTED]}
+FLIPS: dict[str, Any] = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CONNECTED]}
 
 
 def test_a_stream_that_nobody_touched_survives() -> None:
@@ -178,6 +180,21 @@ def test_a_pod_that_restarted_explains_a_loss(found: StreamState) -> None:
     scene.prober.restarted.add("windows")
     with pytest.raises(EnvironmentBroken, match="restarted"):
         scene.streams.outcome(streams, because="policy changes")
+
+
+def test_a_stream_whose_container_ended_just_before_the_api_knows_it_is_no_violation() -> None:
+    scene = Scene(ScriptedStreams(LOST))
+    streams = scene.streams.open((LINUX, WINDOWS))
+    asked: list[int] = []
+
+    def unchanged(workloads: object) -> None:
+        asked.append(1)
+        if len(asked) > 1:
+            raise EnvironmentBroken("pod ns/windows restarted 1 time")
+
+    scene.prober.unchanged = unchanged  # type: ignore[method-assign]
+    with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen"):
+        scene.streams.survives(streams, because="policy changes")
 
 
 def test_a_stream_that_does_not_open_is_a_broken_control() -> None:
