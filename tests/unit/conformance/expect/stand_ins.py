@@ -33,6 +33,10 @@ BYSTANDER = target("192.168.0.200")
 """A server that no policy selects: whoever asks it is answered, whatever the script says."""
 
 
+FOR_EVER = 10_000.0
+"""s."""
+
+
 @dataclass
 class Clock:
     """Time that passes only when somebody sleeps."""
@@ -44,6 +48,7 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+        assert self.now < FOR_EVER, "nobody's patience ends: do the expectation and its prober have the same clock?"
 
 
 Answer = Verdict | Exception | Callable[[Attempt, int], Observation]
@@ -133,7 +138,7 @@ class ScriptedAsking:
             ends, _, answered = heapq.heappop(self._coming)
             clock.now = max(clock.now, ends)
             return answered
-        clock.now += within
+        clock.sleep(within)
         return None
 
     def cancel(self) -> None:
@@ -169,7 +174,7 @@ class ImmediateAsking:
     def next(self, within: float) -> Answered | None:
         if self._answers:
             return self._answers.popleft()
-        self.prober.clock.now += within
+        self.prober.clock.sleep(within)
         return None
 
     def cancel(self) -> None:
