@@ -60,6 +60,8 @@ class Lifecycle:
         self._check_preconditions(obj, options, plural, group)
         if key[1] in strategy.protected:
             raise forbidden(plural, group, key[1], "this namespace may not be deleted")
+        if not options.dry_run:
+            strategy.check_delete(obj)
         meta = dict(obj["metadata"])
         grace = strategy.grace_seconds(obj, options.grace_period_seconds)
         finalizers = list(meta.get("finalizers") or ())
