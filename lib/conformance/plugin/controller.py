@@ -24,11 +24,11 @@ from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
-from conformance.report import allure_results, junit, provenance, terminal
+from conformance.report import allure_results, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
 from conformance.report.probing import cost
-from conformance.report.run import RunReport, write_json
+from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import plan
 from conformance.run.limits import lost_for_want_of
 from conformance.run.plan import PlannedTest, Prospect
@@ -194,6 +194,7 @@ class Controller:
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
+        page.write(to_json(report), self.run.directory.path / "report.html", difference=self.compared)
         write_json(report, self.run.directory.path / "conformance.json")
         self._agree(config, report)
         return result

@@ -1,0 +1,114 @@
+"""``calico-conformance``: what can be done with reports once a run is over.  Touches no cluster.
+
+Exit codes are those of a run: 0; 1, worse than the older report, or a gate that fails; 4, a file that cannot be used;
+6, a gate that could not be decided.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformance.catalog import catalog
+from conformance.errors import UsageProblem
+from conformance.qualify import gate, waivers
+from conformance.qualify.compare import as_json, as_markdown, as_text, compare
+from conformance.qualify.sets import sets
+from conformance.qualify.stored import StoredReport, read
+from conformance.report import page
+
+FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program.  Returns its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except UsageProblem as problem:
+        print(f"ERROR: {problem}", file=sys.stderr)
+        return 4
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="calico-conformance", description="Read, judge and compare conformance reports."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    one = commands.add_parser("diff", help="what changed from one report to another; exit code 1 when it became worse")
+    one.add_argument("old", type=Path, metavar="OLD", help="conformance.json, or the folder of a run")
+    one.add_argument("new", type=Path, metavar="NEW")
+    one.add_argument("--format", choices=FORMS, default="text")
+    one.set_defaults(run=_diff)
+
+    one = commands.add_parser("show", help="the summary of a report, or its page")
+    one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
+    one.add_argument("--html", type=Path, metavar="FILE", help="write the page of the report instead")
+    one.set_defaults(run=_show)
+
+    one = commands.add_parser("gate", help="whether a report qualifies for sets of claims")
+    one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
+    one.add_argument("--require", metavar="SET[,SET]", required=True, help="; ".join(_set_lines()))
+    one.add_argument("--waivers", type=Path, metavar="FILE")
+    one.set_defaults(run=_gate)
+    return parser
+
+
+def _set_lines() -> list[str]:
+    return [f"{one.name}: {one.purpose}" for one in sets().values()]
+
+
+def _diff(options: argparse.Namespace) -> int:
+    found = compare(read(options.old), read(options.new))
+    print(FORMS[options.format](found), end="")
+    return found.exit_code
+
+
+def _show(options: argparse.Namespace) -> int:
+    report = read(options.report)
+    if options.html:
+        page.write(report.plain, options.html)
+    else:
+        print("\n".join(_summary(report)))
+    return 0
+
+
+def _summary(report: StoredReport) -> list[str]:
+    """What the end of the run said: claims with a verdict, worst first, what qualifies, counts."""
+    run = report.run
+    lines = [f"run {run.get('id')} of {run.get('started')}, exit code {run.get('exit_code')}: {run.get('command')}"]
+    for word in report.plain["counts"]:
+        for claim in report.claims.values():
+            if claim.word == word and claim.results:
+                first = (claim.reason or claim.statement).splitlines()[0].removeprefix(f"{claim.id}  ")
+                lines.append(f"{word:12} {claim.id:9} {first}")
+    lines += [f"gate: {one['headline']}" for one in report.plain.get("gates") or []]
+    lines += [f"waived: {text}" for text in (report.plain.get("waived") or {}).values()]
+    lines += [f"note: {note}" for note in run.get("notes") or []]
+    lines.append("claims: " + ", ".join(f"{count} {word}" for word, count in report.plain["counts"].items()))
+    lines.append(
+        f"evidence: {report.evidence or 'none'}{'; a lab qualifies nothing' if report.evidence == 'lab' else ''}"
+    )
+    return lines
+
+
+def _gate(options: argparse.Namespace) -> int:
+    today = datetime.datetime.now(datetime.UTC).date()
+    accepted = waivers.load(options.waivers, catalog(), today) if options.waivers else ()
+    results = gate.judge(read(options.report), sets().named(options.require), accepted, catalog())
+    for one in results:
+        print(one.headline)
+        for obstacle in one.obstacles:
+            print(f"  {obstacle}")
+    for waiver in gate.unused(accepted, results):
+        print(f"waiver not used: {waiver}")
+    return gate.exit_code(results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Small drawings as SVG, made by hand: static, sharp in print, a few hundred bytes each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+WIDTH, LEFT, RIGHT, ROW = 720, 130, 180, 26
+"""Drawing units: the whole, room for labels on the left, for figures on the right, and the height of a row."""
+FIGURES = (
+    ("first_correct", "first correct"),
+    ("stable", "correct for good"),
+    ("exposure", "leaked until"),
+)
+
+
+def effect_chart(what: str, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """How long a sort of policy change took to show: a bar from 0 to the median, a line to p95, a mark at the maximum.
+
+    Returns ``what``, ``changes`` and ``rows``: label, three positions in drawing units and three texts.
+    """
+    spreads = [(label, figures[name]) for name, label in FIGURES if figures.get(name)]
+    longest = max((spread["max"] for _, spread in spreads), default=0.0) or 1.0
+    scale = (WIDTH - LEFT - RIGHT) / longest
+    rows = [
+        {
+            "label": label,
+            "y": number * ROW,
+            "p50": round(LEFT + spread["p50"] * scale, 1),
+            "p95": round(LEFT + spread["p95"] * scale, 1),
+            "max": round(LEFT + spread["max"] * scale, 1),
+            "text": f"{spread['p50']:.2f} / {spread['p95']:.2f} / {spread['max']:.2f} s",
+        }
+        for number, (label, spread) in enumerate(spreads)
+    ]
+    return {"what": what, "changes": figures.get("changes", 0), "rows": rows, "left": LEFT, "width": WIDTH,
+            "height": ROW * len(rows)}  # fmt: skip

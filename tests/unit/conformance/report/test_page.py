@@ -1,0 +1,106 @@
+"""The page of a run: its first line is the answer, what a cluster named is escaped, and it needs no network."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.report.page import render
+from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def plain(*results: dict[str, Any], **run: Any) -> dict[str, Any]:
+    """A whole report in its JSON form."""
+    whole = json.loads(json.dumps(report(results, builds=BOTH).plain))
+    for claim in whole["claims"]:
+        claim |= {
+            "modality": "always",
+            "sources": [{"title": "Docs", "url": "https://docs.example/x"}],
+            "decided_parts": [],
+        }
+    whole["run"] |= {
+        "seconds": 1.5, "exit_code": 0, "command": "pytest", "notes": [], "cut_short": None,
+        "cluster": {"how": "lab", "why": "", "label": "a cluster"},
+    } | run  # fmt: skip
+    return whole | {
+        "counts": {"VIOLATED": 1}, "matrix": {"pod-ip": {"linux->windows": "VIOLATED"}}, "gates": [], "waived": {},
+        "attested": {}, "timings": {}, "suite": {"version": "1", "commit": "abc", "catalog": "f" * 64},
+    }  # fmt: skip
+
+
+LEAK = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"})
+
+
+def test_the_first_line_says_what_the_run_found() -> None:
+    assert "<h1>1 claim is violated</h1>" in render(plain(LEAK))
+    assert "<h1>Nothing violated</h1>" in render(plain(LEAK) | {"counts": {"CONFIRMED": 140}})
+    assert "<h1>Nothing violated; 58 claims not decided</h1>" in render(plain(LEAK) | {"counts": {"NOT_RUN": 58}})
+
+
+def test_a_gate_decides_the_first_line_and_a_lab_never_qualifies() -> None:
+    gate = {"name": "core", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": [], "waived": []}
+    assert "<h1>Qualified</h1>" in render(plain(LEAK) | {"gates": [gate]})
+    lab = plain(LEAK, evidence="lab") | {"gates": [gate]}
+    assert "<h1>Would qualify; a lab qualifies nothing</h1>" in render(lab)
+    assert "qualifies no release" in render(lab)
+    assert "<h1>Incomplete</h1>" in render(plain(LEAK) | {"gates": [gate, gate | {"answer": "incomplete"}]})
+
+
+def test_a_run_that_was_cut_short_says_so_first() -> None:
+    assert "<h1>Cut short" in render(plain(LEAK, cut_short="40 planned tests were not run"))
+
+
+def test_each_build_has_its_own_verdict() -> None:
+    row = re.search(r'<tr><th scope="row"><a href="#DEMO-7">.*?</tr>', render(plain(LEAK)), re.DOTALL)
+    assert row is not None
+    assert re.findall(r">(VIOLATED|CONFIRMED)<", row[0]) == ["VIOLATED", "CONFIRMED"]
+
+
+def test_everything_that_a_cluster_named_is_escaped() -> None:
+    whole = plain(LEAK | {"reason": HOSTILE, "test": HOSTILE}, notes=[HOSTILE], command=HOSTILE)
+    whole["claims"][0] |= {
+        "reason": HOSTILE,
+        "statement": HOSTILE,
+        "sources": [{"title": HOSTILE, "url": "javascript:1"}],
+    }
+    whole["facts"]["nodes"][0]["name"] = HOSTILE
+    whole["facts"]["platform"] = {"value": HOSTILE, "source": HOSTILE}
+    page = render(whole, difference=[HOSTILE])
+    assert "<img" not in page
+    assert "javascript:1" not in page
+    assert "49" not in re.findall(r"\"'&amp;(\S+)", page)
+
+
+def test_the_page_fetches_nothing() -> None:
+    page = render(plain(LEAK))
+    assert re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=", page) == []
+    assert "default-src 'none'" in page
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")
+def test_in_a_browser_the_filter_works_and_nothing_is_asked_for_or_complained_of(tmp_path: Path) -> None:
+    """Types into the filter as a reader would, and reads the page as the browser has it afterwards."""
+    typing = (
+        "<script>addEventListener('load', () => { const box = document.getElementById('filter');"
+        "box.value = 'DEMO-7 violated'; box.dispatchEvent(new Event('input')); });</script>"
+    )
+    page = tmp_path / "report.html"
+    page.write_text(render(plain(LEAK)).replace("</body>", typing + "</body>"))
+    quiet = ("gpu", "background-networking", "component-update", "sync")
+    options = ["--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{one}" for one in quiet)]
+    options += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--virtual-time-budget=3000"]
+    command = [str(CHROMIUM), *options, "--dump-dom", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    shown = re.findall(r'<details class="claim" id="([A-Z]+-\d+)"(?![^>]*hidden)', done.stdout)
+    assert shown == ["DEMO-7"]
+    assert "1 of 140 claims" in done.stdout
+    assert "CONSOLE" not in done.stderr

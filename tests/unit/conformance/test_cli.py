@@ -1,0 +1,70 @@
+"""``calico-conformance`` reads, judges and compares reports, with the exit codes of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.cli import main
+from tests.unit.conformance.qualify.reports import NEW, decided, report
+from tests.unit.conformance.report.test_page import plain
+
+
+def written(path: Path, *results: dict[str, Any], **run: Any) -> str:
+    path.write_text(json.dumps(plain(*results, **run)))
+    return str(path)
+
+
+def test_diff_prints_what_became_worse_and_ends_with_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = written(tmp_path / "old.json", decided("DEMO-7", {NEW: "CONFIRMED"}))
+    new = written(tmp_path / "new.json", decided("DEMO-7", {NEW: "VIOLATED"}))
+    assert main(["diff", old, new]) == 1
+    assert "DEMO-7: CONFIRMED -> VIOLATED" in capsys.readouterr().out
+    assert main(["diff", new, old]) == 0
+    assert main(["diff", "--format", "json", old, old]) == 0
+
+
+def test_a_report_is_found_by_the_folder_of_its_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path / "conformance.json", decided("DEMO-7", {NEW: "VIOLATED"}))
+    assert main(["show", str(tmp_path)]) == 0
+    assert "VIOLATED     DEMO-7    DEMO-7 was VIOLATED" in capsys.readouterr().out
+
+
+def test_show_writes_the_page_of_any_report(tmp_path: Path) -> None:
+    one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}))
+    assert main(["show", one, "--html", str(tmp_path / "r.html")]) == 0
+    assert "1 claim is violated" in (tmp_path / "r.html").read_text()
+
+
+def test_gate_judges_a_stored_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}), evidence="field")
+    assert main(["gate", one, "--require", "policy"]) == 1
+    assert "policy, vxlan, Windows 20348: not qualified" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["show", "none.json"], "ERROR: report none.json does not exist"),
+        (["gate", "none.json", "--require", "core"], "ERROR: report none.json does not exist"),
+        (["diff", "none.json", "none.json"], "ERROR: report none.json does not exist"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line_and_exit_code_four(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
+    assert main(arguments) == 4
+    assert capsys.readouterr().err == expected + "\n"
+
+
+def test_a_report_of_the_first_schema_is_still_read(tmp_path: Path) -> None:
+    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}))
+    for claim in whole["claims"]:
+        for result in claim["results"]:
+            del result["decisions"]
+    (tmp_path / "old.json").write_text(json.dumps(whole | {"schema_version": "1"}))
+    assert main(["diff", str(tmp_path / "old.json"), str(tmp_path / "old.json")]) == 0
+    assert report([]).schema == "2"
