@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
+from conformance.model.change import PutBack
 from conformance.model.facts import Fact, Facts, NodeFacts
-from conformance.run.provider import Connection, Inspection, PutBack
+from conformance.run.provider import Connection, Inspection
 
 
 def node(name: str, os_name: str, build: tuple[int, int] | None = None) -> NodeFacts:

@@ -50,13 +50,6 @@ class Recorder:
                 raise SuiteTrouble(f"{one.id} is a {one.kind}: only limitations and known issues can be LIFTED")
         self._statement.special[claim] = (ClaimVerdict.LIFTED, reason)
 
-    def advised(self, reason: str, claim: str = "") -> None:
-        """A recommendation is not followed."""
-        for one in self._meant(claim):
-            if one.kind is not ClaimKind.RECOMMENDATION:
-                raise SuiteTrouble(f"{one.id} is a {one.kind}: only a recommendation can be ADVISED")
-        self._statement.special[claim] = (ClaimVerdict.ADVISED, reason)
-
     def _meant(self, claim: str) -> list[Claim]:
         if claim and claim not in self._claims:
             raise SuiteTrouble(f"record: this test does not verify {claim}")

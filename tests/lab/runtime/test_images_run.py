@@ -8,7 +8,7 @@ from hybridlab.dataplane.model import Zone
 from hybridlab.runtime.model import ProbeSpec
 
 if TYPE_CHECKING:
-    from conftest import Lab
+    from tests.lab.runtime.conftest import Lab
 
 WEB_SERVER = """
 $listener = New-Object System.Net.HttpListener ; $listener.Prefixes.Add('http://*:80/') ; $listener.Start() ;

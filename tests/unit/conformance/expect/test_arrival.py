@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -24,13 +25,13 @@ def arrival(
     rounds: list[dict[int, Verdict]],
     *,
     source: str = "client",
-    kept: dict[str, float] | None = None,
+    kept: dict[str, float | str] | None = None,
     restarted: Sequence[str] = (),
 ) -> tuple[Arrival, list[str]]:
     """What each round's attempts to each port come to; the last round lasts."""
     said: list[str] = []
 
-    def by_port(verdicts: dict[int, Verdict]):
+    def by_port(verdicts: dict[int, Verdict]) -> Any:
         def make(attempt: Attempt, _: int) -> Observation:
             assert attempt.target
             return Observation(attempt=attempt, verdict=verdicts[attempt.target.port], at=0.0, seconds=0.01)
@@ -58,7 +59,7 @@ def test_silence_from_the_first_moment_is_what_is_wanted() -> None:
 
 
 def test_it_is_watched_until_its_first_action_is_done_and_for_a_while_since_it_ran() -> None:
-    kept: dict[str, float] = {}
+    kept: dict[str, float | str] = {}
     before: Sequence[Stage] = ["to start"] * 30
     watch(arrival([{8080: DROPPED, 80: UP}], kept=kept)[0], stages(*before, "acting", "done"))
     assert kept == {"seconds watched": 35.0, "seconds watched since it ran": 5.0}

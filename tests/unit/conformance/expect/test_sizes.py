@@ -68,7 +68,7 @@ class Net:
         return Verdict.CONNECTED if size <= self.way else Verdict.TIMED_OUT
 
 
-def sizes(net: Net, told: list[str] | None = None, figures: dict[str, float] | None = None) -> Sizes:
+def sizes(net: Net, told: list[str] | None = None, figures: dict[str, float | str] | None = None) -> Sizes:
     kept = figures if figures is not None else {}
     context = Context(claims=("CONN-3",), record=kept.__setitem__)
     return Sizes(Expect(net, load_timings(), context, net.clock), (told if told is not None else []).append)
@@ -95,7 +95,7 @@ def test_a_slow_windows_server_is_given_the_time_it_needs() -> None:
 
 
 def test_each_way_is_measured_by_itself_and_recorded() -> None:
-    net, figures = Net(own={"linux-client": 1440, "windows-server": 1450}), dict[str, float]()
+    net, figures = Net(own={"linux-client": 1440, "windows-server": 1450}), dict[str, float | str]()
     there, back = sizes(net, figures=figures).carries(LINUX, WINDOWS_SERVER, because="x")
     assert (there.mtu, back.mtu) == (1440, 1450)
     assert figures.items() >= {"MTU linux->windows, bytes": 1440, "MTU windows->linux, bytes": 1450}.items()

@@ -54,7 +54,9 @@ BACK = state(RESET, STALLED, 0.02)
 class ScriptedStreams:
     """Streams whose states are a script, by their client's name; the last one lasts."""
 
-    def __init__(self, *script: StreamState | Exception, control: StreamState = WELL, opens: Exception | None = None):
+    def __init__(
+        self, *script: StreamState | Exception, control: StreamState = WELL, opens: Exception | None = None
+    ) -> None:
         self.script, self.control, self.opens = list(script), control, opens
         self.looks, self.closed = 0, 0
 
@@ -114,7 +116,7 @@ class Restart:
     seconds: float = 2.5
 
 
-FLIPS = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CONNECTED]}
+FLIPS: dict[str, Any] = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CONNECTED]}
 
 
 def test_a_stream_that_nobody_touched_survives() -> None:

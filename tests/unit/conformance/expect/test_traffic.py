@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect.figures import PolicyChange
+from conformance.expect.routes import Route
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
@@ -28,7 +29,7 @@ FRIEND, STRANGER, SERVER = workload("friend"), workload("stranger", "windows"), 
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 
 OWN = (STRANGER, BYSTANDER)
-BESIDE = [FRIEND, OWN]
+BESIDE: list[Route | Workload] = [FRIEND, OWN]
 """Who gets to the same server, and where the stranger gets at the same time."""
 
 Make = Callable[..., Expect]
@@ -245,7 +246,7 @@ def test_a_dead_server_is_a_broken_control_and_no_denial(expect: Make) -> None:
 
 @pytest.mark.parametrize("when", [0, 1, 4], ids=["at once", "while settling", "while holding"])
 def test_a_broken_probe_is_never_a_denial(expect: Make, when: int) -> None:
-    script: list[Answer] = [DROPPED] * when + [ProbeBroken("exec lost its status")]
+    script: list[Answer] = [*([DROPPED] * when), ProbeBroken("exec lost its status")]
     with pytest.raises(ProbeBroken, match="lost its status"):
         opened(expect(friend=[UP], stranger=script)).blocked(STRANGER, SERVER, because="x", beside=BESIDE)
 
@@ -371,7 +372,7 @@ def changed(expect: Expect, **without: list[Answer]) -> Policies:
     return Policies(prober, {"friend": [UP], "stranger": [UP, DROPPED]}, without)
 
 
-ROUTES = {"open": [(FRIEND, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
+ROUTES: dict[str, Any] = {"open": [(FRIEND, SERVER), OWN], "closed": [(STRANGER, SERVER)]}
 
 
 def test_a_change_sees_its_routes_open_before_it_and_closed_after_it(expect: Make) -> None:

@@ -181,7 +181,7 @@ def pod(reason: str = "", where: str = "w1") -> dict[str, Any]:
 
 
 def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_about_starting() -> None:
-    broken = {"windows-server": EnvironmentBroken("pod demo/windows-server-abc (w1): not ready")}
+    broken: dict[str, Exception] = {"windows-server": EnvironmentBroken("pod demo/windows-server-abc (w1): not ready")}
     pods = cast(Deployer(broken, [pod()]))
     pods.claims = ("DEMO-1",)
     with pytest.raises(Nonconformance, match="because  nothing else is missing") as raised:
@@ -194,7 +194,7 @@ def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_a
 
 @pytest.mark.parametrize("there", [pod("ImagePullBackOff"), pod(where="")], ids=["no image", "no node"])
 def test_a_pod_without_image_or_node_says_nothing_about_starting(there: dict[str, Any]) -> None:
-    broken = {"windows-server": EnvironmentBroken("pod demo/windows-server-abc (w1): not ready")}
+    broken: dict[str, Exception] = {"windows-server": EnvironmentBroken("pod demo/windows-server-abc (w1): not ready")}
     with pytest.raises(EnvironmentBroken):
         cast(Deployer(broken, [there])).start("windows-server", because="x")
 
@@ -283,7 +283,12 @@ def test_a_pod_without_successor_is_waited_for_once_and_taken_when_it_is_there()
     pods.of("windows-peer")
     asked: list[str] = []
     again = deployer.again
-    deployer.again = lambda wish, why: (asked.append(why), again(wish, why))[1]  # type: ignore[method-assign]
+
+    def noted(wish: Any, why: str) -> Any:
+        asked.append(why)
+        return again(wish, why)
+
+    deployer.again = noted  # type: ignore[method-assign]
     for _ in range(3):
         pods.refresh()
         with pytest.raises(EnvironmentBroken, match="and no other is ready"):

@@ -105,7 +105,7 @@ def test_every_manifest_is_yaml_of_kubernetes_objects(path: Path) -> None:
 
 def tailored(make: Any, role: str = "windows-client", **more: Any) -> dict[str, Any]:
     node = more.pop("node", make.node("win-1", "windows", 17763))
-    settings = {"images": Images(), "tolerations": tolerations()} | more
+    settings: dict[str, Any] = {"images": Images(), "tolerations": tolerations()} | more
     return tailor.deployment(template(ROLES[role]), name="windows-peer-2", node=node, **settings)
 
 

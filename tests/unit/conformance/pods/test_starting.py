@@ -48,7 +48,8 @@ def test_a_container_that_fails_by_itself_breaks_the_environment(container: dict
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing"])
 def test_a_pod_of_which_nothing_ran_is_the_clusters_and_so_is_one_that_is_never_ready(reason: str) -> None:
-    for state in ({"waiting": {"reason": reason}}, {"running": {}}):
+    states: list[dict[str, Any]] = [{"waiting": {"reason": reason}}, {"running": {}}]
+    for state in states:
         assert isinstance(verdict_on([pod({"state": state})], NOT_READY, [], "x"), Nonconformance)
 
 

@@ -103,6 +103,36 @@ def test_events_are_one_store_for_both_of_their_groups(run: Any) -> None:
     run(scenario)
 
 
+def test_generation_is_shown_by_the_definitions_group_only(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        path = "/apis/projectcalico.org/v3/ippools"
+        made = await api.create(path, {"metadata": {"name": "p"}, "spec": {"cidr": "192.168.0.0/16"}})
+        assert "generation" not in made["metadata"]
+        changed = await api.patch(f"{path}/p", {"spec": {"disabled": True}})
+        assert "generation" not in changed.body["metadata"]
+        assert (await api.get("/apis/crd.projectcalico.org/v1/ippools/p"))["metadata"]["generation"] == 2
+
+    run(scenario)
+
+
+def test_a_terminating_namespace_says_what_holds_it_up(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create("/api/v1/namespaces", {"metadata": {"name": "demo"}})
+        held = {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
+        await api.create("/apis/projectcalico.org/v3/namespaces/demo/networksets", held)
+        await api.call("DELETE", "/api/v1/namespaces/demo")
+        conditions = (await api.get("/api/v1/namespaces/demo"))["status"]["conditions"]
+        said = {item["type"]: item["message"] for item in conditions if item["status"] == "True"}
+        assert said == {
+            "NamespaceContentRemaining":
+                "Some resources are remaining: networksets.projectcalico.org has 1 resource instances",
+            "NamespaceFinalizersRemaining":
+                "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances",
+        }  # fmt: skip
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(("first", "second"), [("a", "default.a"), ("default.a", "a")])
 def test_a_policy_of_the_default_tier_is_one_by_either_name(run: Any, first: str, second: str) -> None:
     async def scenario(api: Any) -> None:

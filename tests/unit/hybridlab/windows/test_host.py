@@ -30,7 +30,7 @@ class Bench:
             name="demo/web:80", protocol="tcp", cluster_ip="10.96.0.9", port=80, node_port=None,
             backends=(Backend(address="192.168.1.3", port=8080), Backend(address="192.168.0.3", port=8080)),
         )  # fmt: skip
-        acl = {"Type": "ACL", "Id": "API0", "Action": "Allow"}
+        acl: dict[str, object] = {"Type": "ACL", "Id": "API0", "Action": "Allow"}
         state = HostState(
             hns=self.hns,
             acls=lambda: {"uid": (acl,)},
