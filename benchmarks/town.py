@@ -71,13 +71,14 @@ class Town:
                 raise SystemExit(f"policy {policy} is not in effect after 30 s")
 
     def patient(self, give_up: float) -> Timings:
-        """The lab's timings with another time-out of attempts."""
-        timings = self.settings.timings
-        return replace(
-            timings,
-            linux=replace(timings.linux, tcp_give_up=give_up),
-            windows=replace(timings.windows, tcp_give_up=give_up),
-        )
+        """The lab's timings with another time-out of attempts; a denial lasts as in the field, by that measure."""
+        field, timings = load_timings().windows, self.settings.timings
+        share = give_up / field.tcp_give_up
+        changed = {
+            name: getattr(field, name) * share
+            for name in ("tcp_give_up", "syn_again", "agree_span", "hold", "poll_every")
+        }
+        return replace(timings, linux=replace(timings.linux, **changed), windows=replace(timings.windows, **changed))
 
 
 def _closed(index: int) -> bool:

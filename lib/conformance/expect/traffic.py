@@ -347,8 +347,9 @@ class Expect:
         """A route as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
         own = self.timings.of(source.os)
         ends = [own, *(self.timings.of(one.os) for one in target.backends)]
-        within = max(one.policy_effect for one in ends)
-        return Path(self._attempt(source, target, kind), want, Rule.of(own, ends, within))
+        attempt = self._attempt(source, target, kind)
+        rule = Rule.of(own, ends, within=max(one.policy_effect for one in ends))
+        return Path(attempt, want, rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule)
 
     def _look_after_pods(self, outcomes: Sequence[Outcome]) -> None:
         """A pod that is no longer the one it was looks like a denial, and like a violation: its routes are broken.

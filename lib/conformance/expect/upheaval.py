@@ -16,6 +16,7 @@ from conformance.expect.routes import Routes as Routed
 from conformance.expect.streams import Route, StreamExpect
 from conformance.expect.traffic import Expect
 from conformance.expect.witnesses import Opens, Restart, Restarted, Witness
+from conformance.model.attempt import Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.stream import StreamState
@@ -74,7 +75,8 @@ class Upheaval:
         if begun.keeps_closed:
             shut: list[Routed] = [(source, target) for source, target in begun.keeps_closed]
             beside = (begun.keeps_closed[0][0], begun.control.target)
-            self.expect.matrix(open=[beside], closed=shut, because=f"{because}; what policies close stays closed")
+            still = f"{because}; what policies close stays closed"
+            self.expect.matrix(open=[beside], closed=shut, because=still, kind=Kind.TCP)  # streams' ports name no pod
         if not state.lost:
             self.not_observed(f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}")
 

@@ -41,6 +41,11 @@ def test_a_service_that_leads_to_another_pod_is_not_reached(target: Target) -> N
         expecting(friend=[by("ns/impostor")]).reachable(FRIEND, target, because="kube-proxy sends it on")
 
 
+def test_a_pod_s_address_that_another_pod_has_by_now_is_not_reached() -> None:
+    with pytest.raises(Nonconformance, match="expected CONNECTED, observed CONNECTED with ns/impostor"):
+        expecting(friend=[by("ns/impostor")]).reachable(FRIEND, BACKEND.tcp(8080), because="nothing forbids it")
+
+
 def test_a_service_may_lead_elsewhere_until_its_rules_are_there() -> None:
     late = expecting(friend=[by("ns/impostor"), by("ns/backend")])
     assert late.reachable(FRIEND, SERVICE, because="kube-proxy sends it on")[0].served_by == "ns/backend"
