@@ -10,6 +10,8 @@ from hybridlab.calico.release import Release
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 GROUP = "policy.networking.k8s.io"
+APPROVED = "https://github.com/kubernetes-sigs/network-policy-api/pull/30"
+"""Groups of Kubernetes' own are protected; this is the approval that the definitions carry."""
 _RULE_LISTS = ("ingress", "egress")
 
 
@@ -41,7 +43,7 @@ def policy_definitions(release: Release) -> Iterator[Obj]:
             "shortNames": [short],
         }
         yield {
-            "metadata": {"name": f"{plural}.{GROUP}"},
+            "metadata": {"name": f"{plural}.{GROUP}", "annotations": {"api-approved.kubernetes.io": APPROVED}},
             "spec": {"group": GROUP, "names": names, "scope": "Cluster", "versions": [served]},
         }
 

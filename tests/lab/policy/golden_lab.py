@@ -94,10 +94,10 @@ class GoldenLab:
             await self._add_pod(f"outside-{address}", address)
         open_all = {pod: EndpointProgram() for address, pod in self._at.items() if _node_of(address) == PEERS}
         await self._plane.update_policy(PEERS, PolicyUpdate(endpoints=open_all))
-        for address, pod in self._at.items():
+        for address, identity in self._at.items():
             for protocol, ports in PORTS.items():
                 for port in ports:
-                    self._listeners[address, protocol, port] = await self._listener(pod, protocol, port)
+                    self._listeners[address, protocol, port] = await self._listener(identity, protocol, port)
 
     async def _add_pod(self, identity: str, address: str) -> None:
         node = _node_of(address)

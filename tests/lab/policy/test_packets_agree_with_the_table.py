@@ -102,13 +102,13 @@ def lab(request: pytest.FixtureRequest) -> Iterator[tuple[asyncio.Runner, Golden
             runner.run(labd.close())
 
 
-def test_every_class_that_packets_can_show_is_among_the_cases():
+def test_every_class_that_packets_can_show_is_among_the_cases() -> None:
     assert len(CHOSEN) == CASES
     assert {name for case in CHOSEN for name in case["hinges_on"]} >= set(CLASSES)
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case["id"])
-def test_packets_agree_with_the_table(lab: tuple[asyncio.Runner, GoldenLab, str], case: dict[str, Any]):
+def test_packets_agree_with_the_table(lab: tuple[asyncio.Runner, GoldenLab, str], case: dict[str, Any]) -> None:
     runner, golden, os = lab
     expected = _connections(case, os)
     assert runner.run(golden.lay(case))
@@ -116,7 +116,7 @@ def test_packets_agree_with_the_table(lab: tuple[asyncio.Runner, GoldenLab, str]
     assert {one: found[one] for one in expected if found[one] != expected[one]} == {}
 
 
-def test_a_panic_leaves_what_was_programmed(lab: tuple[asyncio.Runner, GoldenLab, str]):
+def test_a_panic_leaves_what_was_programmed(lab: tuple[asyncio.Runner, GoldenLab, str]) -> None:
     runner, golden, os = lab
     if os == "linux":
         pytest.skip("Felix panics on Windows only")

@@ -451,7 +451,7 @@ def test_a_pod_that_cannot_be_wired_leaves_nothing_behind_and_can_be_tried_again
 
 
 SUBJECT = {"namespaces": {"matchLabels": {"kubernetes.io/metadata.name": "demo"}}}
-EVERYBODY = [{"namespaces": {}}]
+EVERYBODY: list[dict[str, Any]] = [{"namespaces": {}}]
 
 
 @pytest.mark.parametrize(
@@ -466,7 +466,7 @@ EVERYBODY = [{"namespaces": {}}]
         ),
     ],
 )
-def test_cluster_wide_policies_of_kubernetes_reach_both_systems(version, resource, spec):
+def test_cluster_wide_policies_of_kubernetes_reach_both_systems(version: Any, resource: Any, spec: Any) -> None:
     async def run() -> None:
         async with bench(f"calico.version={version}") as b:
             linux, _ = await b.pod("l", "linux-1")
@@ -481,13 +481,13 @@ def test_cluster_wide_policies_of_kubernetes_reach_both_systems(version, resourc
     asyncio.run(run())
 
 
-def tcp_80(name, tier, action):
+def tcp_80(name: str, tier: str, action: str) -> dict[str, Any]:
     rule = {"action": action, "protocol": "TCP", "destination": {"ports": [80]}}
     spec = {"tier": tier, "selector": "app == 'w'", "types": ["Ingress"], "ingress": [rule]}
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def test_a_panic_leaves_what_was_programmed_and_ends_with_the_policies():
+def test_a_panic_leaves_what_was_programmed_and_ends_with_the_policies() -> None:
     """Felix panics in a loop; the pod keeps its list, and gets a new one when the policies are gone."""
 
     async def run() -> None:
@@ -508,11 +508,11 @@ def test_a_panic_leaves_what_was_programmed_and_ends_with_the_policies():
 
 
 @pytest.mark.parametrize("line", ["v3.29", "v3.31", "v3.32"])
-def test_a_profile_as_shipped_has_the_defects_that_its_release_was_shown_to_have(line):
+def test_a_profile_as_shipped_has_the_defects_that_its_release_was_shown_to_have(line: Any) -> None:
     calico = load(f"{line}-as-shipped").calico
     assert calico.version.startswith(f"{line}.")
     assert calico.defects == as_shipped(calico.version)
 
 
-def test_the_default_profile_has_no_undocumented_defect():
+def test_the_default_profile_has_no_undocumented_defect() -> None:
     assert load("default").calico.defects == CalicoDefects()

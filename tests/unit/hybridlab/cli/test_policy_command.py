@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,22 +22,24 @@ DOCUMENTED = re.findall(
 
 
 @pytest.mark.parametrize(("command", "expected"), DOCUMENTED)
-def test_the_documentations_examples_give_what_it_says(command, expected, capsys, monkeypatch):
+def test_the_documentations_examples_give_what_it_says(
+    command: Any, expected: Any, capsys: Any, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(EXAMPLES)
     assert main(command.split()) == 0
     assert capsys.readouterr().out == expected
 
 
-def test_there_are_examples_in_the_documentation():
+def test_there_are_examples_in_the_documentation() -> None:
     assert len(DOCUMENTED) == 4
 
 
-def answered(capsys, *arguments: str, code: int = 0):
+def answered(capsys: Any, *arguments: str, code: int = 0) -> Any:
     assert main(["policy", *arguments, "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
 
-def test_json_says_for_each_pod_its_system_and_what_it_gets(capsys):
+def test_json_says_for_each_pod_its_system_and_what_it_gets(capsys: Any) -> None:
     found = answered(capsys, SHOP, str(EXAMPLES / "staged.yaml"), "--probes", str(EXAMPLES / "probes.yaml"))
     assert [(name, pod["os"]) for name, pod in found["pods"].items()] == [
         ("shop/web", "windows"),
@@ -49,7 +52,7 @@ def test_json_says_for_each_pod_its_system_and_what_it_gets(capsys):
     assert (found["assumed"], found["not_read"]) == ([], [])
 
 
-def test_a_panic_is_an_answer(capsys, tmp_path):
+def test_a_panic_is_an_answer(capsys: Any, tmp_path: Any) -> None:
     manifest = (EXAMPLES / "tiers.yaml").read_text().replace("443", "80")
     (tmp_path / "same.yaml").write_text(manifest)
     found = answered(capsys, SHOP, str(tmp_path / "same.yaml"), "--probes", str(EXAMPLES / "probes.yaml"))
@@ -57,7 +60,7 @@ def test_a_panic_is_an_answer(capsys, tmp_path):
     assert found["probes"][0]["verdict"] == "panic"
 
 
-def test_what_no_object_says_is_made_up_and_named(capsys, tmp_path):
+def test_what_no_object_says_is_made_up_and_named(capsys: Any, tmp_path: Any) -> None:
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeSelector: {kubernetes.io/os: windows}}}"
     (tmp_path / "pod.yaml").write_text(pod)
     found = answered(capsys, str(tmp_path / "pod.yaml"))
@@ -66,7 +69,7 @@ def test_what_no_object_says_is_made_up_and_named(capsys, tmp_path):
     assert any("no Node of Windows" in line for line in found["assumed"])
 
 
-def test_an_object_that_cannot_be_read_is_named_and_the_exit_code_says_so(capsys, tmp_path):
+def test_an_object_that_cannot_be_read_is_named_and_the_exit_code_says_so(capsys: Any, tmp_path: Any) -> None:
     head = "apiVersion: projectcalico.org/v3, kind: NetworkPolicy, metadata: {name: p, namespace: shop}"
     bad = f"{{{head}, spec: {{selector: a b}}}}"
     (tmp_path / "bad.yaml").write_text(bad)
@@ -74,7 +77,7 @@ def test_an_object_that_cannot_be_read_is_named_and_the_exit_code_says_so(capsys
     assert found["not_read"][0].startswith("NetworkPolicy shop/p: selector 'a b'")
 
 
-def test_a_table_is_answered_line_by_line_in_its_own_shape(capsys, tmp_path):
+def test_a_table_is_answered_line_by_line_in_its_own_shape(capsys: Any, tmp_path: Any) -> None:
     lines = gzip.decompress((GOLDEN / "windows_acls.jsonl.gz").read_bytes()).decode().splitlines()
     cases = [json.loads(line) for line in lines]
     chosen = [next(case for case in cases if "panic" in case), next(case for case in cases if "acls" in case)]
@@ -94,7 +97,7 @@ def test_a_table_is_answered_line_by_line_in_its_own_shape(capsys, tmp_path):
         ([SHOP, "--probes", SHOP], "a probe is a mapping with from and to"),
     ],
 )
-def test_what_cannot_be_used_is_one_line_and_exit_code_4(arguments, message, capsys):
+def test_what_cannot_be_used_is_one_line_and_exit_code_4(arguments: Any, message: Any, capsys: Any) -> None:
     assert main(["policy", *arguments]) == 4
     said = capsys.readouterr().err
     assert message in said
