@@ -106,7 +106,7 @@ def town(kubeconfig: Path, folder: Path, count: int) -> Town:
     for index in range(count):
         system = "windows" if index % 5 in {1, 4} else "linux"
         labels = {"half": "closed" if _closed(index) else "open"}
-        wishes.append(Wish(role=f"{system}-peer", node=next(nodes[system]), name=f"pod-{index}", labels=labels))
+        wishes.append(Wish(role=f"{system}-client", node=next(nodes[system]), name=f"pod-{index}", labels=labels))
     found: dict[str, Workload] = {}
     for start in range(0, count, TOGETHER):
         found |= pods.deploy(wishes[start : start + TOGETHER])

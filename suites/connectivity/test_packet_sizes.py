@@ -6,5 +6,5 @@ from conformance.marks import directions, verifies
 @verifies("CONN-3", part="{client_os}->{server_os} full-sized packets")
 @directions(across_nodes=True)
 def test_full_sized_packets_pass_between_nodes(pods, sizes, client_os, server_os):
-    client, server = pods.pair(client_os, server_os)
-    sizes.carries(client, server, because="pods' MTU leaves room for the overlay's 50 bytes")
+    pairs = pods.clients(client_os).across(pods.servers(server_os)).one_per_build()
+    sizes.carries(pairs, because="pods' MTU leaves room for the overlay's 50 bytes")

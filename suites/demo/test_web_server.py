@@ -9,7 +9,7 @@ BECAUSE = "a Deployment of two replicas is nothing out of the ordinary, and no p
 
 
 def test_two_replicas_serve_the_page_by_node_port(pods, webserver, expect, page):
-    replicas, node_port = webserver.start(because=BECAUSE)
+    replicas, node_ports = webserver.start(because=BECAUSE)
     node = pods.node()
     expect.reachable(node, replicas, because=BECAUSE)
-    page.show(node, node_port, "<H1>Windows Container Web Server</H1>", because="its node has a replica")
+    page.show(node, node_ports, "<H1>Windows Container Web Server</H1>", because="its node has a replica")

@@ -8,7 +8,7 @@ from conformance.marks import manifest, verifies, windows_directions
 @verifies("RST-4", part="{client_os} to {server_os}")
 def test_the_endpoint_gets_another_acl_list(policy, acl_lists, upheaval, scene):
     policy.apply(**scene.ingress.selects, guest="nobody")
-    upheaval.begin(scene.stream, beside=scene.beside, opens=scene.ingress.routes)
+    upheaval.begin(scene.streams, beside=scene.beside, opens=scene.ingress.routes)
     acl_lists.remember(*scene.windows)
     policy.apply(**scene.ingress.selects, guest=scene.ingress.welcome)
     upheaval.may_lose(because="the policy allows the stream before and after")

@@ -8,6 +8,6 @@ from conformance.marks import manifest, verifies, windows_directions
 @verifies("RST-2", part="{client_os} to {server_os}")
 def test_a_stream_may_be_lost_and_then_comes_back(policy, relabel, upheaval, scene):
     policy.apply(**scene.ingress.selects)
-    upheaval.begin(scene.stream, beside=scene.beside, opens=scene.ingress.routes)
+    upheaval.begin(scene.streams, beside=scene.beside, opens=scene.ingress.routes)
     relabel.welcome(scene.ingress.guest)
     upheaval.may_lose(because="the policy is not touched; a pod that one of its rules selects comes")

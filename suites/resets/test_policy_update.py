@@ -9,6 +9,6 @@ from conformance.marks import either_way, verifies, windows_directions
 def test_a_stream_may_be_lost_and_then_comes_back(policy, upheaval, scene, way):
     side = scene.ways[way]
     policy.apply(**side.selects, guest="nobody")
-    upheaval.begin(scene.stream, beside=scene.beside, opens=side.routes)
+    upheaval.begin(scene.streams, beside=scene.beside, opens=side.routes)
     policy.apply(**side.selects, guest=side.welcome)
     upheaval.may_lose(because="the policy allows the stream before and after; what it says of a guest is updated")

@@ -9,27 +9,27 @@ UNSEEN = "the policy names the client, and by ClusterIP the client comes with an
 
 
 @verifies("SVC-1", part="windows pod, server on {place}")
-def test_a_policy_does_not_know_the_client_by_cluster_ip(pods, services, policy, windows_nodes, source, *, place):
-    client, stranger, server = pods.around(windows_nodes.without_dsr(), place)
-    through = source(client, stranger, services.cluster_ip(server))
+def test_a_policy_does_not_know_the_client_by_cluster_ip(pods, policy, windows_nodes, source, *, place):
+    pairs = pods.around(windows_nodes.without_dsr(), place)
+    through = source(pairs)
     through.is_rewritten(because=REWRITTEN)
-    policy.apply(client_app=pods.name_of(client), server_app=pods.name_of(server))
+    policy.apply(client=pairs.clients, server=pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
 
 
 @verifies("VXLAN-6", part="windows pod, server on {place}")
-def test_an_old_1809_sees_pod_addresses_only(pods, services, policy, windows_nodes, source, *, place):
-    client, stranger, server = pods.around(windows_nodes.of_build(">=17763 <17763.1432"), place)
-    through = source(client, stranger, services.cluster_ip(server))
+def test_an_old_1809_sees_pod_addresses_only(pods, policy, windows_nodes, source, *, place):
+    pairs = pods.around(windows_nodes.of_build(">=17763 <17763.1432"), place)
+    through = source(pairs)
     through.is_rewritten(because=REWRITTEN)
-    policy.apply(client_app=pods.name_of(client), server_app=pods.name_of(server))
+    policy.apply(client=pairs.clients, server=pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
 
 
 @verifies("EKS-3", part="windows pod, server on {place}")
-def test_eks_comes_without_dsr(pods, services, policy, windows_nodes, source, *, place):
-    client, stranger, server = pods.around(windows_nodes.any(), place)
-    through = source(client, stranger, services.cluster_ip(server))
+def test_eks_comes_without_dsr(pods, policy, windows_nodes, source, *, place):
+    pairs = pods.around(windows_nodes.all(), place)
+    through = source(pairs)
     through.is_rewritten(because=f"EKS' Windows nodes are not told to use it: {REWRITTEN}")
-    policy.apply(client_app=pods.name_of(client), server_app=pods.name_of(server))
+    policy.apply(client=pairs.clients, server=pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)

@@ -96,7 +96,7 @@ class NetworkAsking:
             ends, ticket, seen = heapq.heappop(self._coming)
             clock.now = max(clock.now, ends)
             return Answered(ticket, seen)
-        clock.now += within
+        clock.sleep(within)
         return None
 
     def cancel(self) -> None:

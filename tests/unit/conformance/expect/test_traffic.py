@@ -271,9 +271,9 @@ def telling(address: str) -> Answer:
 
 
 def test_the_source_that_the_server_saw_is_compared(expect: Make) -> None:
-    expect(friend=[telling("192.168.0.5")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+    expect(friend=[telling("192.168.0.5")]).sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT")
     with pytest.raises(Nonconformance, match=r"expected source 192\.168\.0\.5, observed source 10\.0\.0\.11"):
-        expect(friend=[telling("10.0.0.11")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+        expect(friend=[telling("10.0.0.11")]).sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT")
 
 
 def test_a_source_that_is_right_in_the_last_round_alone_is_not_the_source(expect: Make) -> None:
@@ -281,12 +281,12 @@ def test_a_source_that_is_right_in_the_last_round_alone_is_not_the_source(expect
     with pytest.raises(
         Nonconformance, match=r"source 10\.0\.0\.11 2 times, 192\.168\.0\.5 1 time, last 192\.168\.0\.5"
     ):
-        wavering.source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+        wavering.sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT")
 
 
 def test_a_server_that_does_not_tell_breaks_the_probe(expect: Make) -> None:
     with pytest.raises(ProbeBroken, match="did not say whom it saw"):
-        expect(friend=[telling("")]).source_is(FRIEND, SERVER, "192.168.0.5", because="no NAT")
+        expect(friend=[telling("")]).sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT")
 
 
 def resolved(*answers: str) -> Answer:

@@ -75,6 +75,11 @@ def test_endpoints_have_the_plugin_s_policies_and_felix_acls() -> None:
     assert [policy["Type"] for policy in pod["Policies"]] == ["PA", "OutBoundNAT", "ACL"]
 
 
+def test_endpoints_are_attached_and_those_of_pods_shared_by_hcsshim_s_numbers() -> None:
+    own, pod = Bench().ask("endpoints")
+    assert (own["State"], pod["State"]) == (2, 3)
+
+
 def test_a_policy_list_names_the_backends_on_the_node() -> None:
     bench = Bench()
     pod = next(one for one in bench.hns.endpoints if one.pod)
@@ -126,3 +131,21 @@ def test_felix_s_process_is_named_as_its_version_has_it(version: str, name: str)
 def test_what_the_host_is_not_asked_for_is_not_emulated() -> None:
     with pytest.raises(HostRefused, match="not emulated: weather"):
         Bench().ask("weather")
+
+
+@pytest.mark.parametrize("how", ["error", "silent", "garbled"])
+def test_an_hns_that_fails_answers_nobody_and_removes_nothing(how: str) -> None:
+    bench = Bench()
+    network = bench.hns.pod_network
+    assert network is not None
+    bench.hns.faults.fails["fault"] = how
+    for question in ("networks", "endpoints", "policy-lists"):
+        with pytest.raises(HostRefused) as refused:
+            bench.ask(question)
+        assert refused.value.kind == f"hns-{how}"
+    with pytest.raises(HostRefused):
+        bench.ask("remove-network", id=network.id)
+    assert bench.done == []
+    assert bench.ask("processes"), "what is not HNS still answers"
+    bench.hns.faults.fails.clear()
+    assert len(bench.ask("networks")) == 2
