@@ -27,18 +27,20 @@ from conformance.expect.witnesses import AclLists
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.facts.vxlan import VxlanFacts
-from conformance.model.endpoint import OS, Workload
+from conformance.model.endpoint import OS
 from conformance.pods.cast import Cast as WorkerPods
+from conformance.pods.cast import Place
 from conformance.pods.farewell import Farewell
-from conformance.pods.newcomer import Newcomer
+from conformance.pods.groups import Pairs
+from conformance.pods.newcomer import Newcomers
 from conformance.pods.relabel import Relabel
 from conformance.pods.scene import Scene
-from conformance.pods.services import Service, Services
+from conformance.pods.services import Services
 from conformance.pods.webserver import WebServer
 from conformance.run.policies import Policy
 
-SourceOf = Callable[[Workload, Workload, Service], ServiceSource]
-"""``source(client, stranger, service)``: expectations about the source of a client's way through a Service."""
+SourceOf = Callable[[Pairs], ServiceSource]
+"""``source(pairs)``: expectations about the source of clients' ways through Services."""
 
 __all__ = [
     "OS",
@@ -53,9 +55,10 @@ __all__ = [
     "Farewell",
     "Felix",
     "KnownIssue",
-    "Newcomer",
+    "Newcomers",
     "Overlay",
     "Pages",
+    "Place",
     "Policy",
     "Readings",
     "Relabel",

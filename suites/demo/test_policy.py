@@ -1,12 +1,13 @@
 """The demo's Calico policy lets linux-client reach windows-server, and nobody else; other servers stay open."""
 
+from conformance.fixtures import Commands, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("policy/demo/allow-linux-client.yaml")]
 
 
 @verifies("DEMO-5")
-def test_the_policy_is_accepted_and_takes_effect(pods, policy, expect):
+def test_the_policy_is_accepted_and_takes_effect(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
     friends, strangers = pods.clients("linux"), pods.clients("windows")
     servers, others = pods.servers("windows"), pods.servers("linux")
     opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
@@ -15,7 +16,9 @@ def test_the_policy_is_accepted_and_takes_effect(pods, policy, expect):
 
 
 @verifies("DEMO-6")
-def test_linux_client_still_reaches_windows_server(pods, policy, expect, command):
+def test_linux_client_still_reaches_windows_server(
+    pods: WorkerPods, policy: Policy, expect: Expect, command: Commands
+) -> None:
     friends, strangers = pods.clients("linux"), pods.clients("windows")
     servers, others = pods.servers("windows"), pods.servers("linux")
     opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
@@ -25,7 +28,9 @@ def test_linux_client_still_reaches_windows_server(pods, policy, expect, command
 
 
 @verifies("DEMO-7")
-def test_every_other_source_times_out_and_other_servers_stay_open(pods, policy, expect, command):
+def test_every_other_source_times_out_and_other_servers_stay_open(
+    pods: WorkerPods, policy: Policy, expect: Expect, command: Commands
+) -> None:
     friends, servers, windows = pods.clients("linux"), pods.servers("windows"), pods.clients("windows")
     strangers = windows + pods.servers("linux") + pods.nodes() + pods.elsewhere("linux")
     allowed, beside = friends.to(servers).tcp(80), strangers.to(friends).tcp(8080)

@@ -1,11 +1,14 @@
 """The VXLAN overlay carries traffic between nodes of both systems, and nothing on the way stops it."""
 
+from conformance.fixtures import OS, Addresses, Expect, Overlay, WorkerPods
 from conformance.marks import needs, verifies, windows_directions
 
 
 @verifies("VXLAN-1", part="{client_os}->{server_os} overlay")
 @windows_directions(across_nodes=True)
-def test_the_overlay_carries_pods_with_their_addresses(pods, addresses, expect, client_os, server_os):
+def test_the_overlay_carries_pods_with_their_addresses(
+    pods: WorkerPods, addresses: Addresses, expect: Expect, client_os: OS, server_os: OS
+) -> None:
     ways = pods.clients(client_os).across(pods.servers(server_os)).tcp(8080)
     because = "the overlay wraps packets of pods, and changes nothing inside them"
     expect.sources(ways, are=addresses.of_pod, because=because)
@@ -13,7 +16,7 @@ def test_the_overlay_carries_pods_with_their_addresses(pods, addresses, expect, 
 
 @verifies("VXLAN-4")
 @needs(host_network=True)
-def test_udp_4789_passes_between_nodes(pods, overlay):
+def test_udp_4789_passes_between_nodes(pods: WorkerPods, overlay: Overlay) -> None:
     linux, windows = pods.clients("linux"), pods.clients("windows")
     there, back = linux.to(pods.servers("windows")), windows.to(pods.servers("linux"))
     within = linux.beside(pods.servers("linux")).tcp(8080) + windows.beside(pods.servers("windows")).tcp(8080)

@@ -3,6 +3,7 @@
 What reaches nobody has no open way of its own: that it has a network at all is shown by a bystander, which reaches it.
 """
 
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: default deny egress, {client_os} client")]
@@ -10,7 +11,7 @@ pytestmark = [verifies("POL-1", part="{policy}: default deny egress, {client_os}
 
 @each_os("client_os")
 @either_policy_api("default_deny_egress")
-def test_the_selected_pod_reaches_nobody(pods, policy, expect, client_os):
+def test_the_selected_pod_reaches_nobody(pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS) -> None:
     clients, bystanders = pods.clients(client_os), pods.clients(other(client_os))
     servers = pods.servers("linux") + pods.servers("windows")
     opened, closed = bystanders.to(servers + clients).tcp(8080), clients.to(servers).tcp(8080)

@@ -3,6 +3,7 @@
 That the server, which nobody reaches, has a network at all is shown by what it reaches itself.
 """
 
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: default deny ingress, {server_os} server")]
@@ -10,7 +11,7 @@ pytestmark = [verifies("POL-1", part="{policy}: default deny ingress, {server_os
 
 @each_os("server_os")
 @either_policy_api("default_deny_ingress")
-def test_nobody_enters_the_selected_pod(pods, policy, expect, server_os):
+def test_nobody_enters_the_selected_pod(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
     servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
     opened, closed = (clients + servers).to(bystanders).tcp(8080), clients.to(servers).tcp(8080)

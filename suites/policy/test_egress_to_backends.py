@@ -1,5 +1,6 @@
 """An egress rule that selects pods opens the way to them, by their addresses and by a Service in front of them."""
 
+from conformance.fixtures import OS, Expect, Policy, Services, WorkerPods
 from conformance.marks import each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: egress to a Service's backends, {client_os} client")]
@@ -7,7 +8,9 @@ pytestmark = [verifies("POL-1", part="{policy}: egress to a Service's backends, 
 
 @each_os("client_os")
 @either_policy_api("egress_to_backends")
-def test_only_the_selected_backends_are_reached(pods, services, policy, expect, client_os):
+def test_only_the_selected_backends_are_reached(
+    pods: WorkerPods, services: Services, policy: Policy, expect: Expect, client_os: OS
+) -> None:
     clients, bystanders = pods.clients(client_os), pods.clients(other(client_os))
     allowed, others = clients.to(pods.servers("linux")), clients.to(pods.servers("windows"))
     beside = bystanders.to(others.servers)

@@ -1,5 +1,6 @@
 """A GlobalNetworkPolicy concerns what its selectors name, in whatever namespace, and nothing else."""
 
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, manifest, needs, verifies
 
 pytestmark = [needs(calico_policy=True), manifest("policy/calico/global_deny.yaml")]
@@ -7,7 +8,7 @@ pytestmark = [needs(calico_policy=True), manifest("policy/calico/global_deny.yam
 
 @each_os("server_os")
 @verifies("POL-1", part="calico: global policy, {server_os} server")
-def test_only_the_selected_namespace_is_closed(pods, policy, expect, server_os):
+def test_only_the_selected_namespace_is_closed(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
     sources = pods.servers("linux") + pods.servers("windows")
     selected, namesakes = pods.clients(server_os), pods.elsewhere(server_os)
     opened, closed = (sources + selected).to(namesakes).tcp(8080), sources.to(selected).tcp(8080)

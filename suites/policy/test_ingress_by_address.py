@@ -1,5 +1,6 @@
 """An ingress rule with an address block admits that block, and nobody else."""
 
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: ingress by address, {server_os} server")]
@@ -7,7 +8,7 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by address, {server_os} 
 
 @each_os("server_os")
 @either_policy_api("ingress_by_address")
-def test_only_the_allowed_address_enters(pods, policy, expect, server_os):
+def test_only_the_allowed_address_enters(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
     servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
     friends, strangers = pods.clients(server_os), pods.clients(other(server_os))
     filled = policy.filled(server=servers, friend=friends)

@@ -1,5 +1,6 @@
 """An ingress rule with a namespace selector admits pods of those namespaces, and nobody else."""
 
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: ingress by namespace, {server_os} server")]
@@ -7,7 +8,9 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by namespace, {server_os
 
 @each_os("server_os")
 @either_policy_api("ingress_by_namespace")
-def test_only_pods_of_the_selected_namespace_enter(pods, policy, expect, server_os):
+def test_only_pods_of_the_selected_namespace_enter(
+    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+) -> None:
     friends = pods.elsewhere("linux") + pods.elsewhere("windows")
     strangers = pods.clients("linux") + pods.clients("windows")
     servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))

@@ -1,5 +1,6 @@
 """An ingress rule with a port opens that port to everybody, and no other port."""
 
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, either_policy_api, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: ingress by port, {server_os} server")]
@@ -7,7 +8,7 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by port, {server_os} ser
 
 @each_os("server_os")
 @either_policy_api("ingress_by_port")
-def test_only_the_allowed_port_is_open(pods, policy, expect, server_os):
+def test_only_the_allowed_port_is_open(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
     clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
     filled, ways = policy.filled(server=servers), clients.to(servers)
     because = "the one rule allows TCP 8080 from anywhere"

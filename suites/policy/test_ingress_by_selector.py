@@ -1,5 +1,6 @@
 """An ingress rule with a pod selector admits the pods that it selects, and nobody else."""
 
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import directions, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: ingress by selector, {client_os} to {server_os}")]
@@ -7,7 +8,9 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by selector, {client_os}
 
 @directions()
 @either_policy_api("ingress_by_selector")
-def test_only_the_selected_client_enters(pods, policy, expect, client_os, server_os):
+def test_only_the_selected_client_enters(
+    pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS, server_os: OS
+) -> None:
     servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
     friends, strangers = pods.clients(client_os), pods.clients(other(client_os))
     filled = policy.filled(server=servers, friend=friends)

@@ -1,5 +1,6 @@
 """A new Windows pod takes nothing before its policy is there; whether it can send meanwhile is seen and recorded."""
 
+from conformance.fixtures import Arrival, Expect, Newcomers, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
 pytestmark = [verifies("XPOL-11"), manifest("policy/newcomer/default_deny.yaml")]
@@ -8,7 +9,9 @@ CLOSED = "the CNI plugin denies ingress until Felix has programmed the pod, and 
 OPEN = "nothing holds egress until then"
 
 
-def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(pods, policy, newcomers, arrival, expect):
+def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(
+    pods: WorkerPods, policy: Policy, newcomers: Newcomers, arrival: Arrival, expect: Expect
+) -> None:
     client, server, bystander = pods.of("linux-client", "linux-server", "windows-server")
     expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pods do not")
     policy.apply()

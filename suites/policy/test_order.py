@@ -1,5 +1,6 @@
 """Of two Calico policies that speak of the same traffic the one with the lower order decides."""
 
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, manifest, needs, other, verifies
 
 pytestmark = [needs(calico_policy=True)]
@@ -8,7 +9,7 @@ pytestmark = [needs(calico_policy=True)]
 @each_os("server_os")
 @verifies("POL-1", part="calico: allow before deny, {server_os} server")
 @manifest("policy/calico/allow_before_deny.yaml")
-def test_an_allow_of_lower_order_wins(pods, policy, expect, server_os):
+def test_an_allow_of_lower_order_wins(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
     servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
     friends, strangers = pods.clients(server_os), pods.clients(other(server_os))
     filled = policy.filled(server=servers, friend=friends)
@@ -21,7 +22,7 @@ def test_an_allow_of_lower_order_wins(pods, policy, expect, server_os):
 @each_os("server_os")
 @verifies("POL-1", part="calico: deny before allow, {server_os} server")
 @manifest("policy/calico/deny_before_allow.yaml")
-def test_a_deny_of_lower_order_wins(pods, policy, expect, server_os):
+def test_a_deny_of_lower_order_wins(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
     servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
     foes, others = pods.clients(server_os), pods.clients(other(server_os))
     filled = policy.filled(server=servers, friend=foes)

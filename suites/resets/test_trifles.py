@@ -1,12 +1,15 @@
 """Changes of a pod that matter to no policy leave its connections alone; before Calico v3.31 they can reset them."""
 
+from conformance.fixtures import Policy, Relabel, Scene, Upheaval, WorkerPods
 from conformance.marks import manifest, verifies, windows_directions
 
 
 @windows_directions()
 @manifest("policy/resets/bystander.yaml")
 @verifies("XPOL-16", part="{client_os} to {server_os}")
-def test_a_stream_outlives_a_trifle(pods, policy, relabel, upheaval, scene):
+def test_a_stream_outlives_a_trifle(
+    pods: WorkerPods, policy: Policy, relabel: Relabel, upheaval: Upheaval, scene: Scene
+) -> None:
     bystanders = pods.elsewhere("windows")
     elsewhere = bystanders.first.namespace
     policy.apply(into=elsewhere, bystander=bystanders, guest="nobody")

@@ -1,10 +1,11 @@
 """Windows pods ping within the cluster and not beyond it, where their TCP goes all the same."""
 
+from conformance.fixtures import Beyond, WorkerPods
 from conformance.marks import verifies
 
 
 @verifies("XSVC-4")
-def test_ping_of_a_windows_pod_ends_at_the_cluster(pods, beyond):
+def test_ping_of_a_windows_pod_ends_at_the_cluster(pods: WorkerPods, beyond: Beyond) -> None:
     windows, linux, server = pods.clients("windows").one_per_build(), pods.client("linux"), pods.server("linux")
     beyond.control(windows, linux, because="the target is there, for TCP from Windows and for ping from Linux")
     beyond.ping(windows, server, because="within the cluster ping of Windows pods is supported")

@@ -71,7 +71,7 @@ def parties(deployer: Pods, placement: Placement) -> Parties:
     )
 
 
-class Newcomers:
+class ArrivingPods:
     """New pods on every Windows node, networked while something holds; removed again."""
 
     _numbers = itertools.count(1)

@@ -139,7 +139,8 @@ class Checks:
             if problem:
                 causes.append(invalid_value("metadata.name", meta["name"], problem))
         causes.extend(_metadata_problems(meta, old))
-        causes.extend(strategy.validate(obj, old))
+        if strategy.checks_dry_runs or not options.dry_run:
+            causes.extend(strategy.validate(obj, old))
         if causes:
             raise invalid(resource.kind, resource.group, self._views.shown_name(resource, meta["name"]), causes)
         options.warnings.extend(strategy.warnings(obj))

@@ -97,8 +97,7 @@ class Lifecycle:
             raise not_found(plural, group, key[1])
         strategy = self._strategies(storage)
         self._check_preconditions(obj, options, group)
-        if key[1] in strategy.protected:
-            raise forbidden(plural, group, key[1], "this namespace may not be deleted")
+        self._check_deletable(strategy, obj, options, plural, group)
         meta = dict(obj["metadata"])
         grace = strategy.grace_seconds(obj, options.grace_period_seconds)
         finalizers = list(meta.get("finalizers") or ())
@@ -160,6 +159,14 @@ class Lifecycle:
         freed = {**obj, "metadata": {**obj["metadata"], "finalizers": finalizers}}
         if not self.finish(storage, freed):
             self._store.put(storage, freed)
+
+    @staticmethod
+    def _check_deletable(strategy: Strategy, obj: Obj, options: DeleteOptions, plural: str, group: str) -> None:
+        name = obj["metadata"]["name"]
+        if name in strategy.protected:
+            raise forbidden(plural, group, name, "this namespace may not be deleted")
+        if not options.dry_run:
+            strategy.check_delete(obj)
 
     @staticmethod
     def _check_preconditions(obj: Obj, options: DeleteOptions, group: str) -> None:

@@ -68,7 +68,7 @@ class Conversation:
     about: str
     steps: tuple[Step, ...]
     controllers: bool = False
-    """Controllers must be running: those of Deployments, Services and budgets."""
+    """Controllers must be running: what they make or end is part of the answers."""
 
 
 def load(path: Path) -> Conversation:

@@ -82,6 +82,8 @@ class Strategy:
     """A deletion without grace is first marked and then done, as for pods."""
     protected: frozenset[str] = frozenset()
     """Names that may not be deleted."""
+    checks_dry_runs = True
+    """Values are checked in a dry run as well."""
 
     def name_problem(self, name: str) -> str | None:
         """Say what is wrong with an object's name, or None."""
@@ -113,6 +115,9 @@ class Strategy:
     def grace_seconds(self, obj: Obj, requested: int | None) -> int:
         """Return how long a deletion waits for the object to end; 0: it goes at once."""
         return 0
+
+    def check_delete(self, obj: Obj) -> None:
+        """Refuse to delete an object; raises ApiError.  Not asked in a dry run."""
 
     def committed(self, obj: Obj | None, old: Obj | None) -> None:
         """Take note of a change that is now in the store (``obj`` None: deleted)."""

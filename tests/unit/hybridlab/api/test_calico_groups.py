@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 V3 = "/apis/projectcalico.org/v3"
 CRD = "/apis/crd.projectcalico.org/v1"
 POLICY = {"metadata": {"name": "allow-dns"}, "spec": {"selector": "all()"}}
@@ -40,7 +42,7 @@ def test_a_policy_of_another_tier_carries_it_in_both(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.create(f"{V3}/tiers", {"metadata": {"name": "net"}, "spec": {"order": 100}})
         bare = await api.call("POST", f"{V3}/globalnetworkpolicies", {**POLICY, "spec": {"tier": "net"}})
-        assert (bare.code, "policies of tier net are named net.NAME" in bare.body["message"]) == (422, True)
+        assert (bare.code, bare.body["message"]) == (500, "Incorrectly formatted policy name allow-dns")
         body = {"metadata": {"name": "net.allow"}, "spec": {"tier": "net"}}
         assert (await api.create(f"{V3}/globalnetworkpolicies", body))["metadata"]["name"] == "net.allow"
         assert (await api.call("GET", f"{CRD}/globalnetworkpolicies/net.allow")).code == 200
@@ -127,5 +129,59 @@ def test_a_terminating_namespace_says_what_holds_it_up(run: Any) -> None:
             "NamespaceFinalizersRemaining":
                 "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances",
         }  # fmt: skip
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("first", "second"), [("a", "default.a"), ("default.a", "a")])
+def test_a_policy_of_the_default_tier_is_one_by_either_name(run: Any, first: str, second: str) -> None:
+    async def scenario(api: Any) -> None:
+        body = {"metadata": {"name": first}, "spec": {"selector": "all()"}}
+        await api.create(f"{V3}/globalnetworkpolicies", body)
+        again = await api.call("POST", f"{V3}/globalnetworkpolicies", {**body, "metadata": {"name": second}})
+        assert (again.code, again.body["reason"]) == (409, "AlreadyExists")
+
+    run(scenario)
+
+
+def test_a_policys_name_says_its_tier_and_no_other(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        body = {"metadata": {"name": "other.z"}, "spec": {"selector": "all()"}}
+        answer = await api.call("POST", f"{V3}/globalnetworkpolicies", body)
+        assert (answer.code, answer.body["message"]) == (500, "Incorrectly formatted policy name other.z")
+
+    run(scenario)
+
+
+def test_a_tier_with_policies_is_not_deleted_except_in_a_dry_run(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create(f"{V3}/tiers", {"metadata": {"name": "net"}, "spec": {"order": 100}})
+        await api.create(f"{V3}/globalnetworkpolicies", {"metadata": {"name": "net.a"}, "spec": {"tier": "net"}})
+        refused = await api.call("DELETE", f"{V3}/tiers/net")
+        assert (refused.code, refused.body["message"]) == (
+            500,
+            "operation delete is not supported on net: Cannot delete a non-empty tier",
+        )
+        assert (await api.call("DELETE", f"{V3}/tiers/net?dryRun=All")).code == 200
+        assert (await api.call("DELETE", f"{V3}/globalnetworkpolicies/net.a")).code == 200
+        assert (await api.call("DELETE", f"{V3}/tiers/net")).code == 200
+
+    run(scenario)
+
+
+def test_a_dry_run_checks_no_values_of_calicos(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        body = {"metadata": {"name": "a"}, "spec": {"selector": "all()", "types": ["Ingress", "Ingress"]}}
+        assert (await api.call("POST", f"{V3}/globalnetworkpolicies", body)).code == 422
+        assert (await api.call("POST", f"{V3}/globalnetworkpolicies?dryRun=All", body)).code == 201
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("vni", [0, 99999999])
+def test_calico_does_not_check_the_vni(run: Any, vni: int) -> None:
+    async def scenario(api: Any) -> None:
+        body = {"metadata": {"name": "default"}, "spec": {"vxlanVNI": vni}}
+        assert (await api.call("POST", f"{V3}/felixconfigurations", body)).code == 201
 
     run(scenario)

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from hybridlab.calico.release import as_shipped
 from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.pod_network import SandboxError
+from hybridlab.profiles.load import load
+from hybridlab.profiles.model import CalicoDefects
 from tests.unit.hybridlab.calico.cluster_bench import Bench, bench
 
 DENY = {"metadata": {"name": "deny", "namespace": "demo"}, "spec": {"podSelector": {}}}
 POLICIES = "networkpolicies.networking.k8s.io"
+GLOBAL_POLICIES = "globalnetworkpolicies.projectcalico.org"
 BLOCKS = "ipamblocks.crd.projectcalico.org"
 
 
@@ -444,3 +448,71 @@ def test_a_pod_that_cannot_be_wired_leaves_nothing_behind_and_can_be_tried_again
             assert pod["metadata"]["uid"] in b.dataplane.pods
 
     asyncio.run(run())
+
+
+SUBJECT = {"namespaces": {"matchLabels": {"kubernetes.io/metadata.name": "demo"}}}
+EVERYBODY: list[dict[str, Any]] = [{"namespaces": {}}]
+
+
+@pytest.mark.parametrize(
+    ("version", "resource", "spec"),
+    [
+        ("v3.31.7", "adminnetworkpolicies", {"priority": 1, "ingress": [{"action": "Deny", "from": EVERYBODY}]}),
+        ("v3.31.7", "baselineadminnetworkpolicies", {"ingress": [{"action": "Deny", "from": EVERYBODY}]}),
+        (
+            "v3.32.1",
+            "clusternetworkpolicies",
+            {"tier": "Admin", "priority": 1, "ingress": [{"action": "Deny", "from": EVERYBODY}]},
+        ),
+    ],
+)
+def test_cluster_wide_policies_of_kubernetes_reach_both_systems(version: Any, resource: Any, spec: Any) -> None:
+    async def run() -> None:
+        async with bench(f"calico.version={version}") as b:
+            linux, _ = await b.pod("l", "linux-1")
+            windows, _ = await b.pod("w", "windows-2022")
+            body = {"metadata": {"name": "default"}, "spec": {"subject": SUBJECT, **spec}}
+            await b.client.create(f"{resource}.policy.networking.k8s.io", body)
+            await b.until(lambda: [tier.end for tier in b.program(linux).ingress] == ["pass"])
+            await b.until(lambda: any(a.action == "Block" and a.remote for a in b.program(windows).acls))
+            await b.client.delete(f"{resource}.policy.networking.k8s.io", "default")
+            await b.until(lambda: not b.program(linux).ingress)
+
+    asyncio.run(run())
+
+
+def tcp_80(name: str, tier: str, action: str) -> dict[str, Any]:
+    rule = {"action": action, "protocol": "TCP", "destination": {"ports": [80]}}
+    spec = {"tier": tier, "selector": "app == 'w'", "types": ["Ingress"], "ingress": [rule]}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def test_a_panic_leaves_what_was_programmed_and_ends_with_the_policies() -> None:
+    """Felix panics in a loop; the pod keeps its list, and gets a new one when the policies are gone."""
+
+    async def run() -> None:
+        async with bench(profile="v3.31-as-shipped") as b:
+            pod, _ = await b.pod("w", "windows-2022", app="w")
+            await b.client.create("tiers.projectcalico.org", {"metadata": {"name": "first"}, "spec": {"order": 1}})
+            await b.client.create(GLOBAL_POLICIES, tcp_80("first.p", "first", "Pass"))
+            await b.until(lambda: any(acl.local_ports for acl in b.program(pod).acls))
+            before = b.program(pod)
+            await b.client.create(GLOBAL_POLICIES, tcp_80("p", "default", "Allow"))
+            await b.until(lambda: any("bitset said no end of range" in line for _, line in b.logged))
+            await b.settled()
+            assert b.program(pod) == before
+            await b.client.delete(GLOBAL_POLICIES, "first.p")
+            await b.until(lambda: any("policy-default.p" in acl.id for acl in b.program(pod).acls))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("line", ["v3.29", "v3.31", "v3.32"])
+def test_a_profile_as_shipped_has_the_defects_that_its_release_was_shown_to_have(line: Any) -> None:
+    calico = load(f"{line}-as-shipped").calico
+    assert calico.version.startswith(f"{line}.")
+    assert calico.defects == as_shipped(calico.version)
+
+
+def test_the_default_profile_has_no_undocumented_defect() -> None:
+    assert load("default").calico.defects == CalicoDefects()
