@@ -6,19 +6,15 @@ Only rounds that ended as expected are taken down: a failure is told by its mess
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from conformance.expect.answered import as_wanted
+from conformance.expect.decide import Path
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS
 from conformance.model.figures import Effect, Figures, Tries
-from conformance.model.observation import Observation
-from conformance.timing import Answer
-
-Round = Answer[list[Observation]]
-Judged = Callable[[Observation, bool], bool]
-"""(observation, whether the path is to be open) to whether it is right."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,44 +45,37 @@ class FigureLog:
         ]
         return Figures(tries=tuple(tries), effects=tuple(self.effects))
 
-    def decided(
-        self, attempts: Sequence[Attempt], wanted: Sequence[bool], rounds: Sequence[Round], right: Judged
-    ) -> None:
-        """A wait ended as expected after these rounds; the last one is right in all attempts."""
-        for index, (attempt, want) in enumerate(zip(attempts, wanted, strict=True)):
-            seen = [round_.value[index] for round_ in rounds]
-            key = (direction(attempt), _stable_from([right(one, want) for one in seen]) + 1)
+    def decided(self, paths: Sequence[Path]) -> None:
+        """An expectation ended as expected."""
+        for path in paths:
+            seen = [one.seen for one in path.tries if one.seen is not None]
+            key = (direction(path.attempt), _stable_from([as_wanted(one, path.want) for one in seen]) + 1)
             self.tries[key] += 1
             self.resent[key] += sum(one.tries - 1 for one in seen)
 
-    def took_effect(
-        self,
-        change: PolicyChange,
-        paths: Sequence[tuple[int, Attempt, bool]],
-        rounds: Sequence[Round],
-        began: float,
-        right: Judged,
-    ) -> None:
-        """The first wait after a change ended as expected.
+    def took_effect(self, change: PolicyChange, turned: Sequence[Path], began: float) -> None:
+        """The first expectation after a change ended as expected.
 
-        ``paths``: (index in a round, attempt, whether it is to be open) of those that the change turned; ``began``:
-        monotonic seconds at which the wait did.
+        ``turned``: the routes that the change opened or closed; ``began``: monotonic seconds at which it began.
         """
-        if change in self._timed or not paths:
+        if change in self._timed or not turned:
             return
         self._timed.add(change)
         times: dict[tuple[OS, bool], list[tuple[float, float, float]]] = {}
-        for index, attempt, want in paths:
-            judged = [right(round_.value[index], want) for round_ in rounds]
-            first, stable = judged.index(True), _stable_from(judged)
-            wrong = [number for number, fits in enumerate(judged) if not fits]
-            when = [
-                max(0.0, began - change.at + round_.asked_at + (round_.value[index].seconds if want else 0.0))
-                for round_ in rounds
+        for path in turned:
+            judged = [
+                (
+                    as_wanted(one.seen, path.want),
+                    max(0.0, began - change.at + one.at + (one.seen.seconds if path.want else 0.0)),
+                )
+                for one in path.tries
+                if one.seen is not None
             ]
-            exposure = when[wrong[-1]] if wrong else 0.0
-            for os in _enforcers(change, attempt):
-                times.setdefault((os, want), []).append((when[first], when[stable], exposure))
+            fits = [right for right, _ in judged]
+            wrong = [when for right, when in judged if not right]
+            found_at = (judged[fits.index(True)][1], judged[_stable_from(fits)][1], wrong[-1] if wrong else 0.0)
+            for os in _enforcers(change, path.attempt):
+                times.setdefault((os, path.want), []).append(found_at)
         for (os, want), found in times.items():
             first_correct, until_stable, last_wrong = (round(max(one), 3) for one in zip(*found, strict=True))
             self.effects.append(

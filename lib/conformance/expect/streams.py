@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteTrouble
+from conformance.errors import ControlBroken, Nonconformance, SuiteTrouble
 from conformance.expect import timeline
+from conformance.expect.guard import unless_changed
 from conformance.expect.timeline import Mark
 from conformance.expect.traffic import Expect
 from conformance.model.endpoint import Workload
@@ -140,11 +141,9 @@ class StreamExpect:
         policies = context.policies()
         parts += [f"  policies  {', '.join(policies)}"] if policies else []
         text = "\n".join([*parts, timeline.excerpt(state, self.marks)])
-        try:
-            self.expect.prober.unchanged(end.workload for end in state.ends)
-        except EnvironmentBroken as broken:
-            return EnvironmentBroken(f"{broken}, while this was seen: {text}")
-        return Nonconformance(text)
+        expect = self.expect
+        pods = [end.workload for end in state.ends]
+        return unless_changed(expect.prober, pods, expect.timings.run, expect.clock, Nonconformance(text))
 
     # --- how they are decided --------------------------------------------------------------------------------------
 

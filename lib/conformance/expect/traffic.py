@@ -10,14 +10,17 @@ fails is ProbeBroken; neither is ever a denial.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import message, names, picture
-from conformance.expect.answered import ARRIVED, as_wanted, impostor, telling, usual
+from conformance.expect import message, names
+from conformance.expect.answered import telling, usual
+from conformance.expect.ask import Asking, ask
+from conformance.expect.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
 from conformance.expect.figures import FigureLog, PolicyChange
-from conformance.expect.rounds import watch
+from conformance.expect.guard import pods_unchanged
+from conformance.expect.outcome import Outcome, drawing, failure, table
 from conformance.expect.routes import Route, Routes, each, routes_of
 from conformance.model import decision
 from conformance.model.attempt import Attempt, Kind
@@ -26,7 +29,7 @@ from conformance.model.decision import Half, Seen
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import OsTimings, Timings
-from conformance.timing import SYSTEM_CLOCK, Answer, Clock, hold, until
+from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -50,6 +53,9 @@ class Prober(Protocol):
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """One observation per attempt, in order; raises ProbeBroken or EnvironmentBroken."""
+
+    def asking(self) -> Asking:
+        """For one expectation: attempts that are begun and heard one by one."""
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
@@ -101,7 +107,7 @@ class Expect:
     clock: Clock = SYSTEM_CLOCK
     _opened: set[tuple[str, str]] = field(default_factory=set)
     """Routes that this test has seen open: the controls before."""
-    _led: dict[tuple[str, str], str] = field(default_factory=dict)
+    _addresses_when_open: dict[tuple[str, str], str] = field(default_factory=dict)
     """Addresses to which names led when those routes were seen open."""
     _closed: dict[tuple[str, str], Route] = field(default_factory=dict)
     """Routes that it has seen closed, and not open since."""
@@ -184,7 +190,8 @@ class Expect:
         """
         opened, shut = each(open), each(closed)
         before = [one for one in dict.fromkeys((*opened, *shut)) if route_key(*one) not in self._closed]
-        self.controls(before, because="before the change nothing closes this path")
+        if before:
+            self.controls(before, because="before the change nothing closes this path")
         for policy in policies:
             policy.apply()
         return self._decide(opened, shut, because, kind, open_is_control=False)[-1]
@@ -271,81 +278,124 @@ class Expect:
         *,
         open_is_control: bool,
     ) -> list[list[Observation]]:
-        """The last rounds that agreed, oldest first."""
+        """The last observations of each route that agreed, oldest first; each list has one of every route."""
         self._demand_controls(open, closed)
-        wanted = [True] * len(open) + [False] * len(closed)
-        attempts = [
-            self._attempt(source, target, kind or usual(target, want=want))
-            for (source, target), want in zip((*open, *closed), wanted, strict=True)
+        paths = [
+            *(self._path(source, target, kind or usual(target, want=True), want=True) for source, target in open),
+            *(self._path(source, target, kind or usual(target, want=False), want=False) for source, target in closed),
         ]
-
-        patience = self._patience([attempt.source for attempt in attempts] + self._servers(attempts))
+        within = max(path.rule.within for path in paths)
+        for path in paths:  # one budget: a route may have to wait for what another shows
+            path.rule = replace(path.rule, within=within)
+        link(paths)
+        sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
         began = self.clock.monotonic()
-        watched = watch(
-            lambda: self.prober.observe(attempts), wanted, patience=patience, because=because, clock=self.clock
+        standings = ask(
+            self.prober.asking(),
+            paths,
+            cadence={uid: self.timings.of(system).poll_every for uid, system in sources.items()},
+            settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
+            clock=self.clock,
         )
-        rounds, settled = watched.rounds, watched.settled
-        if not watched.met:
-            failure = self._verdict_on(
-                attempts, wanted, rounds, watched.seconds, because, open_is_control=open_is_control
-            )
-            self._tell(attempts, wanted, rounds[-1], because, open_is_control=open_is_control, failure=failure)
-            raise failure
-        if closed:  # a server that restarted meanwhile would look like a denial, and so would a name that led elsewhere
-            self.prober.unchanged(self._involved(attempts))
-            self._demand_same_addresses([one for one, want in zip(attempts, wanted, strict=True) if not want])
-        self._tell(attempts, wanted, rounds[-1], because, open_is_control=open_is_control)
-        if len(attempts) > 1:
-            self.context.attach("matrix", self._table(attempts, wanted, rounds))
-        if settled.first_correct_after is not None and settled.stable_after is not None:
-            self.context.record("seconds to first correct answer", round(settled.first_correct_after, 3))
-            self.context.record("seconds to stable answer", round(settled.stable_after, 3))
-        self._take_down(attempts, wanted, settled.answers, began)
-        return rounds[-max(one.agree for one in patience) :]
+        seconds = self.clock.monotonic() - began
+        outcomes = [
+            Outcome(path, standing, is_control=path.want and open_is_control)
+            for path, standing in zip(paths, standings, strict=True)
+        ]
+        self._look_after_pods(outcomes)
+        self._demand_same_addresses(outcomes)
+        for one in outcomes:
+            if not one.is_control:
+                half: Half = "open" if one.path.want else "closed"
+                target = one.path.attempt.target
+                self.context.decided(one.path.attempt.source, target, one.verdict, one.reason(because), half)
+        if len(outcomes) > 1:
+            self.context.attach("matrix", table(outcomes))
+        wrong = failure(
+            outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
+            name_leads_to=self._name_leads_to,
+        )  # fmt: skip
+        if wrong is not None:
+            self.context.draw("matrix", drawing(", ".join(self.context.claims) or "matrix", outcomes))
+            raise wrong
+        rows = [one.standing.seen for one in outcomes if isinstance(one.standing, Held)]
+        self._record_result(outcomes, began)
+        return [list(seen) for seen in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)]
 
-    def _tell(
-        self,
-        attempts: Sequence[Attempt],
-        wanted: Sequence[bool],
-        last: Sequence[Observation],
-        because: str,
-        *,
-        open_is_control: bool,
-        failure: Exception | None = None,
-    ) -> None:
-        """Say what was decided about each way that is no control; a failure is that of the ways that are wrong."""
-        bad = ClaimVerdict.VIOLATED if isinstance(failure, Nonconformance) else ClaimVerdict.INCONCLUSIVE
-        for attempt, want, observed in zip(attempts, wanted, last, strict=True):
-            if want and open_is_control:
-                continue
-            right = as_wanted(observed, want)
-            verdict = ClaimVerdict.CONFIRMED if right and not isinstance(failure, EnvironmentBroken) else bad
-            expected = "CONNECTED" if want else "TIMED_OUT"
-            told = f"{attempt.label}  expected {expected}, observed {observed.verdict}"
-            reason = because if verdict is ClaimVerdict.CONFIRMED else told
-            self.context.decided(attempt.source, attempt.target, verdict, reason, "open" if want else "closed")
-
-    def _take_down(
-        self,
-        attempts: Sequence[Attempt],
-        wanted: Sequence[bool],
-        rounds: Sequence[Answer[list[Observation]]],
-        began: float,
-    ) -> None:
+    def _record_result(self, outcomes: Sequence[Outcome], began: float) -> None:
         """Remember which routes are open and closed now, and what it took to see that."""
+        paths = [one.path for one in outcomes]
+        rows = [one.standing.row for one in outcomes if isinstance(one.standing, Held)]
+        self.context.record("seconds to first correct answer", round(max(path.first_right for path in paths), 3))
+        self.context.record("seconds to stable answer", round(max(row[0].came for row in rows), 3))
         figures, change = self.context.figures, self.context.change()
-        figures.decided(attempts, wanted, rounds, as_wanted)
-        paths = list(zip(range(len(attempts)), attempts, wanted, strict=True))
-        turned = [(index, one, want) for index, one, want in paths if not want or _key(one) in self._closed]
+        figures.decided(paths)
         if change is not None:
-            figures.took_effect(change, turned, rounds, began, as_wanted)
-        self._opened.update(_key(attempt) for _, attempt, want in paths if want)
-        last = rounds[-1].value
-        self._led.update({_key(one): names.reached(last[index]) for index, one, want in paths if want})
-        for _, attempt, want in paths:
-            self._closed.pop(_key(attempt), None)
-            if not want and attempt.target is not None:
-                self._closed[_key(attempt)] = (attempt.source, attempt.target)
+            turned = [path for path in paths if not path.want or _key(path.attempt) in self._closed]
+            figures.took_effect(change, turned, began)
+        for path, row in zip(paths, rows, strict=True):
+            key = _key(path.attempt)
+            self._closed.pop(key, None)
+            if path.want:
+                self._opened.add(key)
+                last = row[-1].seen
+                self._addresses_when_open[key] = names.reached(last) if last else ""
+            elif path.attempt.target is not None:
+                self._closed[key] = (path.attempt.source, path.attempt.target)
+
+    def _path(self, source: Workload, target: Target, kind: Kind, *, want: bool) -> Path:
+        """A route as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
+        own = self.timings.of(source.os)
+        ends = [own, *(self.timings.of(one.os) for one in target.backends)]
+        within = max(one.policy_effect for one in ends)
+        return Path(self._attempt(source, target, kind), want, Rule.of(own, ends, within))
+
+    def _look_after_pods(self, outcomes: Sequence[Outcome]) -> None:
+        """A pod that is no longer the one it was looks like a denial, and like a violation: its routes are broken.
+
+        Where something is wrong, asks for as long as the API may not know yet of a container that ended.
+        """
+        doubtful = [one for one in outcomes if isinstance(one.standing, Wrong | BrokenControl) or not one.path.want]
+        if not doubtful:
+            return
+        failed = any(not one.held for one in outcomes)
+        involved = [pod for one in doubtful for pod in _pods(one.path)]
+        try:
+            if failed:
+                pods_unchanged(self.prober, involved, self.timings.run, self.clock)
+            else:
+                self.prober.unchanged(involved)
+        except EnvironmentBroken as broken:
+            changed = [one for one in doubtful if self._has_changed(one)] or doubtful
+            for one in changed:
+                text = message.headline(self.context.claims, one.path.attempt, one.expected, one.seen, one.path.seconds)
+                one.standing = Broken(EnvironmentBroken(f"{broken}, while this was seen: {text}"))
+
+    def _has_changed(self, outcome: Outcome) -> bool:
+        try:
+            self.prober.unchanged(_pods(outcome.path))
+        except EnvironmentBroken:
+            return True
+        return False
+
+    def _demand_same_addresses(self, outcomes: Sequence[Outcome]) -> None:
+        """A denial by a name that no longer leads where it led while the path was open proves nothing."""
+        for one in outcomes:
+            attempt = one.path.attempt
+            before = self._addresses_when_open.get(_key(attempt), "")
+            if one.path.want or not one.held or not before or not names.named(attempt):
+                continue
+            now = self._name_leads_to(one)
+            if before not in now.split(", "):
+                text = (
+                    f"{attempt.label}: the name led to {before} while the path was open, and leads to "
+                    f"{now or 'nothing'} now: that nothing arrived proves nothing"
+                )
+                one.standing = Broken(ControlBroken(text, control="name"))
+
+    def _name_leads_to(self, outcome: Outcome) -> str:
+        attempt = outcome.path.attempt
+        return names.led_to(self.prober, attempt, self.timings.of(attempt.source.os).dns_give_up)
 
     def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
         patience = self.timings.of(source.os)
@@ -354,10 +404,6 @@ class Expect:
 
     def _patience(self, workloads: Sequence[Workload]) -> list[OsTimings]:
         return [self.timings.of(system) for system in sorted({workload.os for workload in workloads})]
-
-    @staticmethod
-    def _servers(attempts: Sequence[Attempt]) -> list[Workload]:
-        return [backend for attempt in attempts if attempt.target for backend in attempt.target.backends]
 
     def _demand_controls(self, open: Sequence[Route], closed: Sequence[Route]) -> None:
         """Raises ControlBroken where a dead client, or a dead server, would look like a denial.
@@ -383,121 +429,6 @@ class Expect:
                     control="beside",
                 )
 
-    def _demand_same_addresses(self, closed: Sequence[Attempt]) -> None:
-        """Raises ControlBroken when a name no longer leads where it led while the path was open."""
-        for attempt in closed:
-            before = self._led.get(_key(attempt), "")
-            if not before or not names.named(attempt):
-                continue
-            now = names.led_to(self.prober, attempt, self.timings.of(attempt.source.os).dns_give_up)
-            if before not in now.split(", "):
-                raise ControlBroken(
-                    f"{attempt.label}: the name led to {before} while the path was open, and leads to "
-                    f"{now or 'nothing'} now: that nothing arrived proves nothing",
-                    control="name",
-                )
-
-    def _verdict_on(
-        self,
-        attempts: Sequence[Attempt],
-        wanted: Sequence[bool],
-        rounds: Sequence[Sequence[Observation]],
-        seconds: float,
-        because: str,
-        *,
-        open_is_control: bool,
-    ) -> Exception:
-        """What the rounds deserve: a violation if any expectation itself failed, else a broken control."""
-        last = rounds[-1]
-        wrong = [index for index, want in enumerate(wanted) if not as_wanted(last[index], want)]
-        if not wrong:  # right in the last round, but never N times in a row: show the attempt that wavered most
-            wrong = [max(range(len(last)), key=lambda index: self._wrong_rounds(rounds, wanted, index))]
-        astray = [
-            index
-            for index in wrong
-            if not wanted[index] and (last[index].verdict in names.UNSENT or impostor(last[index]))
-        ]
-        denials = [index for index in wrong if not wanted[index] and index not in astray]
-        if open_is_control and wanted[wrong[0]] and not any(last[index].verdict in ARRIVED for index in denials):
-            denials = []  # with its control lost too, a path on which nothing arrived shows no more than a lost network
-        first = (denials or astray or wrong)[0]
-        seen = [round_[first] for round_ in rounds]
-        table = self._table(attempts, wanted, rounds)
-        self.context.attach("matrix", table)
-        self.context.draw("matrix", self._picture(attempts, wanted, rounds))
-        control_only = not denials and (open_is_control or bool(astray))
-        further: dict[str, str] = {}
-        policies = self.context.policies()
-        if policies:
-            further["policies"] = ", ".join(policies)
-        if len(attempts) > 1:
-            further["beside"] = f"{len(attempts) - len(wrong)} of {len(attempts)} attempts were as expected"
-        led = names.led_to(self.prober, attempts[first], self.timings.of(attempts[first].source.os).dns_give_up)
-        text = message.connectivity(
-            self.context.claims,
-            attempts[first],
-            expected="CONNECTED" if wanted[first] else "TIMED_OUT",
-            because=because,
-            seen=seen,
-            seconds=seconds,
-            further=further,
-            observed=f"{message.summary(seen)}, and the name leads to {led}" if led else "",
-        )
-        if len(attempts) > 1:
-            text = f"{text}\n{table}"
-        flat = [observation for round_ in rounds for observation in round_]
-        involved = self._involved(attempts)
-        try:  # for as long as the API may not know yet of a container that ended
-            run = self.timings.run
-            hold(
-                lambda: self.prober.unchanged(involved), lambda _: True, seconds=run.pod_status,
-                every=run.pod_status / 2, what="the pods are what they were", clock=self.clock,
-            )  # fmt: skip
-        except EnvironmentBroken as broken:  # says nothing about the cluster's network
-            return EnvironmentBroken(f"{broken}, while this was seen: {text}")
-        if control_only:
-            return ControlBroken(f"control failed: {text}", control=attempts[first].label, seen=flat)
-        return Nonconformance(text, seen=flat)
-
-    @staticmethod
-    def _involved(attempts: Sequence[Attempt]) -> list[Workload]:
-        """Sources and backends: the pods whose own trouble would look like the network's."""
-        backends = [backend for attempt in attempts if attempt.target for backend in attempt.target.backends]
-        return [*(attempt.source for attempt in attempts), *backends]
-
-    @staticmethod
-    def _table(attempts: Sequence[Attempt], wanted: Sequence[bool], rounds: Sequence[Sequence[Observation]]) -> str:
-        return message.table(
-            [
-                (
-                    attempt.label,
-                    "CONNECTED" if want else "TIMED_OUT",
-                    message.summary([round_[index] for round_ in rounds]),
-                    as_wanted(rounds[-1][index], want),
-                )
-                for index, (attempt, want) in enumerate(zip(attempts, wanted, strict=True))
-            ]
-        )
-
-    def _picture(
-        self, attempts: Sequence[Attempt], wanted: Sequence[bool], rounds: Sequence[Sequence[Observation]]
-    ) -> str:
-        cells = [
-            picture.Cell(
-                source=attempt.source.label,
-                target=attempt.target.label if attempt.target else attempt.label,
-                expected="CONNECTED" if want else "TIMED_OUT",
-                observed=seen.verdict.value,
-                right=as_wanted(seen, want),
-            )
-            for attempt, want, seen in zip(attempts, wanted, rounds[-1], strict=True)
-        ]
-        return picture.draw(", ".join(self.context.claims) or "matrix", cells)
-
-    @staticmethod
-    def _wrong_rounds(rounds: Sequence[Sequence[Observation]], wanted: Sequence[bool], index: int) -> int:
-        return sum(not as_wanted(round_[index], wanted[index]) for round_ in rounds)
-
 
 def route_key(source: Workload, target: Target | None) -> tuple[str, str]:
     """What a test's memory knows a route by."""
@@ -506,3 +437,9 @@ def route_key(source: Workload, target: Target | None) -> tuple[str, str]:
 
 def _key(attempt: Attempt) -> tuple[str, str]:
     return route_key(attempt.source, attempt.target)
+
+
+def _pods(path: Path) -> list[Workload]:
+    """Source and backends: the pods whose own trouble would look like the network's."""
+    target = path.attempt.target
+    return [path.attempt.source, *(target.backends if target else ())]

@@ -61,6 +61,9 @@ class OsTimings:
     (kubernetes#109162)."""
     hold: float
     """s.  How long a verdict must last once reached.  Felix on Windows batches for 100 ms and tries again after 5 s."""
+    agree_span: float
+    """s.  From the beginning of the first to that of the last of the tries whose agreement is a denial.  With ``hold``
+    it must be longer than an outage of two give-up times could make every try fail, its repeated SYN included."""
     poll_every: float
     """s.  Between two questions.  1 s as Calico's e2e; on Linux, where an attempt costs milliseconds, shorter, so that
     the measured delay is finer than the poll."""
@@ -186,6 +189,13 @@ def _demand_patience(sections: Mapping[str, Any], where: str) -> None:
                     f"{where}: {name}.tcp_give_up is {entries.tcp_give_up:g} s and {name}.{field} {needed:g} s: "
                     f"{what} would look like a denial; give it more, or lower {field} where packets cannot be lost"
                 )
+        spanned, outage = entries.agree_span + entries.hold, 2 * entries.tcp_give_up - entries.syn_again
+        if spanned <= outage:
+            raise UsageProblem(
+                f"{where}: {name}.agree_span and {name}.hold are {spanned:g} s together, 2 x {name}.tcp_give_up - "
+                f"{name}.syn_again is {outage:g} s: an outage of two give-up times would look like a denial; "
+                "give them more"
+            )
 
 
 _SECTIONS: Mapping[str, Any] = {"linux": OsTimings, "windows": OsTimings, "run": RunTimings}

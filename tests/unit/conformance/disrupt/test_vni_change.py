@@ -19,7 +19,7 @@ from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from conformance.undo.journal import Outcome
-from tests.unit.conformance.expect.stand_ins import Clock, observation, workload
+from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
 
 OLD, NEW = 4096, 4097
 
@@ -74,6 +74,11 @@ class World:
         return [SimpleNamespace(outcome=self.restored)]
 
     # as a prober
+    clock: Clock = field(default_factory=Clock)
+
+    def asking(self) -> ImmediateAsking:
+        return ImmediateAsking(self)
+
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         return [self._one(one) for one in batch]
 
@@ -116,7 +121,7 @@ def story(world: World, *, second: bool = True) -> Story:
         delivered=world.delivered,
     )  # fmt: skip
     told.change = VniChange(
-        vni=vni, procedure=world, journal=world, expect=Expect(world, load_timings(), context, Clock()),  # type: ignore[arg-type]
+        vni=vni, procedure=world, journal=world, expect=Expect(world, load_timings(), context, world.clock),  # type: ignore[arg-type]
         parties=lambda: parties, newcomers=lambda: world.log.append("newcomers"),
         windows=["w1", "w2"] if second else ["w1"], lifted=told.lifted.append,
     )  # fmt: skip

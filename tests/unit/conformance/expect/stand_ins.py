@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, SuiteTrouble
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS, Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
+from conformance.probe.asking import Answered
+from conformance.probe.clocks import unix
 
 
 def workload(name: str, os: OS = "linux") -> Workload:
@@ -44,19 +49,32 @@ Answer = Verdict | Exception | Callable[[Attempt, int], Observation]
 
 @dataclass
 class ScriptedProber:
-    """Answers each attempt by its source's name: the answers of successive rounds; the last one lasts."""
+    """Answers each attempt by its source's name: the answers of its successive rounds; the last one lasts."""
 
     answers: dict[str, list[Answer]]
-    rounds: int = 0
+    clock: Clock = field(default_factory=Clock)
     batches: list[list[str]] = field(default_factory=list)
     restarted: set[str] = field(default_factory=set)
     """Pods that are no longer what they were."""
+    _rounds: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rounds(self) -> int:
+        """Batches of the source that had most of them; set to 0, all scripts start anew."""
+        return max(self._rounds.values(), default=0)
+
+    @rounds.setter
+    def rounds(self, number: int) -> None:
+        self._rounds.clear()
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         self.batches.append([attempt.source.pod for attempt in batch])
         found = [self._answer(attempt) for attempt in batch]
-        self.rounds += 1
+        self._rounds.update({attempt.source.pod for attempt in batch})
         return found
+
+    def asking(self) -> ScriptedAsking:
+        return ScriptedAsking(self)
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         for one in workloads:
@@ -67,12 +85,93 @@ class ScriptedProber:
         if attempt.target == BYSTANDER:
             return observation(attempt, Verdict.CONNECTED)
         script = self.answers[attempt.source.pod]
-        answer = script[min(self.rounds, len(script) - 1)]
+        number = self._rounds[attempt.source.pod]
+        answer = script[min(number, len(script) - 1)]
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, Verdict):
             return observation(attempt, answer)
-        return answer(attempt, self.rounds)
+        return answer(attempt, number)
+
+
+@dataclass
+class ScriptedAsking:
+    """Attempts under way: time-outs take their time, everything else is answered soon."""
+
+    prober: ScriptedProber
+    _coming: list[tuple[float, int, Answered]] = field(default_factory=list)
+    _tickets: int = 0
+
+    @property
+    def pending(self) -> int:
+        return len(self._coming)
+
+    def begin(self, attempts: Sequence[Attempt]) -> list[int]:
+        now, tickets = self.prober.clock.now, []
+        self.prober.batches.append([attempt.source.pod for attempt in attempts])
+        for attempt in attempts:
+            self._tickets += 1
+            tickets.append(self._tickets)
+            try:
+                seen = self.prober._answer(attempt)
+            except SuiteTrouble as trouble:
+                heapq.heappush(self._coming, (now, self._tickets, Answered(self._tickets, trouble=trouble)))
+                continue
+            seen = replace(
+                seen, began=now, clock=attempt.source.pod, at=unix(now), began_at=unix(now), began_at_error=0.001
+            )
+            ends = now + (attempt.give_up_after if seen.verdict is Verdict.TIMED_OUT else seen.seconds)
+            heapq.heappush(self._coming, (ends, self._tickets, Answered(self._tickets, seen)))
+        self.prober._rounds.update({attempt.source.pod for attempt in attempts})
+        return tickets
+
+    def next(self, within: float) -> Answered | None:
+        clock = self.prober.clock
+        if self._coming and self._coming[0][0] <= clock.now + within:
+            ends, _, answered = heapq.heappop(self._coming)
+            clock.now = max(clock.now, ends)
+            return answered
+        clock.now += within
+        return None
+
+    def cancel(self) -> None:
+        self._coming.clear()
+
+
+class Observer(Protocol):
+    clock: Clock
+
+    def observe(self, batch: Sequence[Attempt]) -> list[Observation]: ...
+
+
+@dataclass
+class ImmediateAsking:
+    """Attempts that are answered as soon as they are begun, a batch at a time."""
+
+    prober: Observer
+    _answers: deque[Answered] = field(default_factory=deque)
+    _tickets: int = 0
+
+    @property
+    def pending(self) -> int:
+        return len(self._answers)
+
+    def begin(self, attempts: Sequence[Attempt]) -> list[int]:
+        first, now = self._tickets + 1, self.prober.clock.now
+        for seen in self.prober.observe(attempts):
+            self._tickets += 1
+            told = replace(seen, began=now, clock=seen.attempt.source.pod, began_at=unix(now), began_at_error=0.001)
+            self._answers.append(Answered(self._tickets, told))
+        return list(range(first, self._tickets + 1))
+
+    def next(self, within: float) -> Answered | None:
+        if self._answers:
+            return self._answers.popleft()
+        self.prober.clock.now += within
+        return None
+
+    def cancel(self) -> None:
+        self._answers.clear()
 
 
 def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:

@@ -12,7 +12,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Path, Target
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, Clock, ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, workload
 
 FRIEND, STRANGER, BACKEND = workload("friend"), workload("stranger"), workload("backend")
 SERVICE = Target(
@@ -31,7 +31,8 @@ def by(pod: str) -> Answer:
 
 
 def expecting(**answers: list[Answer]) -> Expect:
-    return Expect(ScriptedProber(answers), load_timings(), Context(claims=("CONN-4",)), Clock())
+    prober = ScriptedProber(answers)
+    return Expect(prober, load_timings(), Context(claims=("CONN-4",)), prober.clock)
 
 
 @pytest.mark.parametrize("target", [SERVICE, replace(SERVICE, protocol="udp"), replace(SERVICE, path=Path.NODE_PORT)])

@@ -13,7 +13,7 @@ from conformance.model.attempt import Attempt
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.newcomer import Stage
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
 
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 UNREACHABLE = Verdict.UNREACHABLE
@@ -39,7 +39,7 @@ def arrival(
 
     prober = ScriptedProber({source: [by_port(one) for one in rounds]}, restarted=set(restarted))
     context = Context(claims=("XPOL-11",), record=(kept if kept is not None else {}).__setitem__)
-    return Arrival(Expect(prober, load_timings(), context, Clock()), said.append), said
+    return Arrival(Expect(prober, load_timings(), context, prober.clock), said.append), said
 
 
 def stages(*several: Stage) -> Callable[[], Stage]:

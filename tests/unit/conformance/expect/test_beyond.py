@@ -14,7 +14,7 @@ from conformance.expect.traffic import Context, Expect
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
 
 OUTSIDE = "198.51.100.10"
 WINDOWS, LINUX = workload("windows", "windows"), workload("linux")
@@ -49,7 +49,8 @@ class Town:
 
     def beyond(self) -> Beyond:
         timings, context = load_timings(), Context(claims=("XSVC-4",))
-        expect = Expect(ScriptedProber({"windows": [self.tcp]}), timings, context, Clock())
+        prober = ScriptedProber({"windows": [self.tcp]})
+        expect = Expect(prober, timings, context, prober.clock)
         return Beyond(expect, Commands(self._run, timings, context), self.target, self.said.append)
 
     def _run(self, source: Workload, argv: Sequence[str], within: float) -> Ended:

@@ -10,7 +10,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, Clock, ScriptedProber, target, workload
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
@@ -18,7 +18,8 @@ UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 def scripted(**answers: list[Answer]) -> tuple[Expect, list[Seen]]:
     kept: list[Seen] = []
     context = Context(claims=("POL-1",), keep=kept.extend)
-    return Expect(ScriptedProber(answers), load_timings(), context, Clock()), kept
+    prober = ScriptedProber(answers)
+    return Expect(prober, load_timings(), context, prober.clock), kept
 
 
 def test_a_denial_is_decided_and_its_controls_decide_nothing() -> None:

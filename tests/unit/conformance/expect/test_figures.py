@@ -11,22 +11,23 @@ from conformance.expect.traffic import Context, Expect
 from conformance.model.figures import Effect, Tries
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, Clock, ScriptedProber, target, workload
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 FRIEND, STRANGER = workload("friend"), workload("stranger", "windows")
 SERVER = workload("server", "windows").tcp(8080)
-POLL = load_timings().of("linux").poll_every
+POLL = load_timings().windows.poll_every
 
 
 class Story:
     """A test that sees paths open, changes a policy, and sees what comes of it."""
 
     def __init__(self, side: str = "target") -> None:
-        self.clock, self.log = Clock(), FigureLog()
+        self.log = FigureLog()
         self.change: PolicyChange | None = None
         self.side = side
         self.prober = ScriptedProber({"friend": [UP], "stranger": [UP]})
+        self.clock = self.prober.clock
         context = Context(claims=("POL-1",), change=lambda: self.change, figures=self.log)
         self.expect = Expect(self.prober, load_timings(), context, self.clock)
 

@@ -12,7 +12,7 @@ from conformance.expect.traffic import Context, Expect
 from conformance.model.endpoint import Target
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Answer, Clock, ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, workload
 
 UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 NODE = replace(workload("node"), node_address="10.0.0.10", host_network=True)
@@ -24,7 +24,7 @@ NEAR = replace(workload("near"), address="192.168.0.7").tcp(8080)
 
 def decide(**answers: list[Answer]) -> list[Observation]:
     prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED], **answers})
-    overlay = Overlay(Expect(prober, load_timings(), Context(claims=("VXLAN-4",)), Clock()))
+    overlay = Overlay(Expect(prober, load_timings(), Context(claims=("VXLAN-4",)), prober.clock))
     return overlay.passes(between=[(LINUX, FAR)], within=[(INSIDE, NEAR)], node=NODE, because="firewalls let it pass")
 
 
@@ -56,7 +56,7 @@ def test_a_broken_control_leaves_the_overlay_undecided(control: str, words: str)
 
 def test_the_node_is_asked_for_every_other_node_and_not_for_itself() -> None:
     prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED]})
-    overlay = Overlay(Expect(prober, load_timings(), Context(), Clock()))
+    overlay = Overlay(Expect(prober, load_timings(), Context(), prober.clock))
     own: Target = replace(workload("own"), node_address=NODE.node_address).tcp(8080)
     overlay.passes(between=[(LINUX, FAR), (LINUX, own)], within=[(INSIDE, NEAR)], node=NODE, because="x")
     assert prober.batches[0] == ["linux", "linux", "inside", "node"]

@@ -11,7 +11,7 @@ from conformance.expect.picture import Cell, draw
 from conformance.expect.traffic import Context, Expect
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Clock, ScriptedProber, target, workload
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, ScriptedProber, target, workload
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -50,7 +50,7 @@ def test_a_matrix_that_fails_is_drawn_and_one_that_holds_is_not() -> None:
     context = Context(claims=("POL-1",), draw=drawn.__setitem__)
     friend, stranger = workload("friend"), workload("stranger", "windows")
     prober = ScriptedProber({"friend": [Verdict.CONNECTED], "stranger": [Verdict.CONNECTED]})
-    expect = Expect(prober, load_timings(), context, Clock())
+    expect = Expect(prober, load_timings(), context, prober.clock)
     expect.reachable([friend, stranger], target(), because="it is open")
     assert drawn == {}
     with pytest.raises(Nonconformance):

@@ -19,7 +19,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.pods.placement import Placement
 from conformance.pods.services import Service
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 OLD, ABLE, NEW = (17763, 1397), (17763, 1432), (20348, 2762)
@@ -61,7 +61,7 @@ class Town:
 
     def source(self, **about: Any) -> ServiceSource:
         prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})
-        expect = Expect(prober, load_timings(), Context(claims=("SVC-1",)), Clock())
+        expect = Expect(prober, load_timings(), Context(claims=("SVC-1",)), prober.clock)
         known = facts(node("windows-1", NEW), **about)
         return ServiceSource(expect, known, self.said.append, CLIENT, STRANGER, SERVICE)
 

@@ -15,7 +15,7 @@ from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, observation, workload
+from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
 
 LINUX, LINUX_SERVER = workload("linux-client"), workload("linux-server")
 WINDOWS, WINDOWS_SERVER = workload("windows-client", "windows"), workload("windows-server", "windows")
@@ -38,6 +38,10 @@ class Net:
     restarted: bool = False
     deaf: bool = False
     batches: int = 0
+    clock: Clock = field(default_factory=Clock)
+
+    def asking(self) -> ImmediateAsking:
+        return ImmediateAsking(self)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         self.batches += batch[0].whole
@@ -67,7 +71,7 @@ class Net:
 def sizes(net: Net, told: list[str] | None = None, figures: dict[str, float] | None = None) -> Sizes:
     kept = figures if figures is not None else {}
     context = Context(claims=("CONN-3",), record=kept.__setitem__)
-    return Sizes(Expect(net, load_timings(), context, Clock()), (told if told is not None else []).append)
+    return Sizes(Expect(net, load_timings(), context, net.clock), (told if told is not None else []).append)
 
 
 @pytest.mark.parametrize("mtu", [576, 577, 1280, 1399, 1450, 8951, 9000])

@@ -20,7 +20,7 @@ from conformance.model.observation import Verdict
 from conformance.model.stream import StreamEnd, StreamEvent, StreamState, StreamVerdict
 from conformance.probe.streams import NotOpened, Stream
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
 
 LINUX, WINDOWS = workload("linux"), workload("windows", "windows")
 CONTROL = (workload("control-client"), workload("control-server"))
@@ -87,7 +87,7 @@ class Scene:
         self.unobserved: list[str] = []
         self.prober = ScriptedProber(answers)
         context = Context(claims=("RST-1",), attach=lambda name, text: self.attached.update({name: text}))
-        self.expect = Expect(self.prober, TIMINGS, context, Clock())
+        self.expect = Expect(self.prober, TIMINGS, context, self.prober.clock)
         self.streams = StreamExpect(streams, self.expect)
         facts: Any = type("Facts", (), {"calico_version": Fact(value=version, source="test")})()
         self.lists: list[tuple[AclRule, ...]] = []
@@ -178,6 +178,21 @@ def test_a_pod_that_restarted_explains_a_loss(found: StreamState) -> None:
     scene.prober.restarted.add("windows")
     with pytest.raises(EnvironmentBroken, match="restarted"):
         scene.streams.outcome(streams, because="policy changes")
+
+
+def test_a_stream_whose_container_ended_just_before_the_api_knows_it_is_no_violation() -> None:
+    scene = Scene(ScriptedStreams(LOST))
+    streams = scene.streams.open((LINUX, WINDOWS))
+    asked: list[int] = []
+
+    def unchanged(workloads: object) -> None:
+        asked.append(1)
+        if len(asked) > 1:
+            raise EnvironmentBroken("pod ns/windows restarted 1 time")
+
+    scene.prober.unchanged = unchanged  # type: ignore[method-assign]
+    with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen"):
+        scene.streams.survives(streams, because="policy changes")
 
 
 def test_a_stream_that_does_not_open_is_a_broken_control() -> None:

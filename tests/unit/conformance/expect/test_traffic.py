@@ -18,7 +18,6 @@ from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import (
     BYSTANDER,
     Answer,
-    Clock,
     ScriptedProber,
     observation,
     target,
@@ -44,7 +43,8 @@ def attached() -> dict[str, str]:
 def expect(attached: dict[str, str]) -> Make:
     def made(**answers: list[Answer]) -> Expect:
         context = Context(claims=("POL-1",), policies=lambda: ["ns/allow-friend (31 s)"], attach=attached.__setitem__)
-        return Expect(ScriptedProber(answers), load_timings(), context, Clock())
+        prober = ScriptedProber(answers)
+        return Expect(prober, load_timings(), context, prober.clock)
 
     return made
 
@@ -170,10 +170,17 @@ def test_an_open_route_that_stays_lost_while_a_denial_is_held_is_a_violation(
     assert "CONNECTED 4 times" in attached["matrix"]
 
 
-def test_an_open_route_that_never_holds_is_given_up_when_the_budget_is_spent(expect: Make) -> None:
-    flapping = opened(expect(friend=[*[UP, UP, UP, DROPPED] * 500], stranger=[DROPPED]))
-    with pytest.raises(Nonconformance, match=r"ns/friend .* expected CONNECTED"):
+def test_an_open_route_that_wavers_beside_a_denial_is_a_broken_control(expect: Make) -> None:
+    flapping = opened(expect(friend=[*[UP, UP, DROPPED] * 500], stranger=[DROPPED]))
+    with pytest.raises(ControlBroken, match=r"control failed: .*ns/friend .* expected CONNECTED"):
         flapping.matrix(open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter")
+
+
+def test_an_open_route_that_wavers_is_a_violation_where_nothing_is_to_be_closed(expect: Make) -> None:
+    with pytest.raises(
+        Nonconformance, match=r"ns/friend .* expected CONNECTED, observed CONNECTED \d+ times, TIMED_OUT"
+    ):
+        expect(friend=[*[UP, UP, DROPPED] * 500]).reachable(FRIEND, SERVER, because="nothing forbids it")
 
 
 def test_a_leak_while_an_open_route_recovers_is_a_violation(expect: Make) -> None:

@@ -103,6 +103,18 @@ def test_settings_are_frozen() -> None:
         Settings().keep = True  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("os", ["linux", "windows"])
+@pytest.mark.parametrize("lab", [False, True], ids=["field", "lab"])
+def test_a_row_that_an_outage_of_two_give_ups_could_fill_is_refused(tmp_path: Path, os: str, lab: bool) -> None:
+    sound = load_timings(lab=lab).of(os)  # type: ignore[arg-type]
+    outage = 2 * sound.tcp_give_up - sound.syn_again
+    assert sound.agree_span + sound.hold > outage
+    file = tmp_path / "t.yaml"
+    file.write_text(f"{os}:\n  agree_span: {round(1000 * (outage - sound.hold))} ms\n")
+    with pytest.raises(UsageProblem, match=rf"{os}.agree_span and {os}.hold are .* an outage of two give-up times"):
+        load_timings(file, lab=lab)
+
+
 @pytest.mark.parametrize(("entry", "what"), [("syn_again", "a lost packet"), ("refused_within", "a refusal")])
 def test_an_attempt_that_cannot_tell_a_denial_from_less_is_refused(tmp_path: Path, entry: str, what: str) -> None:
     file = tmp_path / "t.yaml"

@@ -1,0 +1,258 @@
+"""Asking until everything is decided: attempts begin at a cadence while older ones wait, and are heard as they end.
+
+Knows when to ask; what the answers mean is :mod:`conformance.expect.decide`'s to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.expect.decide import (
+    Broken,
+    BrokenControl,
+    Held,
+    NotYet,
+    Path,
+    Standing,
+    Try,
+    Why,
+    completes_at,
+    conclude,
+    decide,
+)
+from conformance.model.attempt import Attempt
+from conformance.probe.asking import Answered
+from conformance.probe.clocks import unix
+from conformance.timing import AT_LEAST, Clock
+
+MARGIN = 0.1
+"""s.  The attempt that may complete a row is begun so much later than it has to be: agents begin attempts some
+milliseconds after they are told to, one time more than another.  At most half of the cadence."""
+TICK = 0.001
+"""s.  What is due so soon is due."""
+PATIENT = 1.0
+"""s.  Longest wait for an answer before looking at the clock again."""
+
+
+class Asking(Protocol):
+    """What asking needs of probing: attempts that leave when they are begun."""
+
+    def begin(self, attempts: Sequence[Attempt]) -> list[int]:
+        """Send attempts; their tickets."""
+
+    def next(self, within: float) -> Answered | None:
+        """The next result, or None after so many seconds."""
+
+    def cancel(self) -> None:
+        """End everything that is under way."""
+
+
+def ask(
+    asking: Asking,
+    paths: Sequence[Path],
+    *,
+    cadence: Mapping[str, float],
+    settle: float,
+    clock: Clock,
+) -> list[Standing]:
+    """How each path ends, once all are decided or no attempt that may still be made could decide them.
+
+    ``cadence``: source's uid to the seconds between its attempts.  ``settle``: seconds that an open route which was
+    open before has to be so again, once every closed route is decided.  Cancels what is under way, however it ends.
+    """
+    one = _Round(asking, paths, cadence, settle, clock)
+    try:
+        return one.run()
+    finally:
+        asking.cancel()
+
+
+class _Round:
+    """One expectation's attempts."""
+
+    def __init__(
+        self, asking: Asking, paths: Sequence[Path], cadence: Mapping[str, float], settle: float, clock: Clock
+    ) -> None:
+        self._asking, self._paths, self._cadence, self._settle, self._clock = asking, paths, cadence, settle, clock
+        self._began = clock.monotonic()
+        self._within = max((path.rule.within for path in paths), default=0.0)
+        self._by_source: dict[str, list[Path]] = {}
+        for path in paths:
+            self._by_source.setdefault(path.attempt.source.uid, []).append(path)
+        self._closed = [path for path in paths if not path.want]
+        self._dependents: dict[int, list[Path]] = {}
+        """Open path, by id(), to the closed ones that it is a control for."""
+        for path in self._closed:
+            for control in {id(one): one for kind in path.controls for one in kind}.values():
+                self._dependents.setdefault(id(control), []).append(path)
+        self._due = dict.fromkeys(self._by_source, 0.0)
+        self._asked: dict[int, tuple[Path, Try]] = {}
+        self._standing: dict[int, Standing] = {id(path): NotYet((), None) for path in paths}
+        self._final: set[int] = set()
+        self._changed: set[int] = {id(path) for path in paths}
+        self._denials_done: float | None = None if self._closed else 0.0
+        """s.  When every closed path was decided; None: not yet."""
+
+    @property
+    def _now(self) -> float:
+        return self._clock.monotonic() - self._began
+
+    def run(self) -> list[Standing]:
+        while True:
+            self._judge()
+            if len(self._final) == len(self._paths):
+                return [self._standing[id(path)] for path in self._paths]
+            self._begin_due()
+            self._hear(self._wait())
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    def _begin_due(self) -> None:
+        now = self._now
+        several: list[Path] = []
+        for uid, paths in self._by_source.items():
+            if self._next_due(uid) <= now + TICK:
+                self._due[uid] = now + self._cadence[uid]
+                several += [path for path in paths if self._wants_more(path)]
+        if several:
+            tickets = self._asking.begin([path.attempt for path in several])
+            self._asked.update({ticket: (path, path.ask(now)) for ticket, path in zip(tickets, several, strict=True)})
+
+    def _next_due(self, uid: str) -> float:
+        """By the source's cadence, or sooner where an attempt would complete a row."""
+        due = self._due[uid]
+        margin = min(MARGIN, self._cadence[uid] / 2)
+        for path in self._by_source[uid]:
+            if not path.want and path.recent and id(path) not in self._final:
+                complete = self._completes_at(path) + margin
+                if path.recent[-1].asked < complete - margin and complete < due:
+                    due = complete
+        return due
+
+    def _may_be_complete(self, path: Path) -> bool:
+        """Whether an unanswered attempt may be the last one of the row that is under way."""
+        newest = path.recent[-1] if path.recent else None
+        return newest is not None and newest.seen is None and newest.asked >= self._completes_at(path)
+
+    def _wants_more(self, path: Path) -> bool:
+        """Whether another attempt could help to decide the path, or a closed one.
+
+        Open paths are asked as long as closed ones are: those that are controls to stand beside them, the others since
+        what was open before a change took effect says nothing of what is open after it.
+        """
+        if path.trouble is not None:
+            return False
+        if path.want and any(self._wants_beside(path, closed) for closed in self._closed):
+            return True
+        if id(path) in self._final or not self._may_begin(path):
+            return False
+        if path.want:
+            return not isinstance(self._standing[id(path)], Held)
+        return not self._may_be_complete(path)
+
+    def _wants_beside(self, opened: Path, closed: Path) -> bool:
+        if id(closed) in self._final:
+            return False
+        return self._wants_more(closed) or not opened.tries or opened.tries[-1].asked < closed.tries[-1].asked
+
+    def _completes_at(self, path: Path) -> float:
+        return completes_at(path, self._standing[id(path)])
+
+    def _may_begin(self, path: Path) -> bool:
+        """Whether an attempt that is begun now can still count: in time, or in a row that was begun in time."""
+        return self._now <= self._deadline(path) or self._undecided(path)
+
+    def _deadline(self, path: Path) -> float:
+        """s.  A row has to be begun by then."""
+        if path.want and self._denials_done is not None:
+            return max(self._within, self._denials_done + (self._settle if self._denials_done else 0.0))
+        return self._within
+
+    def _undecided(self, path: Path) -> bool:
+        """Whether a row that was begun in time is under way, or an unanswered attempt may be its beginning."""
+        deadline = self._deadline(path)
+        standing = self._standing[id(path)]
+        if isinstance(standing, NotYet) and standing.row and standing.row[0].at <= deadline:
+            return True
+        return any(one.seen is None and one.asked <= deadline for one in path.recent)
+
+    # --- hearing ---------------------------------------------------------------------------------------------------
+
+    def _wait(self) -> float:
+        """s.  Until something is to be done without an answer."""
+        now = self._now
+        moments = [self._next_due(uid) for uid in self._by_source]
+        if now < self._within:
+            moments.append(self._within)
+        return min(PATIENT, max(0.0, min(moments) - now))
+
+    def _hear(self, within: float) -> None:
+        """Take the next answer, and all others that have come."""
+        answered = self._asking.next(within)
+        while answered is not None:
+            self._take(answered)
+            answered = self._asking.next(0)
+
+    def _take(self, answered: Answered) -> None:
+        path, one = self._asked.pop(answered.ticket)
+        seen = answered.observation
+        if seen is None:
+            path.trouble = (
+                path.trouble or answered.trouble or ProbeBroken(f"{path.attempt.label}: nothing was observed")
+            )
+        else:
+            at, error = one.asked, float("inf")
+            if seen.began_at is not None and seen.began_at_error is not None:
+                at, error = seen.began_at - unix(self._began), seen.began_at_error
+            path.answer(one, seen, at=at, error=error, came=self._now)
+        self._changed.add(id(path))
+        self._changed.update(id(dependent) for dependent in self._dependents.get(id(path), ()))
+
+    # --- deciding --------------------------------------------------------------------------------------------------
+
+    def _judge(self) -> None:
+        """Look again at what has changed; at everything, once time is over."""
+        for path in self._paths:
+            if id(path) not in self._changed or (id(path) in self._final and not path.want):
+                continue
+            standing = self._standing[id(path)] = decide(path)
+            if isinstance(standing, NotYet):
+                continue
+            if not path.want or isinstance(standing, Broken):
+                self._final.add(id(path))
+        self._changed.clear()
+        self._drop_without_control()
+        if self._denials_done is None and all(id(path) in self._final for path in self._closed):
+            self._denials_done = self._now
+        for path in self._paths:
+            if id(path) in self._final:
+                continue
+            if isinstance(self._standing[id(path)], Held):
+                if self._denials_done is not None:
+                    self._final.add(id(path))
+            elif self._is_over(path):
+                self._standing[id(path)] = conclude(path, about_denial=bool(self._closed))
+                self._final.add(id(path))
+
+    def _drop_without_control(self) -> None:
+        """A closed path all of whose controls of one kind are broken cannot be decided."""
+        for path in self._closed:
+            lost = any(all(control.trouble is not None for control in kind) for kind in path.controls)
+            if lost and id(path) not in self._final:
+                self._standing[id(path)] = BrokenControl(Why.CONTROL)
+                self._final.add(id(path))
+
+    def _is_over(self, path: Path) -> bool:
+        """Whether no attempt could decide it any more; at least two were answered before that is said."""
+        if path.want and self._denials_done is None:
+            return False  # it is a control still
+        answered = sum(one.seen is not None for one in path.tries[: 2 * AT_LEAST])
+        return answered >= AT_LEAST and not self._may_begin(path) and self._now > self._deadline(path)
+
+
+def first_trouble(standings: Sequence[Standing]) -> Exception | None:
+    """Of what broke: a pod that changed explains more than a probe that broke."""
+    troubles = [one.trouble for one in standings if isinstance(one, Broken)]
+    return next((one for one in troubles if isinstance(one, EnvironmentBroken)), troubles[0] if troubles else None)

@@ -1,0 +1,370 @@
+"""Deciding routes: what the attempts seen so far say of each one.  Pure: no clock, no prober, no text for people.
+
+**Closed.**  Among a route's attempts, in the order in which its agent began them, there is a row of time-outs: at least
+``agree`` of them, the first begun within ``within`` and at least ``agree_span + hold`` before the last, no earlier one
+unanswered, and each with a control that connected within ``near`` of it.  Controls are open routes of the same source
+and open routes to the same target; where an expectation has both, both are needed, since a dead client and a dead
+server look alike.  Another result or a lost control ends a row, and another may begin.  Once ``agree`` time-outs that
+span ``agree_span`` have agreed, a packet that arrives is a leak, at once.
+
+An attempt contains the repetition of its first packet, so what swallows everything for twice the give-up time lets no
+row of more than ``2 x give_up - syn_again`` come about: settings that allow one are refused (``settings.timings``).
+
+**Open.**  The newest ``agree`` attempts connected, none of the earlier ones is unanswered, and where the answer says
+which pod gave it, it was one of the target's.
+
+Routes are decided independently of each other, but for the controls that they share.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import takewhile
+
+from conformance.expect.answered import ARRIVED, as_wanted
+from conformance.expect.answered import impostor as unexpected_backend
+from conformance.expect.names import UNSENT
+from conformance.model.attempt import Attempt
+from conformance.model.observation import DENIED_VERDICTS, Observation
+from conformance.settings import OsTimings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What decides one route; times in seconds."""
+
+    agree: int
+    """Attempts in a row."""
+    agree_span: float
+    """From the beginning of the first to that of the last attempt that make a denial agreed."""
+    hold: float
+    """From then on it must last."""
+    near: float
+    """A control that connected was begun so close to the attempt that it stands beside."""
+    within: float
+    """From the expectation's beginning to the beginning of the row's first attempt."""
+
+    @classmethod
+    def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
+        """The rule that the slowest of a route's ends needs; its source is asked as often as its system says."""
+        return cls(
+            agree=max(one.agree for one in ends),
+            agree_span=max(one.agree_span for one in ends),
+            hold=max(one.hold for one in ends),
+            near=source.poll_every,
+            within=within,
+        )
+
+    @property
+    def span(self) -> float:
+        """From the beginning of the first to that of the last time-out of a row that decides."""
+        return self.agree_span + self.hold
+
+
+@dataclass(eq=False)
+class Try:
+    """One attempt of a route: when it was asked for, and, once it is answered, what it showed."""
+
+    asked: float
+    """s.  From the expectation's beginning, on the suite's clock."""
+    seen: Observation | None = None
+    at: float = 0.0
+    """s.  As ``asked``, when its agent began it: an estimate; ``asked`` until it is answered."""
+    error: float = 0.0
+    """s.  By how much ``at`` may be wrong."""
+    came: float = 0.0
+    """s.  As ``asked``, when its answer was heard."""
+
+    def __post_init__(self) -> None:
+        self.at = self.asked
+
+
+@dataclass(eq=False)
+class Path:
+    """One route in an expectation, with all its attempts and the routes that are controls for it."""
+
+    attempt: Attempt
+    want: bool
+    """Whether it is to be open."""
+    rule: Rule
+    tries: list[Try] = field(default_factory=list)
+    """In the order in which they were asked for."""
+    controls: tuple[tuple[Path, ...], ...] = ()
+    """For a closed route: open routes of its source, open routes to its target, as far as there are any."""
+    trouble: Exception | None = None
+    """What broke an attempt: it is not decided any more."""
+    ended: Why | None = None
+    """What ended the newest row among the attempts that were passed over."""
+    _passed: int = 0
+    _connected: dict[str, list[float]] = field(default_factory=dict)
+    """Clock to the moments on it at which attempts were begun that connected, in order."""
+    _placed: list[tuple[float, float]] = field(default_factory=list)
+    """The same on the suite's clock, each with its error."""
+
+    def ask(self, asked: float) -> Try:
+        """One attempt more."""
+        one = Try(asked)
+        self.tries.append(one)
+        return one
+
+    def answer(self, one: Try, seen: Observation, *, at: float, error: float, came: float) -> None:
+        """What an attempt showed; times as in :class:`Try`."""
+        one.seen, one.at, one.error, one.came = seen, at, error, came
+        if self.want and as_wanted(seen, True):
+            if seen.began is not None:
+                insort(self._connected.setdefault(seen.clock, []), seen.began)
+            insort(self._placed, (at, error))
+
+    @property
+    def seconds(self) -> float:
+        """From the expectation's beginning to the newest answer."""
+        return max((one.came for one in self.tries if one.seen is not None), default=0.0)
+
+    @property
+    def first_right(self) -> float:
+        """s.  When the first answer came that was as wanted; ``inf``: none did."""
+        right = (one.came for one in self.tries if one.seen is not None and as_wanted(one.seen, self.want))
+        return next(right, float("inf"))
+
+    @property
+    def recent(self) -> list[Try]:
+        """All attempts but those that are known to decide nothing any more."""
+        return self.tries[self._passed :]
+
+    def answered(self) -> list[Try]:
+        """Of :attr:`recent` those before the first unanswered one, in the order in which the agent began them.
+
+        An agent begins attempts in the order in which they are asked for; an agent that is started again has another
+        clock, and its attempts come after those of the one before.
+        """
+        prefix = list(takewhile(lambda one: one.seen is not None, self.recent))
+        generations = {name: place for place, name in enumerate(dict.fromkeys(map(_clock, prefix)))}
+        return sorted(prefix, key=lambda one: (generations[_clock(one)], _began(one)))
+
+    def pass_over(self, count: int, ended: Why | None) -> None:
+        """The first so many of :meth:`answered` decide nothing any more, whatever is seen later.
+
+        ``ended``: what ended the newest row among them.
+        """
+        self._passed += max(0, count)
+        self.ended = ended
+
+    def connected_near(self, one: Try, near: float) -> bool:
+        """Whether one of its attempts that connected was begun so close to another route's attempt."""
+        assert one.seen is not None
+        moments = self._connected.get(one.seen.clock)
+        if moments is not None and one.seen.began is not None:
+            return _closest(moments, one.seen.began) <= near + EPSILON
+        first = bisect_left(self._placed, (one.at - near, 0.0))
+        for at, error in self._placed[first:]:
+            if at > one.at + near:
+                break
+            if abs(at - one.at) + error + one.error <= near + EPSILON:
+                return True
+        return False
+
+
+class Why(StrEnum):
+    """What is wrong with a route, or why it could not be decided."""
+
+    LEAK = "a packet arrived after the route had been closed"
+    OPEN = "packets arrive"
+    NO_DENIAL = "it fails, but not as packets that vanish do"
+    CLOSED = "nothing connects"
+    WAVERS = "some attempts connect and some do not"
+    ANOTHER_POD = "another pod answers"
+    CONTROL = "its control was lost"
+    ASTRAY = "the attempts never went to the target"
+    BROKEN = "a probe broke"
+
+
+@dataclass(frozen=True)
+class Held:
+    """The route is as it is to be."""
+
+    row: tuple[Try, ...]
+
+    @property
+    def seen(self) -> list[Observation]:
+        """What the row's attempts showed."""
+        return [one.seen for one in self.row if one.seen is not None]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """The route is not as it is to be."""
+
+    why: Why
+
+
+@dataclass(frozen=True)
+class BrokenControl:
+    """Nothing can be said of the route: what shows that its attempts mean something was lost."""
+
+    why: Why
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Nothing can be said of the route: it could not be asked."""
+
+    trouble: Exception
+    why: Why = Why.BROKEN
+
+
+@dataclass(frozen=True)
+class NotYet:
+    """More attempts decide."""
+
+    row: tuple[Try, ...]
+    """The newest answered attempts that agree."""
+    ended: Why | None
+    """What ended the row before it; None: nothing did."""
+
+
+Standing = Held | Wrong | BrokenControl | Broken | NotYet
+EPSILON = 1e-6
+
+
+def decide(path: Path) -> Standing:
+    """How a route stands by what was seen so far; more attempts may follow."""
+    if path.trouble is not None:
+        return Broken(path.trouble)
+    return _open(path) if path.want else _closed(path)
+
+
+def conclude(path: Path, *, about_denial: bool) -> Standing:
+    """How a route ends when no attempt follows that could still decide it.
+
+    ``about_denial``: the expectation has closed routes, to which an open one that wavers is a broken control.
+    """
+    standing = decide(path)
+    if not isinstance(standing, NotYet):
+        return standing
+    if path.want:
+        return _conclude_open(path, about_denial)
+    if standing.ended in (None, Why.CONTROL):
+        return BrokenControl(Why.CONTROL)
+    return BrokenControl(Why.ASTRAY) if standing.ended is Why.ASTRAY else Wrong(standing.ended or Why.OPEN)
+
+
+def completes_at(path: Path, standing: Standing) -> float:
+    """s.  When the attempt has to be begun that may complete the row which is under way, on the suite's clock.
+
+    ``inf``: no row is under way, and no unanswered attempt may be the first of one.
+    """
+    if not isinstance(standing, NotYet):
+        return 0.0
+    if standing.row:
+        return standing.row[0].at + path.rule.span
+    pending = next((one for one in path.recent if one.seen is None), None)
+    return (pending.asked + path.rule.span) if pending is not None else float("inf")
+
+
+def _closed(path: Path) -> Standing:
+    rule = path.rule
+    row: list[Try] = []
+    ended, agreed, passed = path.ended, False, 0
+    answered = path.answered()
+    for place, one in enumerate(answered):
+        assert one.seen is not None
+        if one.seen.verdict in DENIED_VERDICTS and one.seen.began is not None:
+            if _beside(path, one):
+                if row and _clock(row[-1]) != _clock(one):
+                    row, agreed = [], False
+                row.append(one)
+                span = _began(one) - _began(row[0]) + EPSILON
+                agreed = agreed or (len(row) >= rule.agree and span >= rule.agree_span)
+                if agreed and span >= rule.span and row[0].at <= rule.within:
+                    return Held(tuple(row))
+            else:  # its control may be unanswered yet: what comes later can still make it one of a row
+                ended, row, agreed = Why.CONTROL, [], False
+            continue
+        if agreed and _arrived(one):
+            return Wrong(Why.LEAK)
+        ended, row, agreed, passed = _ends_row(path, one), [], False, place + 1
+    if agreed and any(map(_arrived, path.recent[len(answered) :])):
+        return Wrong(Why.LEAK)  # whatever becomes of those that were begun before it
+    if passed:
+        path.pass_over(passed, ended)
+    return NotYet(tuple(row), ended)
+
+
+def _arrived(one: Try) -> bool:
+    """Whether it shows that a packet got to the target."""
+    return one.seen is not None and one.seen.verdict in ARRIVED and not unexpected_backend(one.seen)
+
+
+def _ends_row(path: Path, one: Try) -> Why:
+    assert one.seen is not None
+    verdict = one.seen.verdict
+    if verdict in UNSENT or unexpected_backend(one.seen):
+        return Why.ASTRAY
+    if verdict in ARRIVED:
+        return Why.OPEN
+    return Why.NO_DENIAL if _beside(path, one) else Why.CONTROL
+
+
+def _beside(path: Path, one: Try) -> bool:
+    """Whether a control of each kind connected beside an attempt."""
+    return bool(path.controls) and all(
+        any(control.connected_near(one, max(path.rule.near, control.rule.near)) for control in kind)
+        for kind in path.controls
+    )
+
+
+def _open(path: Path) -> Standing:
+    row: list[Try] = []
+    ended = path.ended
+    answered = path.answered()
+    for one in answered:
+        assert one.seen is not None
+        if as_wanted(one.seen, True):
+            row.append(one)
+        else:
+            row, ended = [], Why.ANOTHER_POD if unexpected_backend(one.seen) else Why.CLOSED
+    path.pass_over(len(answered) - path.rule.agree, ended)
+    if len(row) >= path.rule.agree:
+        return Held(tuple(row))
+    return NotYet(tuple(row), ended)
+
+
+def _conclude_open(path: Path, about_denial: bool) -> Standing:
+    newest = [one.seen for one in path.answered()][-path.rule.agree :]
+    wrong = [seen for seen in newest if seen is not None and not as_wanted(seen, True)]
+    if any(map(unexpected_backend, wrong)):
+        return Wrong(Why.ANOTHER_POD)
+    if len(wrong) == len(newest):
+        return Wrong(Why.CLOSED)
+    return BrokenControl(Why.WAVERS) if about_denial else Wrong(Why.WAVERS)
+
+
+def link(paths: Iterable[Path]) -> None:
+    """Tell each closed route its controls among the open ones."""
+    several = list(paths)
+    opened = [one for one in several if one.want]
+    for path in several:
+        if path.want:
+            continue
+        goal = path.attempt.target.label if path.attempt.target else ""
+        of_source = tuple(one for one in opened if one.attempt.source.uid == path.attempt.source.uid)
+        to_target = tuple(one for one in opened if one.attempt.target and one.attempt.target.label == goal)
+        path.controls = tuple(kind for kind in (of_source, to_target) if kind)
+
+
+def _clock(one: Try) -> str:
+    return one.seen.clock if one.seen else ""
+
+
+def _began(one: Try) -> float:
+    """On the agent's clock; what sent no packet stands where it was asked for."""
+    return one.seen.began if one.seen and one.seen.began is not None else one.asked
+
+
+def _closest(moments: Sequence[float], moment: float) -> float:
+    """Distance to the nearest of some ordered moments."""
+    place = bisect_left(moments, moment)
+    return min((abs(one - moment) for one in moments[max(0, place - 1) : place + 1]), default=float("inf"))

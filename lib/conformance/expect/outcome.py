@@ -1,0 +1,170 @@
+"""How the routes of one expectation ended: what is told of each, and the one failure that tells of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.expect import message, picture
+from conformance.expect.answered import as_wanted
+from conformance.expect.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
+from conformance.model.claim import ClaimVerdict
+from conformance.model.observation import Observation
+
+SHOWN = 12
+"""Rows of a table that a message shows whole; of a larger one it shows those that are wrong."""
+NAMED = 6
+"""Pairs of nodes that a message names."""
+
+
+@dataclass
+class Outcome:
+    """One route's end."""
+
+    path: Path
+    standing: Standing
+    is_control: bool
+    """Whether the route was to be open for others' sake only."""
+
+    @property
+    def seen(self) -> list[Observation]:
+        """All that its attempts showed, oldest first."""
+        return [one.seen for one in self.path.tries if one.seen is not None]
+
+    @property
+    def label(self) -> str:
+        """Who goes where."""
+        return self.path.attempt.label
+
+    @property
+    def expected(self) -> str:
+        """As messages say it."""
+        return "CONNECTED" if self.path.want else "TIMED_OUT"
+
+    @property
+    def held(self) -> bool:
+        """Whether it is as it is to be."""
+        return isinstance(self.standing, Held)
+
+    @property
+    def looks_right(self) -> bool:
+        """Whether nothing that was seen of the route itself is wrong, though it may not be decided."""
+        return self.held or (
+            isinstance(self.standing, BrokenControl) and bool(self.seen) and as_wanted(self.seen[-1], self.path.want)
+        )
+
+    @property
+    def verdict(self) -> ClaimVerdict:
+        """What it says about a claim that needs it to be so."""
+        if self.held:
+            return ClaimVerdict.CONFIRMED
+        violated = isinstance(self.standing, Wrong) and not self.is_control
+        return ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
+
+    @property
+    def nodes(self) -> str:
+        """``linux-1 -> windows-2``; where the target is no pod, its host."""
+        target = self.path.attempt.target
+        goals = dict.fromkeys(one.node for one in target.backends) if target else {}
+        return f"{self.path.attempt.source.node} -> {', '.join(goals) or (target.host if target else '?')}"
+
+    @property
+    def rank(self) -> int:
+        """Of several failures the one with the lowest is told first."""
+        match self.standing:
+            case Wrong() if not self.path.want:
+                return 0
+            case Wrong() if not self.is_control:
+                return 1
+            case Broken(trouble=EnvironmentBroken()):
+                return 2
+            case Broken():
+                return 3
+            case _ if self.path.want:
+                return 4
+            case BrokenControl(why=Why.ASTRAY):
+                return 5
+            case _:
+                return 6
+
+    def reason(self, because: str) -> str:
+        """One line: enough on its own."""
+        if self.held:
+            return because
+        if isinstance(self.standing, Broken):
+            return str(self.standing.trouble)
+        why = self.standing.why if isinstance(self.standing, Wrong | BrokenControl) else Why.BROKEN
+        return f"{self.label}  expected {self.expected}, observed {message.summary(self.seen)}: {why}"
+
+
+def failure(
+    outcomes: Sequence[Outcome],
+    *,
+    claims: Sequence[str],
+    because: str,
+    seconds: float,
+    policies: Sequence[str],
+    name_leads_to: Callable[[Outcome], str],
+) -> Exception | None:
+    """The worst of the routes' failures, which tells of the others too; None: every route is as it is to be."""
+    wrong = sorted((one for one in outcomes if not one.held), key=lambda one: one.rank)
+    if not wrong:
+        return None
+    first = wrong[0]
+    if isinstance(first.standing, Broken):
+        if len(outcomes) > 1:
+            first.standing.trouble.add_note(_by_node(outcomes))
+        return first.standing.trouble
+    further: dict[str, str] = {"policies": ", ".join(policies)} if policies else {}
+    if len(outcomes) > 1:
+        further["beside"] = f"{len(outcomes) - len(wrong)} of {len(outcomes)} attempts were as expected"
+    if len({one.nodes for one in outcomes}) > 1:
+        further["by node"] = _by_node(outcomes)
+    if isinstance(first.standing, BrokenControl) and not first.path.want and first.standing.why is Why.CONTROL:
+        further["control"] = "no open route of the same source, or none to the same target, connected beside it"
+    led = name_leads_to(first)
+    text = message.connectivity(
+        claims, first.path.attempt, expected=first.expected, because=because, seen=first.seen, seconds=seconds,
+        further=further, observed=f"{message.summary(first.seen)}, and the name leads to {led}" if led else "",
+    )  # fmt: skip
+    if len(outcomes) > 1:
+        shown = outcomes if len(outcomes) <= SHOWN else wrong[:SHOWN]
+        text = f"{text}\n{table(shown)}"
+        text += f"\n({len(outcomes) - len(shown)} more: attachment)" if len(shown) < len(outcomes) else ""
+    flat = [seen for one in outcomes for seen in one.seen]
+    if first.verdict is ClaimVerdict.VIOLATED:
+        return Nonconformance(text, seen=flat)
+    return ControlBroken(f"control failed: {text}", control=first.label, seen=flat)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Expected and observed side by side."""
+    return message.table([(one.label, one.expected, message.summary(one.seen), one.looks_right) for one in outcomes])
+
+
+def drawing(title: str, outcomes: Sequence[Outcome]) -> str:
+    """The same as SVG."""
+    cells = [
+        picture.Cell(
+            source=one.path.attempt.source.label,
+            target=one.path.attempt.target.label if one.path.attempt.target else one.label,
+            expected=one.expected,
+            observed=one.seen[-1].verdict.value if one.seen else "nothing",
+            right=one.looks_right,
+        )
+        for one in outcomes
+    ]
+    return picture.draw(title, cells)
+
+
+def _by_node(outcomes: Sequence[Outcome]) -> str:
+    """``VIOLATED linux-1 -> windows-2; INCONCLUSIVE linux-2 -> windows-2; 3 others as expected``."""
+    worst: dict[str, ClaimVerdict] = {}
+    for one in sorted(outcomes, key=lambda each: each.rank if not each.held else 9):
+        worst.setdefault(one.nodes, one.verdict)
+    bad = [f"{verdict} {nodes}" for nodes, verdict in worst.items() if verdict is not ClaimVerdict.CONFIRMED]
+    more = [f"{len(bad) - NAMED} more"] if len(bad) > NAMED else []
+    rest = len(worst) - len(bad)
+    fine = [f"{rest} {'other pair' if rest == 1 else 'other pairs'} of nodes as expected"] if rest else []
+    return "; ".join([*bad[:NAMED], *more, *fine])

@@ -1,0 +1,116 @@
+"""A network by script, and pods that ask in it: packets are sent at 0 and again at ``syn_again``, as systems do.
+
+Time passes only while somebody waits for an answer.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.probe.asking import Answered
+from conformance.probe.clocks import unix
+from conformance.settings import Timings
+from tests.unit.conformance.expect.stand_ins import Clock
+
+Passes = Callable[[float], bool]
+"""Whether a packet that is sent at this moment comes through."""
+ROUND_TRIP = 0.002
+"""s."""
+
+
+def always(_: float) -> bool:
+    return True
+
+
+def never(_: float) -> bool:
+    return False
+
+
+@dataclass
+class Network:
+    """Who gets through to whom, and when."""
+
+    timings: Timings
+    clock: Clock = field(default_factory=Clock)
+    late: Callable[[], float] = lambda: 0.002
+    """s.  From telling an agent to the attempt's beginning."""
+    routes: dict[tuple[str, str], Passes] = field(default_factory=dict)
+    """Names of the source's pod and target's host to what happens to packets; those not named pass."""
+    begun: list[tuple[float, Attempt]] = field(default_factory=list)
+    cancelled: int = 0
+
+    def says(self, source: Workload, target: Target, passes: Passes) -> None:
+        self.routes[source.pod, target.host] = passes
+
+    def asking(self) -> NetworkAsking:
+        return NetworkAsking(self)
+
+    def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Verdict]:
+        """When it ends, and how."""
+        assert attempt.target is not None
+        passes = self.routes.get((attempt.source.pod, attempt.target.host), always)
+        again = self.timings.of(attempt.source.os).syn_again
+        for sent in itertools.takewhile(
+            lambda moment: moment < begun + attempt.give_up_after, (begun, begun + again, begun + 3 * again)
+        ):
+            if passes(sent):
+                return sent + ROUND_TRIP, Verdict.CONNECTED
+        return begun + attempt.give_up_after, Verdict.TIMED_OUT
+
+
+@dataclass
+class NetworkAsking:
+    """Attempts under way in the network."""
+
+    network: Network
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _coming: list[tuple[float, int, Observation]] = field(default_factory=list)
+
+    @property
+    def pending(self) -> int:
+        return len(self._coming)
+
+    def begin(self, attempts: Sequence[Attempt]) -> list[int]:
+        network, tickets = self.network, []
+        for attempt in attempts:
+            begun = network.clock.now + network.late()
+            network.begun.append((begun, attempt))
+            ends, verdict = network.outcome(attempt, begun)
+            seen = Observation(
+                attempt=attempt, verdict=verdict, at=unix(network.clock.now), seconds=ends - begun,
+                began=begun + 1000.0, clock=attempt.source.pod, began_at=unix(begun), began_at_error=0.001,
+            )  # fmt: skip
+            tickets.append(next(self._numbers))
+            heapq.heappush(self._coming, (ends, tickets[-1], seen))
+        return tickets
+
+    def next(self, within: float) -> Answered | None:
+        clock = self.network.clock
+        if self._coming and self._coming[0][0] <= clock.now + within:
+            ends, ticket, seen = heapq.heappop(self._coming)
+            clock.now = max(clock.now, ends)
+            return Answered(ticket, seen)
+        clock.now += within
+        return None
+
+    def cancel(self) -> None:
+        self.network.cancelled += len(self._coming)
+        self._coming.clear()
+
+
+def outage(*spans: tuple[float, float], otherwise: Passes = always) -> Passes:
+    """Nothing passes between the first and the second of these moments."""
+    return lambda moment: not any(first <= moment < last for first, last in spans) and otherwise(moment)
+
+
+def lossy(share: float, seed: int, otherwise: Passes = always) -> Passes:
+    """Some packets are lost, by chance."""
+    chance = random.Random(seed)
+    return lambda moment: chance.random() >= share and otherwise(moment)

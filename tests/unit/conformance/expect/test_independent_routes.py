@@ -1,0 +1,100 @@
+"""Routes are decided independently: one that leaks, one that cannot be asked, and those that are as they should be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
+from conformance.expect.traffic import Context, Expect
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
+from conformance.model.endpoint import OS, Target, Workload
+from conformance.model.observation import Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
+
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+FRIEND = workload("friend")
+
+
+def on(node: str, name: str, os: OS = "windows") -> Workload:
+    return replace(workload(name, os), node=node)
+
+
+STRANGERS = [on("windows-1", "one"), on("windows-2", "two"), on("windows-3", "three")]
+SERVER = replace(target(), backends=(on("windows-9", "server"),))
+
+
+def expecting(**answers: list[Answer]) -> tuple[Expect, dict[str, Seen]]:
+    """Every stranger's way to the server was open before; what is decided afterwards, by the source's node."""
+    kept: dict[str, Seen] = {}
+    prober = ScriptedProber({name: [UP] for name in ("friend", "one", "two", "three")})
+    context = Context(claims=("POL-1",), keep=lambda seen: kept.update({one.source: one for one in seen}))
+    one = Expect(prober, load_timings(), context, prober.clock)
+    one.control([FRIEND, *STRANGERS], SERVER, because="no policy is in force yet")
+    assert kept == {}
+    prober.answers, prober.rounds = (
+        {"friend": [UP], "one": [DROPPED], "two": [DROPPED], "three": [DROPPED]} | answers,
+        0,
+    )
+    return one, kept
+
+
+def closes(expect: Expect) -> None:
+    beside: list[tuple[list[Workload], Target]] = [(STRANGERS, BYSTANDER), ([FRIEND], SERVER)]
+    expect.matrix(open=beside, closed=[(STRANGERS, SERVER)], because="their label is missing")
+
+
+def closed(kept: dict[str, Seen]) -> list[ClaimVerdict]:
+    return [kept[stranger.node].verdict for stranger in STRANGERS]
+
+
+def test_each_route_that_is_as_it_should_be_is_confirmed() -> None:
+    expect, kept = expecting()
+    closes(expect)
+    assert closed(kept) == [ClaimVerdict.CONFIRMED] * 3
+
+
+def test_a_node_that_leaks_is_violated_alone() -> None:
+    expect, kept = expecting(two=[UP])
+    with pytest.raises(Nonconformance) as failed:
+        closes(expect)
+    first, *rest = str(failed.value).splitlines()
+    assert "ns/two (windows, node windows-2)" in first
+    assert any("VIOLATED windows-2 -> windows-9" in line and "as expected" in line for line in rest)
+    assert closed(kept) == [ClaimVerdict.CONFIRMED, ClaimVerdict.VIOLATED, ClaimVerdict.CONFIRMED]
+
+
+def test_a_node_whose_probe_breaks_is_inconclusive_alone() -> None:
+    expect, kept = expecting(two=[ProbeBroken("exec lost its status")])
+    with pytest.raises(ProbeBroken, match="lost its status"):
+        closes(expect)
+    assert closed(kept) == [ClaimVerdict.CONFIRMED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED]
+
+
+def test_a_leak_is_told_before_a_probe_that_broke_and_both_are_named() -> None:
+    expect, kept = expecting(one=[ProbeBroken("exec lost its status")], three=[DROPPED] * 5 + [UP])
+    with pytest.raises(Nonconformance) as failed:
+        closes(expect)
+    text = str(failed.value)
+    assert "ns/three" in text.splitlines()[0]
+    assert "VIOLATED windows-3 -> windows-9" in text
+    assert "INCONCLUSIVE windows-1 -> windows-9" in text
+    assert closed(kept) == [ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED, ClaimVerdict.VIOLATED]
+
+
+def test_a_pod_that_restarted_makes_its_own_routes_inconclusive_and_no_others() -> None:
+    expect, kept = expecting()
+    expect.prober.restarted = {"two"}  # type: ignore[attr-defined]
+    with pytest.raises(EnvironmentBroken, match=r"ns/two .* restarted"):
+        closes(expect)
+    assert closed(kept) == [ClaimVerdict.CONFIRMED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED]
+
+
+def test_a_server_that_nobody_reaches_makes_every_route_to_it_inconclusive() -> None:
+    expect, kept = expecting(friend=[DROPPED])
+    with pytest.raises(ControlBroken, match=r"control failed: .*ns/friend"):
+        expect.blocked(STRANGERS, SERVER, because="x", beside=[FRIEND, *((one, BYSTANDER) for one in STRANGERS)])
+    assert closed(kept) == [ClaimVerdict.INCONCLUSIVE] * 3

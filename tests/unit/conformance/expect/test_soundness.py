@@ -1,0 +1,193 @@
+"""Whatever a network does to packets for a while: an open route is never decided as closed, and a closed one is.
+
+The network is a script: every packet is sent at 0 and again at ``syn_again``, and time is the script's.  What is done
+to the route under test is not done to its controls, which is the harder case, except where a test says so.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from itertools import pairwise
+
+import pytest
+
+from conformance.expect.ask import ask
+from conformance.expect.decide import BrokenControl, Held, Path, Rule, Standing, Why, Wrong, link
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import OS, Target, Workload
+from conformance.settings import Timings, load_timings
+from tests.unit.conformance.expect.network import Network, Passes, always, lossy, never, outage
+from tests.unit.conformance.expect.stand_ins import target, workload
+
+FIELD, LAB = load_timings(), load_timings(lab=True)
+SYSTEMS: list[OS] = ["linux", "windows"]
+SEEDS = range(40)
+SERVER, OTHER = target("192.168.0.9"), target("192.168.0.8")
+
+
+def path(timings: Timings, source: Workload, goal: Target, *, want: bool) -> Path:
+    patience = timings.of(source.os)
+    attempt = Attempt(source=source, target=goal, kind=Kind.TCP, give_up_after=patience.tcp_give_up)
+    return Path(attempt, want, Rule.of(patience, [patience], patience.policy_effect))
+
+
+def decided(network: Network, paths: list[Path]) -> list[Standing]:
+    link(paths)
+    sources = {one.attempt.source for one in paths}
+    cadence = {one.uid: network.timings.of(one.os).poll_every for one in sources}
+    return ask(network.asking(), paths, cadence=cadence, settle=1.0, clock=network.clock)
+
+
+def jitter(seed: int, most: float = 0.02) -> Network:
+    chance = random.Random(seed)
+    return Network(FIELD, late=lambda: chance.uniform(0.0, most))
+
+
+def closed(network: Network, os: OS, passes: Passes, control: Passes = always) -> Standing:
+    """How a route is decided that is to be closed, beside one of the same source and one to the same target."""
+    source, friend = workload("stranger", os), workload("friend")
+    network.says(source, SERVER, passes)
+    network.says(source, OTHER, control)
+    paths = [
+        path(network.timings, source, OTHER, want=True),
+        path(network.timings, friend, SERVER, want=True),
+        path(network.timings, source, SERVER, want=False),
+    ]
+    return decided(network, paths)[-1]
+
+
+def phases(os: OS) -> Iterable[float]:
+    """Moments over a whole give-up time and a cadence, closer together than attempts are."""
+    patience = FIELD.of(os)
+    step = patience.poll_every / 4
+    return [number * step for number in range(int((patience.tcp_give_up + 2 * patience.poll_every) / step))]
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+@pytest.mark.parametrize("give_ups", [0.5, 1.0, 2.0])
+def test_an_outage_of_at_most_two_give_ups_is_no_denial_at_any_phase(os: OS, give_ups: float) -> None:
+    for number, begin in enumerate(phases(os)):
+        length = give_ups * FIELD.of(os).tcp_give_up
+        standing = closed(jitter(number), os, outage((begin, begin + length)))
+        assert not isinstance(standing, Held), f"an outage from {begin} s for {length} s"
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_outages_of_two_give_ups_that_come_again_and_again_are_no_denial(os: OS) -> None:
+    length = 2 * FIELD.of(os).tcp_give_up
+    for seed in SEEDS:
+        gaps = random.Random(seed)
+        moment, spans = 0.0, []
+        while moment < 2 * FIELD.of(os).policy_effect:
+            spans.append((moment, moment + length))
+            moment += length + gaps.uniform(1.1, 3.0) * FIELD.of(os).poll_every
+        assert not isinstance(closed(jitter(seed), os, outage(*spans)), Held), f"seed {seed}"
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_one_packet_lost_in_five_is_no_denial(os: OS) -> None:
+    for seed in SEEDS:
+        assert not isinstance(closed(jitter(seed), os, lossy(0.2, seed)), Held), f"seed {seed}"
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_path_that_is_open_one_second_in_five_is_no_denial(os: OS) -> None:
+    for seed in SEEDS:
+        begin = random.Random(seed).uniform(0.0, 5.0)
+        standing = closed(jitter(seed), os, lambda moment, begin=begin: (moment - begin) % 5.0 < 1.0)  # type: ignore[misc]
+        assert not isinstance(standing, Held), f"open from {begin} s on"
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_policy_that_wears_off_within_span_and_hold_is_no_denial(os: OS) -> None:
+    span = FIELD.of(os).agree_span + FIELD.of(os).hold
+    for number in range(40):
+        ends = span * number / 40
+        standing = closed(jitter(number), os, lambda moment, ends=ends: moment >= ends)  # type: ignore[misc]
+        assert standing in (Wrong(Why.LEAK), Wrong(Why.OPEN)), f"closed for {ends} s"
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_first_packet_that_is_dropped_while_its_repetition_passes_is_no_denial(os: OS) -> None:
+    network = jitter(1)
+    first = network.late
+
+    def passes(moment: float) -> bool:
+        return not any(abs(moment - begun) < 1e-9 for begun, _ in network.begun)
+
+    assert first is network.late
+    assert closed(network, os, passes) == Wrong(Why.OPEN)
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+@pytest.mark.parametrize("give_ups", [1, 2, 4, 20])
+def test_what_takes_the_source_s_network_too_is_no_denial(os: OS, give_ups: int) -> None:
+    for number, begin in enumerate(phases(os)):
+        lost = outage((begin, begin + give_ups * FIELD.of(os).tcp_give_up))
+        assert not isinstance(closed(jitter(number), os, lost, control=lost), Held), f"from {begin} s on"
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_source_without_any_network_has_a_broken_control(os: OS) -> None:
+    assert closed(jitter(0), os, never, control=never) == BrokenControl(Why.CONTROL)
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_server_that_is_dead_is_a_broken_control(os: OS) -> None:
+    network = jitter(0)
+    network.says(workload("friend"), SERVER, never)
+    assert closed(network, os, never) == BrokenControl(Why.CONTROL)
+
+
+@pytest.mark.parametrize("timings", [FIELD, LAB], ids=["field", "lab"])
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_closed_route_is_decided_and_held_soon(timings: Timings, os: OS) -> None:
+    patience = timings.of(os)
+    for seed in SEEDS:
+        network = jitter(seed)
+        network.timings = timings
+        standing = closed(network, os, never)
+        assert isinstance(standing, Held)
+        began = [one.seen.began for one in standing.row if one.seen is not None and one.seen.began is not None]
+        assert began[-1] - began[0] >= patience.agree_span + patience.hold
+        assert len(began) >= patience.agree
+        soon = patience.agree_span + patience.hold + patience.tcp_give_up + 0.2
+        assert network.clock.now <= soon
+
+
+def test_a_windows_denial_is_decided_and_held_within_2_6_give_ups() -> None:
+    for seed in SEEDS:
+        network = jitter(seed)
+        assert isinstance(closed(network, "windows", never), Held)
+        assert network.clock.now <= 2.6 * FIELD.windows.tcp_give_up
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_closed_route_is_decided_while_one_packet_in_five_of_its_controls_is_lost(os: OS) -> None:
+    for seed in SEEDS:
+        assert isinstance(closed(jitter(seed), os, never, control=lossy(0.2, seed)), Held), f"seed {seed}"
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_policy_that_takes_effect_late_but_in_time_is_a_denial(os: OS) -> None:
+    for number in range(10):
+        late = FIELD.of(os).policy_effect * number / 11
+        standing = closed(jitter(number), os, lambda moment, late=late: moment < late)  # type: ignore[misc]
+        assert isinstance(standing, Held), f"after {late} s"
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_policy_that_takes_effect_too_late_is_none(os: OS) -> None:
+    late = FIELD.of(os).policy_effect + FIELD.of(os).tcp_give_up
+    assert closed(jitter(0), os, lambda moment: moment < late) == Wrong(Why.OPEN)
+
+
+def test_agents_begin_at_the_cadence_of_their_own_system() -> None:
+    network = jitter(0, most=0.0)
+    assert isinstance(closed(network, "windows", never), Held)
+    begun = {name: [at for at, one in network.begun if one.source.pod == name] for name in ("friend", "stranger")}
+    for name, os in (("friend", "linux"), ("stranger", "windows")):
+        gaps = [later - at for at, later in pairwise(sorted(set(begun[name])))]
+        assert max(gaps) == pytest.approx(FIELD.of(os).poll_every)  # type: ignore[arg-type]
+    assert network.cancelled == 0 or network.cancelled <= len(network.begun)
