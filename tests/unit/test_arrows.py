@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,32 @@ def test_no_arrow_points_upwards(arrows: dict[str, set[str]]) -> None:
         if rows.index(room(target, arrows)) <= number
     ]
     assert upward == []
+
+
+def circle(lib: Path) -> list[str]:
+    """Files that import each other in a circle, wherever in them the imports stand; empty: none do."""
+    files = {".".join(path.relative_to(lib).with_suffix("").parts): path for path in lib.rglob("*.py")}
+    graph = {
+        module: {target for _, name in imports(path) for target in (name, name.rpartition(".")[0]) if target in files}
+        for module, path in files.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as found:
+        return list(found.args[1])
+    return []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    assert circle(ROOT / "lib") == []
+
+
+def test_a_planted_circle_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "lib" / "hybridlab" / "calico"
+    package.mkdir(parents=True)
+    (package / "one.py").write_text("from hybridlab.calico import two\n")
+    (package / "two.py").write_text("def f():\n    from hybridlab.calico.one import x\n")
+    assert {"hybridlab.calico.one", "hybridlab.calico.two"} == set(circle(tmp_path / "lib"))
 
 
 def test_suites_import_only_fixtures_marks_and_catalog() -> None:

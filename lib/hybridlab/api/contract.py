@@ -7,14 +7,24 @@ only through :class:`NodeAgent`.  Both are protocols so that each side can be te
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from hybridlab.api.quantities import quantity
 
-__all__ = ["ApiError", "ChannelWriter", "Client", "Event", "ExecOutcome", "NodeAgent", "Obj", "StreamCut", "quantity"]
+__all__ = [
+    "ApiError",
+    "ChannelWriter",
+    "Client",
+    "Event",
+    "ExecOutcome",
+    "Input",
+    "NodeAgent",
+    "Obj",
+    "StreamCut",
+    "quantity",
+]
 
 Obj = dict[str, Any]
 """A Kubernetes object.  What a client hands out is shared: copy before changing it."""
@@ -97,13 +107,24 @@ class ChannelWriter(Protocol):
     async def send(self, data: bytes) -> None: ...
 
 
+class Input(Protocol):
+    """Where a command's input comes from; ``asyncio.StreamReader`` is one."""
+
+    async def read(self, size: int = -1, /) -> bytes:
+        """At most ``size`` bytes; empty at its end."""
+        ...
+
+
 class StreamCut(Exception):
     """The node's connection broke while a command ran: nobody hears how it ended."""
 
 
 @dataclass(frozen=True)
 class ExecOutcome:
-    """How a command ended; ``start_error`` when it never started (message as the real runtime words it)."""
+    """How a command ended; ``start_error`` when it never started (message as the real runtime words it).
+
+    Neither: nobody says how it ended.
+    """
 
     exit_code: int | None
     start_error: str | None = None
@@ -118,7 +139,7 @@ class NodeAgent(Protocol):
         container: str,
         argv: tuple[str, ...],
         *,
-        stdin: asyncio.StreamReader | None,
+        stdin: Input | None,
         stdout: ChannelWriter,
         stderr: ChannelWriter,
         tty: bool = False,

@@ -77,28 +77,17 @@ class ExecFault:
     healed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class Session:
     """One exec under way."""
 
     faults: ExecFaults
     number: int
     where: Scope
-    cut: Callable[[], None]
-    """Aborts its connection."""
-    kill: Callable[[], None] = lambda: None
-    """Kills its command; set once it runs."""
-    killed: bool = False
 
     def fault(self) -> ExecFault | None:
         """The fault that it meets now, and is caught by."""
         return self.faults.of(self)
-
-    def fed(self) -> None:
-        """Its command was given input."""
-        fault = self.fault()
-        if fault and fault.kind == "killed":
-            self.kill()
 
 
 class ExecFaults:
@@ -128,10 +117,10 @@ class ExecFaults:
         if fault:
             fault.healed.set()
 
-    def session(self, where: Scope, cut: Callable[[], None]) -> Session:
-        """An exec begins; ``cut`` aborts its connection."""
+    def session(self, where: Scope) -> Session:
+        """An exec begins."""
         self._sessions += 1
-        return Session(self, self._sessions, where, cut)
+        return Session(self, self._sessions, where)
 
     def of(self, session: Session) -> ExecFault | None:
         """The fault that an exec meets now, and is caught by."""

@@ -59,11 +59,6 @@ class Informer:
     def __len__(self) -> int:
         return len(self._objects)
 
-    @property
-    def synced(self) -> bool:
-        """The first list has arrived."""
-        return self._synced.is_set()
-
     async def wait_synced(self) -> None:
         """Wait until the first list has been handled; raises what ended the informer before that."""
         if self._task is None:

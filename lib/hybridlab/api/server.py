@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from functools import partial
 from typing import Any
 
 from hybridlab.api.audit import Audit
 from hybridlab.api.client import LocalClient
 from hybridlab.api.contract import NodeAgent
 from hybridlab.api.core import Core, Settings
+from hybridlab.api.faulty_agent import FaultyAgent
 from hybridlab.api.http.aio import web
 from hybridlab.api.http.handler import AgentOf, Handler
 from hybridlab.api.http.replies import BODY_LIMIT
@@ -78,9 +80,15 @@ class ApiServer:
         self.interference = interference or Interference()
         host, port = listener.getsockname()[:2]
         self.url = f"{'https' if tls else 'http'}://{host}:{port}"
-        self._handler = Handler(self.core, agent_of, self.interference, f"{host}:{port}")
+        agents = partial(self._agent, agent_of)
+        self._handler = Handler(self.core, agents, self.interference, f"{host}:{port}")
         self._listener, self._tls = listener, tls
         self._runner: web.ServerRunner | None = None
+
+    def _agent(self, agent_of: AgentOf, node: str) -> NodeAgent | None:
+        """A node's kubelet, as far as the exec faults let it."""
+        agent = agent_of(node)
+        return None if agent is None else FaultyAgent(agent, self.interference.execs)
 
     @property
     def audit(self) -> Audit:

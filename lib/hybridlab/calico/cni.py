@@ -64,10 +64,6 @@ class CNI:
         self._endpoint_up, self._endpoint_down = endpoint_up, endpoint_down
         self._wired: dict[str, _Wired] = {}
 
-    def pods_on(self, node: str) -> list[str]:
-        """Uids of the pods that are wired to a node now."""
-        return [uid for uid, wired in self._wired.items() if wired.node == node]
-
     def address_of(self, pod_uid: str) -> str | None:
         """A wired pod's address."""
         wired = self._wired.get(pod_uid)

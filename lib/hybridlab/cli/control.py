@@ -18,14 +18,14 @@ from typing import Any
 
 from hybridlab.cli.exits import ENVIRONMENT, USAGE, Stop
 
-Handler = Callable[[Mapping[str, Any]], Awaitable[Any]]
+Operation = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Answers one request; a ValueError is the caller's mistake and becomes its answer."""
 
 
 class ControlServer:
     """Serves the control socket of one lab."""
 
-    def __init__(self, path: Path, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, path: Path, handlers: Mapping[str, Operation]) -> None:
         self._path = path
         self._handlers = handlers
         self._server: asyncio.AbstractServer | None = None

@@ -35,7 +35,7 @@ from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.faults.bench import Bench
 from hybridlab.faults.injector import Injector
-from hybridlab.faults.zone import ZoneGate
+from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import Labd, LabdFailed
 from hybridlab.profiles.machines import machines
@@ -66,7 +66,6 @@ class Lab:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self._stop_requested = asyncio.Event()
         self._streams: RemoteStreams | None = None
         self._stops: list[Callable[[], Any]] = []
         """What ends each part that has started, in the order of starting."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.container_state import ContainerState, Ended
-from hybridlab.controllers.environment import ConfigError, PodFacts, command_line, environment
+from hybridlab.controllers.environment import ConfigError, PodFields, command_line, environment
 from hybridlab.controllers.images import PullError, check_pull, image_size
 from hybridlab.controllers.node_context import NodeContext
 from hybridlab.controllers.probes import Prober
@@ -52,7 +52,7 @@ class ContainerRunner:
         context: NodeContext,
         state: ContainerState,
         *,
-        facts: Callable[[], PodFacts],
+        facts: Callable[[], PodFields],
         volumes: Callable[[], dict[str, Volume]],
         changed: Callable[[], None],
         init: bool = False,

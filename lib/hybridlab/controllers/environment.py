@@ -32,7 +32,7 @@ class Sources:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PodFacts:
+class PodFields:
     """What of a running pod its specification does not say yet."""
 
     pod: Obj
@@ -52,7 +52,7 @@ def expand(text: str, values: Mapping[str, str]) -> str:
     return _REFERENCE.sub(one, text)
 
 
-def environment(facts: PodFacts, container: Obj, sources: Sources) -> dict[str, str]:
+def environment(facts: PodFields, container: Obj, sources: Sources) -> dict[str, str]:
     """All variables by name.  Raises :class:`ConfigError`."""
     namespace = facts.pod["metadata"]["namespace"]
     links = facts.pod["spec"].get("enableServiceLinks", True)
@@ -104,7 +104,7 @@ def decoded(text: str) -> bytes:
     return base64.b64decode(text)
 
 
-def _value(entry: Obj, facts: PodFacts, container: Obj, sources: Sources, known: Mapping[str, str]) -> str | None:
+def _value(entry: Obj, facts: PodFields, container: Obj, sources: Sources, known: Mapping[str, str]) -> str | None:
     source = entry.get("valueFrom")
     if not source:
         return expand(entry.get("value") or "", known)
@@ -132,7 +132,7 @@ def _value(entry: Obj, facts: PodFacts, container: Obj, sources: Sources, known:
     return values[reference["key"]]
 
 
-def field(path: str, facts: PodFacts) -> str:
+def field(path: str, facts: PodFields) -> str:
     """The value of a downward API field.  Raises :class:`ConfigError`."""
     meta, spec = facts.pod["metadata"], facts.pod["spec"]
     found = _SUBSCRIPT.match(path)

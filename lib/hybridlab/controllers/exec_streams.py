@@ -6,7 +6,7 @@ import asyncio
 import os
 from contextlib import suppress
 
-from hybridlab.api.contract import ChannelWriter
+from hybridlab.api.contract import ChannelWriter, Input
 
 CHUNK = 65536
 
@@ -57,7 +57,7 @@ async def pump_out(pipe: Pipe, writer: ChannelWriter) -> None:
         await writer.send(data)
 
 
-async def pump_in(stdin: asyncio.StreamReader, pipe: Pipe) -> None:
+async def pump_in(stdin: Input, pipe: Pipe) -> None:
     """Give the command everything that comes, then end-of-file; stops when the command reads no more."""
     try:
         while data := await stdin.read(CHUNK):

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
-from hybridlab.api.contract import ApiError, ChannelWriter, ExecOutcome, Obj, StreamCut
+from hybridlab.api.contract import ApiError, ChannelWriter, ExecOutcome, Input, Obj, StreamCut
 from hybridlab.controllers.container_state import ContainerState
 from hybridlab.controllers.exec_streams import Pipe, pump_in, pump_out
 from hybridlab.controllers.fit import PodNeeds, matches_node
@@ -147,7 +147,7 @@ class Kubelet:
         container: str,
         argv: tuple[str, ...],
         *,
-        stdin: asyncio.StreamReader | None,
+        stdin: Input | None,
         stdout: ChannelWriter,
         stderr: ChannelWriter,
         tty: bool = False,
@@ -181,7 +181,7 @@ class Kubelet:
         container: str,
         argv: tuple[str, ...],
         *,
-        stdin: asyncio.StreamReader | None,
+        stdin: Input | None,
         stdout: ChannelWriter,
         stderr: ChannelWriter,
         tty: bool,

@@ -11,7 +11,7 @@ from hybridlab.api.contract import ApiError, Obj
 from hybridlab.controllers import pod_status
 from hybridlab.controllers.container_runner import BackOff, ContainerRunner, host_process
 from hybridlab.controllers.container_state import ContainerState
-from hybridlab.controllers.environment import PodFacts
+from hybridlab.controllers.environment import PodFields
 from hybridlab.controllers.node_context import NodeContext
 from hybridlab.controllers.pod_status import PodState
 from hybridlab.controllers.times import timestamp
@@ -110,9 +110,9 @@ class PodWorker:
         meta = self.pod["metadata"]
         return f"{meta['namespace']}/{meta['name']}"
 
-    def facts(self) -> PodFacts:
+    def facts(self) -> PodFields:
         """What the pod's environment and volumes are made from."""
-        return PodFacts(pod=self.pod, addresses=self.state.addresses, host_address=self.state.host_address)
+        return PodFields(pod=self.pod, addresses=self.state.addresses, host_address=self.state.host_address)
 
     # ---- life
     async def _run(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from hybridlab.api.contract import Obj
-from hybridlab.controllers.environment import ConfigError, PodFacts, Sources, resource_field
+from hybridlab.controllers.environment import ConfigError, PodFields, Sources, resource_field
 from hybridlab.controllers.environment import field as pod_field
 from hybridlab.profiles.model import OS
 
@@ -46,7 +46,7 @@ class Mounts:
     empty_dirs: dict[str, str]
 
 
-async def load(facts: PodFacts, sources: Sources, issue: TokenIssuer | None) -> dict[str, Volume]:
+async def load(facts: PodFields, sources: Sources, issue: TokenIssuer | None) -> dict[str, Volume]:
     """Every volume of a pod by name.  Raises :class:`MountError` when one cannot be set up now."""
     found = {}
     for volume in facts.pod["spec"].get("volumes") or ():
@@ -57,7 +57,7 @@ async def load(facts: PodFacts, sources: Sources, issue: TokenIssuer | None) -> 
     return found
 
 
-async def _load(volume: Obj, facts: PodFacts, sources: Sources, issue: TokenIssuer | None) -> Volume:
+async def _load(volume: Obj, facts: PodFields, sources: Sources, issue: TokenIssuer | None) -> Volume:
     name = volume["name"]
     if "emptyDir" in volume:
         return Volume(name, empty_dir=True)
@@ -71,7 +71,7 @@ async def _load(volume: Obj, facts: PodFacts, sources: Sources, issue: TokenIssu
 
 
 async def _source_files(
-    kind: str, source: Obj, facts: PodFacts, sources: Sources, issue: TokenIssuer | None
+    kind: str, source: Obj, facts: PodFields, sources: Sources, issue: TokenIssuer | None
 ) -> dict[str, bytes]:
     namespace = facts.pod["metadata"]["namespace"]
     match kind:
@@ -98,7 +98,7 @@ async def _source_files(
     raise MountError(f"not emulated: projected source {kind}")
 
 
-def _downward(item: Obj, facts: PodFacts, sources: Sources) -> str:
+def _downward(item: Obj, facts: PodFields, sources: Sources) -> str:
     if "fieldRef" in item:
         return pod_field(item["fieldRef"]["fieldPath"], facts)
     return resource_field(item["resourceFieldRef"], facts.pod, {}, sources.allocatable)

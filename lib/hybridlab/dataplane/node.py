@@ -14,8 +14,8 @@ from typing import Any
 from hybridlab.dataplane.fabric import Fabric
 from hybridlab.dataplane.injection import NODE_CHAINS, NODE_TABLE, Injections
 from hybridlab.dataplane.model import NodeRoutes, NodeSpec, PolicyUpdate, RemoteBlock, ServiceTable, VxlanSpec
-from hybridlab.dataplane.policy import Policy, base_table
-from hybridlab.dataplane.resets import Resets, Target
+from hybridlab.dataplane.policy import PolicyTable, base_table
+from hybridlab.dataplane.resets import Resets, ResetTarget
 from hybridlab.dataplane.services import BASE_TABLE, Services
 from hybridlab.kernel import namespaces, rtdump, sysctl
 from hybridlab.kernel.conntrack import ConntrackSocket
@@ -68,7 +68,7 @@ class Node:
             self._conntrack = ConntrackSocket()
         self._bring_up()
         self._nft.run(NODE_TABLE + base_table(spec.os) + BASE_TABLE + _OUTGOING_TABLE)
-        self.policy = Policy(self._nft, spec.os)
+        self.policy = PolicyTable(self._nft, spec.os)
         self.services = Services(self._nft, self._conntrack)
         self.injections = Injections(self._nft, NODE_CHAINS)
         if spec.vxlan is not None:
@@ -223,7 +223,7 @@ class Node:
         ended = self.policy.update(update)
         if ended:
             self._resets = self._resets or Resets(self.netns, both=self.spec.os == "linux" or self.spec.reset == "both")
-            self._resets.request([Target(*self._ends[e], self.policy.generation(e)) for e in ended])
+            self._resets.request([ResetTarget(*self._ends[e], self.policy.generation(e)) for e in ended])
 
     # -- services --------------------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from hybridlab.dataplane import generations
 from hybridlab.dataplane.acl_rules import acl_rules
 from hybridlab.dataplane.model import OS, EndpointProgram, PolicyUpdate, Tier
-from hybridlab.dataplane.rules import DENY, SET_DECLARATION, Rendered, SetKind, append_rule, set_elements, set_name
-from hybridlab.dataplane.table import Change, Rules, SetContent, Table
+from hybridlab.dataplane.rules import DENY, SET_DECLARATION, Rendered, SetKind, append_rule, nft_set_name, set_elements
+from hybridlab.dataplane.table import Rules, SetContent, Table, TableChange
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.wire import Refused
 
@@ -87,7 +87,7 @@ table ip cali {{
 """
 
 
-class Policy:
+class PolicyTable:
     """All of a node's endpoints: their interfaces, programs and the IP sets that programs name."""
 
     def __init__(self, nft: Nft, node_os: OS) -> None:
@@ -180,7 +180,7 @@ class Policy:
         return [e for e in concerned if e not in kept]
 
     def _apply(self, endpoints: Sequence[str], update: PolicyUpdate | None = None) -> None:
-        change = Change()
+        change = TableChange()
         chains_of = dict(self._chains_of)
         sets_of = dict(self._sets_of)
         for endpoint in update.removed_endpoints if update else ():
@@ -205,17 +205,17 @@ class Policy:
         self._table.apply(change)
         self._chains_of, self._sets_of = chains_of, sets_of
 
-    def _change_sets(self, change: Change, needed: set[tuple[SetKind, str]], update: PolicyUpdate | None) -> None:
+    def _change_sets(self, change: TableChange, needed: set[tuple[SetKind, str]], update: PolicyUpdate | None) -> None:
         """Sets exist in the kernel from the first rule that names them (which also tells their kind)."""
         kinds: tuple[SetKind, ...] = ("addresses", "endpoints")
         for name in update.sets if update else ():
-            needed |= {(kind, name) for kind in kinds if self._table.has_set(set_name(kind, name))}
+            needed |= {(kind, name) for kind in kinds if self._table.has_set(nft_set_name(kind, name))}
         for kind, name in needed:
             content = SetContent(SET_DECLARATION[kind], frozenset(set_elements(kind, self._sets[name])))
-            change.sets[set_name(kind, name)] = content
+            change.sets[nft_set_name(kind, name)] = content
         for name in set(update.removed_sets) - update.sets.keys() if update else ():
             for kind in kinds:
-                change.sets[set_name(kind, name)] = None
+                change.sets[nft_set_name(kind, name)] = None
 
     def _render(self, endpoint: str) -> tuple[dict[str, Rules | None], frozenset[tuple[SetKind, str]]]:
         program, interface = self._programs[endpoint], self._interfaces[endpoint]
@@ -239,9 +239,9 @@ class Policy:
         key = f'"{interface}"'
         return {("fromwl", key): f"goto fw-{interface}", ("towl", key): f"goto tw-{interface}"}
 
-    def _without(self, endpoint: str, interface: str) -> Change:
+    def _without(self, endpoint: str, interface: str) -> TableChange:
         chains = self._chains_of.get(endpoint, frozenset())
-        return Change(chains=dict.fromkeys(chains), entries=dict.fromkeys(self._entries(interface)))
+        return TableChange(chains=dict.fromkeys(chains), entries=dict.fromkeys(self._entries(interface)))
 
 
 def _tier_chains(name: str, tiers: tuple[Tier, ...]) -> list[tuple[str, Rendered]]:

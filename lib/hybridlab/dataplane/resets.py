@@ -32,7 +32,7 @@ _ANSWER_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class Target:
+class ResetTarget:
     """A pod whose connections are to end."""
 
     address: str
@@ -65,10 +65,10 @@ class Resets:
             self._link = LinkSocket()
             self._raw = raw_socket()
         self._lock = threading.Lock()
-        self._asked: dict[str, Target] = {}
+        self._asked: dict[str, ResetTarget] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resets")
 
-    def request(self, targets: Sequence[Target]) -> None:
+    def request(self, targets: Sequence[ResetTarget]) -> None:
         """Begin; returns at once."""
         with self._lock:
             idle = not self._asked
@@ -91,7 +91,7 @@ class Resets:
         except Exception:
             logger.exception("connections of %s could not be reset", ", ".join(targets))
 
-    def _end(self, targets: Mapping[str, Target]) -> None:
+    def _end(self, targets: Mapping[str, ResetTarget]) -> None:
         """Make every pod speak, and tell whoever it speaks to that the connection is over."""
         waiting = dict.fromkeys(
             flow for c in self._conntrack.entries() if c.state in self._states for flow in _flows(c, targets)
@@ -112,7 +112,7 @@ class Resets:
         finally:
             self._link.listen(on=False)
 
-    def _ask(self, flow: _Flow, target: Target, sequence: int) -> bool:
+    def _ask(self, flow: _Flow, target: ResetTarget, sequence: int) -> bool:
         """Make the pod speak; False when it has gone meanwhile."""
         question = Segment(flow.peer, flow.peer_port, flow.pod, flow.pod_port, sequence, 0, ACK)
         try:
@@ -122,7 +122,7 @@ class Resets:
             return False
         return True
 
-    def _hear(self, waiting: dict[_Flow, None], targets: Mapping[str, Target], asked: Sequence[_Flow]) -> None:
+    def _hear(self, waiting: dict[_Flow, None], targets: Mapping[str, ResetTarget], asked: Sequence[_Flow]) -> None:
         """Tell the far ends of those that answer, until all have or none has for a while; others speak all the time."""
         until = time.monotonic() + _ANSWER_SECONDS
         while any(flow in waiting for flow in asked):
@@ -139,7 +139,7 @@ class Resets:
             if late:
                 return
 
-    def _tell(self, answer: Segment, target: Target) -> None:
+    def _tell(self, answer: Segment, target: ResetTarget) -> None:
         there = Segment(
             answer.source,
             answer.source_port,
@@ -165,7 +165,7 @@ class Resets:
                 self._link.send(target.interface, target.mac, encode(back))
 
 
-def _flows(connection: Connection, targets: Mapping[str, Target]) -> Iterator[_Flow]:
+def _flows(connection: Connection, targets: Mapping[str, ResetTarget]) -> Iterator[_Flow]:
     """A connection as the pods at its ends see it, those that are to end."""
     for opened, there in ((True, connection.original), (False, connection.reply)):
         target = targets.get(there.source)

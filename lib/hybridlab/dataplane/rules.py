@@ -61,7 +61,7 @@ def _match(match: Match, sets: set[tuple[SetKind, str]]) -> list[str] | None:
     )
     for selector, operator, kind, names in kinds:
         sets |= {(kind, name) for name in names}
-        parts += [f"{selector} {operator}@{set_name(kind, name)}" for name in names]
+        parts += [f"{selector} {operator}@{nft_set_name(kind, name)}" for name in names]
     parts += _icmp(match)
     if any(part is _NEVER for part in parts):
         return None
@@ -82,7 +82,7 @@ def _icmp(match: Match) -> list[str]:
     return parts
 
 
-def set_name(kind: SetKind, name: str) -> str:
+def nft_set_name(kind: SetKind, name: str) -> str:
     """The nft name of an IP set: readable where the characters allow it, else a hash."""
     if not _SAFE_NAME.fullmatch(name):
         readable = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:30]

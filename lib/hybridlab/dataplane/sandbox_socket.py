@@ -1,6 +1,6 @@
 """The one call of the data plane that carries a descriptor: a socket born in a sandbox.
 
-Whoever has it acts as the pod, from any process.
+Whoever has it acts as the pod, from any process, as tests and benchmarks do.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.kernel.rpc import refused_as
 from hybridlab.kernel.sandbox import Sandboxes
-from hybridlab.kernel.wire import Channel, Refused, Reply
+from hybridlab.kernel.wire import Channel, DescriptorReply, Refused
 
 METHOD = "sandbox.socket"
 
@@ -37,7 +37,7 @@ async def sandbox_socket(
 def serve_sockets(sandboxes: Sandboxes, channel: Channel) -> None:
     """Answer :func:`sandbox_socket` at the other end."""
 
-    async def answer(params: Any, fds: list[int]) -> Reply:
+    async def answer(params: Any, fds: list[int]) -> DescriptorReply:
         for fd in fds:
             os.close(fd)
         sandbox = sandboxes.get(params["sandbox"])
@@ -45,6 +45,6 @@ def serve_sockets(sandboxes: Sandboxes, channel: Channel) -> None:
             born = sandbox.socket(params["family"], params["kind"], params["proto"])
         except OSError as error:
             raise Refused(f"no socket in sandbox {sandbox.id} ({sandbox.name}): {error}") from error
-        return Reply(None, [born.detach()])
+        return DescriptorReply(None, [born.detach()])
 
     channel.register(METHOD, answer)

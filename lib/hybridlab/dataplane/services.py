@@ -15,7 +15,7 @@ import hashlib
 import re
 
 from hybridlab.dataplane.model import ServicePort, ServiceTable
-from hybridlab.dataplane.table import Change, Rules, SetContent, Table
+from hybridlab.dataplane.table import Rules, SetContent, Table, TableChange
 from hybridlab.kernel.conntrack import Connection, ConntrackSocket
 from hybridlab.kernel.nft import Nft
 
@@ -114,7 +114,7 @@ class Services:
     def set(self, table: ServiceTable) -> None:
         """Replace all services in one transaction; then forget UDP flows to endpoints that are gone."""
         ports = {_chain_name(port): port for port in table.ports}
-        change = Change()
+        change = TableChange()
         change.chains |= {f"svc-{name}": None for name in self._ports if name not in ports}
         change.chains |= {f"np-{name}": None for name in self._ports if name not in ports}
         for name, port in ports.items():
@@ -140,7 +140,7 @@ class Services:
     def set_pools(self, pools: tuple[str, ...], own_blocks: tuple[str, ...]) -> None:
         """The pods' networks, and this node's part of them: whatever else uses a service is masqueraded."""
         self._table.apply(
-            Change(
+            TableChange(
                 sets={"pools": SetContent(_SETS["pools"], frozenset(pools))},
                 chains=_translations(pools, own_blocks, *self._translation),
             )
@@ -175,7 +175,7 @@ def _is_stale(connection: Connection, port: ServicePort, backends: set[tuple[str
     return (by_cluster_ip or by_node_port) and (back.source, back.source_port) not in backends
 
 
-def _add_port(change: Change, name: str, port: ServicePort) -> None:
+def _add_port(change: TableChange, name: str, port: ServicePort) -> None:
     comment = f'comment "{port.name[:100]}"'
     if not port.backends:
         change.chains |= {f"svc-{name}": None, f"np-{name}": None}

@@ -31,7 +31,7 @@ class SetContent:
 
 
 @dataclass
-class Change:
+class TableChange:
     """What shall be; None removes.  What is not named stays."""
 
     chains: dict[str, Rules | None] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Table:
         """A command that changes nothing of what is managed here, and what it prints."""
         return self._nft.run(command)
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: TableChange) -> None:
         """Make it so; on NftError nothing has changed (unless the change had to be split: then part of it may have)."""
         real = self._reduce(change)
         steps = list(self._steps(real))
@@ -77,20 +77,20 @@ class Table:
                 self._nft.run("\n".join(batch))
         self._remember(real)
 
-    def _reduce(self, change: Change) -> Change:
+    def _reduce(self, change: TableChange) -> TableChange:
         """Without what is so already."""
-        return Change(
+        return TableChange(
             chains={n: c for n, c in change.chains.items() if self.chains.get(n) != c},
             sets={n: c for n, c in change.sets.items() if self._sets.get(n) != c},
             entries={k: v for k, v in change.entries.items() if self._entries.get(k) != v},
         )
 
-    def _remember(self, change: Change) -> None:
+    def _remember(self, change: TableChange) -> None:
         _update(self.chains, change.chains)
         _update(self._sets, change.sets)
         _update(self._entries, change.entries)
 
-    def _steps(self, change: Change) -> Iterator[list[str]]:
+    def _steps(self, change: TableChange) -> Iterator[list[str]]:
         """Groups of commands in the order in which they may also be applied one by one."""
         table = f"ip {self._name}"
         added = [n for n, rules in change.chains.items() if rules is not None and n not in self.chains]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from hybridlab.api.contract import ApiError, Client, Obj
 from hybridlab.api.interference import Interference
 from hybridlab.calico.cluster import Calico
 from hybridlab.dataplane.contract import Dataplane
-from hybridlab.faults.model import BadFault
-from hybridlab.faults.zone import ZoneGate
+from hybridlab.dataplane.model import OS
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.zone_gate import ZoneGate
 
 
 @dataclass(frozen=True)
@@ -37,23 +37,19 @@ class Bench:
             raise BadFault(f"there is no node {name!r}; there are {', '.join(self.calico.nodes)}")
         return name
 
-    def nodes_of(self, os: Literal["linux", "windows"], given: str) -> list[str]:
+    def nodes_of(self, os: OS, given: str) -> list[str]:
         """The named node of an operating system, or all of them for ``all``.  Raises BadFault."""
-        having = [node for node, machine in self.calico.nodes.items() if machine.os == os]
-        if given != "all" and given not in having:
-            raise BadFault(f"there is no {os.capitalize()} node {given!r}; there are {', '.join(having) or 'none'}")
-        return having if given == "all" else [given]
+        return self._having(os) if given == "all" else [self.node_of(os, given)]
 
-    def windows_node(self, name: str) -> str:
-        """A Windows node's name.  Raises BadFault."""
-        windows = [node for node, machine in self.calico.nodes.items() if machine.os == "windows"]
-        if name not in windows:
-            raise BadFault(f"there is no Windows node {name!r}; there are {', '.join(windows) or 'none'}")
+    def node_of(self, os: OS, name: str) -> str:
+        """The name of a node of an operating system.  Raises BadFault when there is none such."""
+        having = self._having(os)
+        if name not in having:
+            raise BadFault(f"there is no {os.capitalize()} node {name!r}; there are {', '.join(having) or 'none'}")
         return name
 
-    def windows_nodes(self, given: str) -> list[str]:
-        """The named Windows node, or all of them for ``all``.  Raises BadFault."""
-        return list(self.calico.windows) if given == "all" else [self.windows_node(given)]
+    def _having(self, os: OS) -> list[str]:
+        return [node for node, machine in self.calico.nodes.items() if machine.os == os]
 
     def address(self, node: str) -> str:
         """Underlay address of a node."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.exec_faults import ExecFault as Wrong
-from hybridlab.api.exec_faults import Scope
+from hybridlab.api.exec_faults import ExecFault, Scope
 from hybridlab.faults.bench import Bench
-from hybridlab.faults.model import BadFault, Fault, Parameter, count
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.model import Fault, Parameter, count
 from hybridlab.runtime import start_errors
 
 PARAMETERS = (
@@ -19,7 +19,7 @@ PARAMETERS = (
 )
 
 
-class ExecFault(Fault):
+class ExecFailure(Fault):
     """Execs of a scope go wrong in one way."""
 
     def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str], kind: str) -> None:
@@ -27,7 +27,7 @@ class ExecFault(Fault):
         if parameters["node"]:
             bench.node(parameters["node"])
         scope = Scope(node=parameters["node"], namespace=parameters["namespace"], pod=parameters["pod"])
-        self._wrong = Wrong(
+        self._wrong = ExecFault(
             kind=kind,
             scope=scope,
             first=count("first", parameters["first"]),
@@ -63,41 +63,41 @@ class ExecFault(Fault):
 
 def exec_hangs(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Commands are not started; of those that run nothing arrives any more."""
-    return ExecFault(bench, identity, parameters, "hang")
+    return ExecFailure(bench, identity, parameters, "hang")
 
 
 def exec_empty_output(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Nothing that a command writes arrives; its exit status does."""
-    return ExecFault(bench, identity, parameters, "empty-output")
+    return ExecFailure(bench, identity, parameters, "empty-output")
 
 
 def exec_half_output(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Of each piece that a command writes only the first half arrives."""
-    return ExecFault(bench, identity, parameters, "half-output")
+    return ExecFailure(bench, identity, parameters, "half-output")
 
 
 def exec_loses_status(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """What a command writes arrives; how it ended does not."""
-    return ExecFault(bench, identity, parameters, "lost-status")
+    return ExecFailure(bench, identity, parameters, "lost-status")
 
 
 def exec_cut(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The connection is cut at a command's next output."""
-    return ExecFault(bench, identity, parameters, "cut")
+    return ExecFailure(bench, identity, parameters, "cut")
 
 
 def exec_missing_binary(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """There is no such program."""
-    return ExecFault(bench, identity, parameters, "missing-binary")
+    return ExecFailure(bench, identity, parameters, "missing-binary")
 
 
 def exec_wrong_binary(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Another program answers."""
     if not parameters["program"].split():
         raise BadFault("program is empty, expected a command that the pods' images have")
-    return ExecFault(bench, identity, parameters, "wrong-binary")
+    return ExecFailure(bench, identity, parameters, "wrong-binary")
 
 
 def exec_killed(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The command is killed as soon as it runs, or is given input."""
-    return ExecFault(bench, identity, parameters, "killed")
+    return ExecFailure(bench, identity, parameters, "killed")

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from hybridlab.calico.ipam_objects import block_name
 from hybridlab.faults.bench import Bench
-from hybridlab.faults.model import BadFault, Fault, seconds
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.model import Fault, seconds
 from hybridlab.windows.reserved import RESERVED_HANDLE, reserved_ordinals
 
 
@@ -41,7 +42,7 @@ class ReservedNotReserved(Fault):
 
     def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
         self._bench = bench
-        self._node = bench.windows_node(parameters["node"])
+        self._node = bench.node_of("windows", parameters["node"])
         blocks = bench.calico.ipam.blocks_of(self._node)
         if not blocks:
             raise BadFault(f"node {self._node} has no IPAM block")

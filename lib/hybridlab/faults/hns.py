@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from hybridlab.faults.bench import Bench
-from hybridlab.faults.model import BadFault, Fault
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.model import Fault
 from hybridlab.windows.hns_faults import HnsFaults
 
 
@@ -21,7 +22,7 @@ class HnsHabit(Fault):
         words: str,
     ) -> None:
         self._identity, self._words = identity, words
-        nodes = bench.windows_nodes(parameters["node"])
+        nodes = bench.nodes_of("windows", parameters["node"])
         self._switches = {node: habit(bench.calico.windows[node].hns.faults) for node in nodes}
 
     async def inject(self) -> None:
@@ -55,7 +56,7 @@ class VsidDiffers(Fault):
     """The HNS network of a Windows node has another VSID than the VNI that was delivered."""
 
     def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        self._node = bench.calico.windows[bench.windows_node(parameters["node"])]
+        self._node = bench.calico.windows[bench.node_of("windows", parameters["node"])]
         try:
             self._vsid = int(parameters["vsid"])
         except ValueError as error:

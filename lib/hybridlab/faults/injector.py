@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybridlab.faults.bench import Bench
-from hybridlab.faults.model import BadFault, Fault, FaultFailed, FaultType
+from hybridlab.faults.errors import BadFault, FaultFailed
+from hybridlab.faults.model import Fault, FaultType
 from hybridlab.faults.registry import FAULTS
 
 

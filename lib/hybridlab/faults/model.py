@@ -6,20 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from hybridlab.faults.bench import Bench
+from hybridlab.faults.bench import Bench
+from hybridlab.faults.errors import BadFault
 
 Layer = Literal["underlay", "policy", "dns", "services", "ipam", "hns", "exec", "api", "pods"]
-
-
-class BadFault(ValueError):
-    """No such fault, or parameters that it does not take; the message lists what there is."""
-
-
-class FaultFailed(Exception):
-    """A fault is not in effect after its injection, or still is after its healing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybridlab.faults.bench import Bench
-from hybridlab.faults.model import BadFault, Fault
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.model import Fault
 from hybridlab.faults.rules import RuleFault
 
 
@@ -13,7 +14,7 @@ def ping_natted(bench: Bench, identity: str, parameters: Mapping[str, str]) -> F
     """Windows nodes source-NAT their pods' ping to addresses outside the pools, as they do TCP and UDP."""
     pools = ", ".join(str(pool.cidr) for pool in bench.calico.ipam.pools)
     rules = {}
-    for node in bench.windows_nodes(parameters["node"]):
+    for node in bench.nodes_of("windows", parameters["node"]):
         blocks = bench.blocks(node)
         if not blocks:
             raise BadFault(f"node {node} has no IPAM block, so no pod of its own that could ping")
@@ -25,4 +26,4 @@ def ping_natted(bench: Bench, identity: str, parameters: Mapping[str, str]) -> F
 def ping_dropped(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Windows nodes drop ICMP of their pods."""
     rules = [("f_fwd", 'iifname "cali*" meta l4proto icmp drop')]
-    return RuleFault(bench.dataplane, identity, dict.fromkeys(bench.windows_nodes(parameters["node"]), rules))
+    return RuleFault(bench.dataplane, identity, dict.fromkeys(bench.nodes_of("windows", parameters["node"]), rules))

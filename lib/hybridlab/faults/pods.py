@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from hybridlab.api.contract import ApiError, Obj
 from hybridlab.faults.bench import Bench
-from hybridlab.faults.model import BadFault, Fault
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.model import Fault
 
 
 class PodRestarts(Fault):

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.faults.bench import Bench
-from hybridlab.faults.model import BadFault, Fault
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.model import Fault
 
 FABRIC = "fabric"
 NodeRules = Mapping[str, list[tuple[str, str]]]

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 
 from hybridlab.dataplane.services import TRANSLATED
 from hybridlab.faults.bench import Bench
-from hybridlab.faults.model import BadFault, Fault
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.model import Fault
 from hybridlab.faults.rules import RuleFault
 from hybridlab.windows.reserved import source_vip
 
@@ -35,7 +36,7 @@ def dsr_despite_build(bench: Bench, identity: str, parameters: Mapping[str, str]
 
 def _fault(bench: Bench, identity: str, parameters: Mapping[str, str], source: Callable[[str, str], str]) -> Fault:
     rules: dict[str, list[tuple[str, str]]] = {}
-    for node in bench.windows_nodes(parameters["node"]):
+    for node in bench.nodes_of("windows", parameters["node"]):
         blocks = bench.blocks(node)
         if not blocks:
             raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")

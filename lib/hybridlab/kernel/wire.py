@@ -19,8 +19,9 @@ Answering (in labd)::
     channel.emit("Containers.exit", event)                                # unsolicited, no answer
 
 A handler owns the descriptors it was given and closes them.  It returns anything orjson can write (dataclasses too), or
-:class:`Reply` to send descriptors back, which are closed here once sent.  It refuses by raising :class:`Refused` (or
-KernelError, ShapeError); any other exception is a defect: it is answered the same way and its traceback logged.
+:class:`DescriptorReply` to send descriptors back, which are closed here once sent.  It refuses by raising
+:class:`Refused` (or KernelError, ShapeError); any other exception is a defect: it is answered the same way and its
+traceback logged.
 
 On the wire each line is one object: ``{id, method, params, fds}``, ``{id, result, fds}``, ``{id, error: {kind,
 message}}``, ``{cancel: id}`` or ``{event, params}``.  ``fds`` counts the descriptors that belong to the line; they
@@ -45,7 +46,7 @@ import orjson
 from hybridlab.kernel.errors import KernelError
 from hybridlab.kernel.shapes import ShapeError
 
-Handler = Callable[[Any, list[int]], Awaitable[object]]
+CallHandler = Callable[[Any, list[int]], Awaitable[object]]
 """``async def handler(params, fds) -> result``."""
 
 _log = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class ChannelClosed(CallFailed):
 
 
 @dataclass(frozen=True)
-class Reply:
+class DescriptorReply:
     """A result with descriptors; they are closed on this side once sent."""
 
     result: object
@@ -90,14 +91,14 @@ class Channel:
         sock: socket.socket,
         *,
         peer: str,
-        handlers: Mapping[str, Handler] | None = None,
+        handlers: Mapping[str, CallHandler] | None = None,
         on_event: Callable[[str, Any], None] | None = None,
     ) -> None:
         self.peer = peer
         """Who is at the other end, for messages."""
         self.on_event = on_event
         """Called with (event, params) for each unsolicited event."""
-        self._handlers: dict[str, Handler] = dict(handlers or {})
+        self._handlers: dict[str, CallHandler] = dict(handlers or {})
         self._sock = sock
         self._sock.setblocking(False)
         self._loop = asyncio.get_running_loop()
@@ -147,7 +148,7 @@ class Channel:
 
     # -- answering -------------------------------------------------------------------------------------------
 
-    def register(self, method: str, handler: Handler) -> None:
+    def register(self, method: str, handler: CallHandler) -> None:
         """Offer a method to the other side; a second registration of the same name is a defect."""
         if method in self._handlers:
             raise ValueError(f"the method {method} is registered twice")
@@ -160,7 +161,7 @@ class Channel:
                 _close_all(fds)
                 raise Refused(f"there is no method {method}; known are {', '.join(sorted(self._handlers))}")
             result = await handler(params, fds)
-            reply = result if isinstance(result, Reply) else Reply(result)
+            reply = result if isinstance(result, DescriptorReply) else DescriptorReply(result)
             try:
                 line = orjson.dumps({"id": number, "result": reply.result, "fds": len(reply.fds)})
                 self._send(line, reply.fds)

@@ -71,14 +71,14 @@ def dns_address(profile: Profile) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resolver:
+class PodDns:
     """What a pod's resolver is told."""
 
     nameservers: tuple[str, ...]
     searches: tuple[str, ...]
 
 
-def resolver(profile: Profile, pod: Mapping[str, Any]) -> Resolver:
+def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
     """Nameservers and search list of a pod by its ``dnsPolicy`` and ``dnsConfig``, as a kubelet works them out.
 
     The lab has no resolver outside the cluster: policy ``Default`` (and ``ClusterFirst`` on the host network,
@@ -95,4 +95,4 @@ def resolver(profile: Profile, pod: Mapping[str, Any]) -> Resolver:
     config = spec.get("dnsConfig") or {}
     nameservers += [address for address in config.get("nameservers", ()) if address not in nameservers]
     searches += [name for name in config.get("searches", ()) if name not in searches]
-    return Resolver(nameservers=tuple(nameservers), searches=tuple(searches))
+    return PodDns(nameservers=tuple(nameservers), searches=tuple(searches))

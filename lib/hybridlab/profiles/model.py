@@ -47,7 +47,7 @@ class CalicoDefects:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calico:
+class CalicoSettings:
     """Calico's version and how it was installed."""
 
     version: str = "v3.31.2"
@@ -151,7 +151,7 @@ class Profile:
     name: str
     description: str
     kubernetes: Kubernetes = Kubernetes()
-    calico: Calico = Calico()
+    calico: CalicoSettings = CalicoSettings()
     network: Network = Network()
     kube_proxy: KubeProxy = KubeProxy()
     windows: Windows = Windows()

@@ -152,11 +152,6 @@ class ProgramHosts:
         if names and self._executor is not None:
             self._executor.submit(self._builder.drop_volumes, names)
 
-    def close(self) -> None:
-        """End the thread."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=False)
-
 
 class ProgramHost:
     """The real processes of one container."""

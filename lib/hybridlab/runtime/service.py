@@ -12,7 +12,7 @@ from hybridlab.kernel.wire import Refused
 from hybridlab.runtime import images, probes
 from hybridlab.runtime.applet import Applet, Host
 from hybridlab.runtime.applets import registry
-from hybridlab.runtime.applets.coredns import Resolver
+from hybridlab.runtime.applets.coredns import ServeNames
 from hybridlab.runtime.container import Container, Streams, Surroundings
 from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult, ExecSpec, ProbeResult, ProbeSpec
 from hybridlab.runtime.net import SandboxNet
@@ -32,7 +32,7 @@ class RuntimeService:
         on_exit: Callable[[ContainerExit], None],
         reaper: Reaper,
         applet_settings: Mapping[str, float | str | int] | None = None,
-        servers: Mapping[str, Resolver | None] | None = None,
+        servers: Mapping[str, ServeNames | None] | None = None,
         windows_applets: Mapping[str, Applet] | None = None,
         host_of: Callable[[str], Host] | None = None,
     ) -> None:
@@ -47,11 +47,6 @@ class RuntimeService:
         self._host_of = host_of
         self._containers: dict[str, Container] = {}
         self._volumes: dict[tuple[str, str], dict[str, bytes]] = {}
-
-    async def close(self) -> None:
-        """Stop every container, at once."""
-        await asyncio.gather(*(container.stop(0) for container in self._containers.values()))
-        self._hosts.close()
 
     def _get(self, container: str) -> Container:
         try:

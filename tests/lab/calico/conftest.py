@@ -19,7 +19,7 @@ from hybridlab.dataplane.model import NodeSpec
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.faults.bench import Bench
 from hybridlab.faults.injector import Injector
-from hybridlab.faults.zone import ZoneGate
+from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
 from hybridlab.profiles.load import load

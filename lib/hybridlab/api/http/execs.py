@@ -7,7 +7,7 @@ channel 255 closes one channel, which is how stdin ends.  SPDY is not spoken; cl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,16 +15,11 @@ import orjson
 
 from hybridlab.api.contract import ApiError, ExecOutcome, NodeAgent, Obj, StreamCut
 from hybridlab.api.errors import bad_request, internal, not_found, status_of
-from hybridlab.api.exec_faults import ExecFaults, Scope, Session
 from hybridlab.api.http.aio import WSMsgType, web
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDIN, STDOUT, STDERR, STATUS, CLOSE = 0, 1, 2, 3, 255
 _STDIN_LIMIT = 1 << 20
-KILLED: Final = 137
-"""128 + SIGKILL, as runtimes report it."""
-KILLED_AFTER: Final = 0.02
-"""Seconds from the start of a command without input to its death by the fault ``killed``."""
 _TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
 
 
@@ -98,40 +93,24 @@ def problem_before_start(pod: Obj, container: str) -> str | None:
 class _Channel:
     """One output channel (a ChannelWriter)."""
 
-    def __init__(self, socket: web.WebSocketResponse, number: int, session: Session, *, open_: bool) -> None:
-        self._socket, self._prefix, self._session = socket, bytes([number]), session
-        self._open = open_
+    def __init__(self, socket: web.WebSocketResponse, number: int, *, open_: bool) -> None:
+        self._socket, self._prefix, self._open = socket, bytes([number]), open_
 
     async def send(self, data: bytes) -> None:
         """Send some output; nothing when the client did not ask for this channel."""
-        if not self._open or not data:
-            return
-        fault = self._session.fault()
-        kind = fault.kind if fault else ""
-        if fault and kind == "hang":
-            await fault.healed.wait()
-        elif kind == "empty-output":
-            return
-        elif kind == "half-output":
-            data = data[: len(data) // 2]
-        elif kind == "cut":
-            self._session.cut()
-            raise _CutError
-        if not self._socket.closed:
+        if self._open and data and not self._socket.closed:
             await self._socket.send_bytes(self._prefix + data)
 
 
-class _CutError(Exception):
-    """The connection is to be cut here."""
-
-
-def ended(outcome: ExecOutcome) -> Obj:
-    """Return the Status that tells how a command ended."""
+def ended(outcome: ExecOutcome) -> Obj | None:
+    """Return the Status that tells how a command ended; None where nobody says it."""
     if outcome.start_error is not None:
         text = outcome.start_error
         if not text.startswith("error executing command"):
             text = f"error executing command in container: {text}"
         return _failure(f"Internal error occurred: {text}")
+    if outcome.exit_code is None:
+        return None
     if outcome.exit_code == 0:
         return {"metadata": {}, "status": "Success"}
     return {
@@ -150,25 +129,14 @@ def _failure(message: str) -> Obj:
     return {key: value for key, value in status.items() if key not in {"kind", "apiVersion"}}
 
 
-async def run(
-    request: web.BaseRequest, asked: ExecRequest, agent: NodeAgent | None, faults: ExecFaults
-) -> web.WebSocketResponse:
+async def run(request: web.BaseRequest, asked: ExecRequest, agent: NodeAgent | None) -> web.WebSocketResponse:
     """Serve one exec from the upgrade to the end."""
     socket = web.WebSocketResponse(protocols=PROTOCOLS, max_msg_size=0, compress=False)
     await socket.prepare(request)
     reader = asyncio.StreamReader(limit=_STDIN_LIMIT) if asked.stdin else None
-    meta = asked.pod["metadata"]
-    where = Scope(node=asked.pod["spec"].get("nodeName", ""), namespace=meta["namespace"], pod=meta["name"])
-
-    def cut() -> None:
-        """A command that lives on would not notice by itself."""
-        if request.transport is not None:
-            request.transport.abort()
-
-    session = faults.session(where, cut)
-    receiving = asyncio.create_task(_receive(socket, reader, session.fed))
+    receiving = asyncio.create_task(_receive(socket, reader))
     try:
-        running = asyncio.create_task(_execute(socket, asked, agent, reader, session))
+        running = asyncio.create_task(_execute(socket, asked, agent, reader))
         try:
             await asyncio.wait({receiving, running}, return_when=asyncio.FIRST_COMPLETED)
             if running.done():
@@ -176,8 +144,9 @@ async def run(
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-    except _CutError:
-        cut()
+    except StreamCut:
+        if request.transport is not None:
+            request.transport.abort()
     finally:
         receiving.cancel()
         await asyncio.gather(receiving, return_exceptions=True)
@@ -186,7 +155,7 @@ async def run(
     return socket
 
 
-async def _receive(socket: web.WebSocketResponse, stdin: asyncio.StreamReader | None, fed: Callable[[], None]) -> None:
+async def _receive(socket: web.WebSocketResponse, stdin: asyncio.StreamReader | None) -> None:
     """Take in what the client sends until it goes away."""
     half_close = socket.ws_protocol == PROTOCOLS[0]
     async for message in socket:
@@ -201,7 +170,6 @@ async def _receive(socket: web.WebSocketResponse, stdin: asyncio.StreamReader | 
         if data[0] == STDIN:
             if not stdin.at_eof():
                 stdin.feed_data(data[1:])
-                fed()
         elif data[0] == CLOSE and half_close and data[1:2] == bytes([STDIN]):
             stdin.feed_eof()
     if stdin is not None:
@@ -209,68 +177,33 @@ async def _receive(socket: web.WebSocketResponse, stdin: asyncio.StreamReader | 
 
 
 async def _execute(
-    socket: web.WebSocketResponse,
-    asked: ExecRequest,
-    agent: NodeAgent | None,
-    stdin: asyncio.StreamReader | None,
-    session: Session,
+    socket: web.WebSocketResponse, asked: ExecRequest, agent: NodeAgent | None, stdin: asyncio.StreamReader | None
 ) -> None:
-    """Run the command and send its output and its end."""
-    fault = session.fault()
-    if fault and fault.kind == "hang":
-        await fault.healed.wait()
-    argv = fault.argv if fault and fault.kind == "wrong-binary" else asked.argv
+    """Run the command and send its output and its end.  Raises StreamCut when the connection is to be cut."""
     problem = problem_before_start(asked.pod, asked.container)
+    status: Obj | None
     if problem is not None:
         status = _failure(problem)
     elif agent is None:
         node = asked.pod["spec"].get("nodeName", "")
         status = _failure(f'error dialing backend: the kubelet of node "{node}" does not answer')
-    elif fault and fault.kind == "missing-binary":
-        words = fault.start_error(asked.pod, asked.container, asked.argv)
-        status = ended(ExecOutcome(exit_code=None, start_error=words))
     else:
-        stdout = _Channel(socket, STDOUT, session, open_=asked.stdout)
-        stderr = _Channel(socket, STDERR, session, open_=asked.stderr and not asked.tty)
-        command = asyncio.create_task(
-            agent.exec(asked.pod, asked.container, argv, stdin=stdin, stdout=stdout, stderr=stderr, tty=asked.tty)
-        )
-        _let_be_killed(session, command)
-        if fault and fault.kind == "killed" and stdin is None:
-            asyncio.get_running_loop().call_later(KILLED_AFTER, session.kill)
+        stdout = _Channel(socket, STDOUT, open_=asked.stdout)
+        stderr = _Channel(socket, STDERR, open_=asked.stderr and not asked.tty)
         try:
-            status = ended(await command)
-        except asyncio.CancelledError:
-            if not session.killed:
-                raise
-            status = ended(ExecOutcome(exit_code=KILLED))
+            outcome = await agent.exec(
+                asked.pod, asked.container, asked.argv, stdin=stdin, stdout=stdout, stderr=stderr, tty=asked.tty
+            )
+            status = ended(outcome)
         except ApiError as error:
             status = status_of(error)
-        except _CutError:
-            raise
         except StreamCut:
-            raise _CutError from None
+            raise
         except Exception as error:
             asyncio.get_running_loop().call_exception_handler({"message": "exec failed", "exception": error})
             status = _failure(f"error executing command in container: {error}")
-    last = session.fault()
-    if last and last.kind == "hang":
-        await last.healed.wait()
-    if last and last.kind == "cut":
-        raise _CutError
-    if (last is None or last.kind != "lost-status") and not socket.closed:
+    if status is not None and not socket.closed:
         await socket.send_bytes(bytes([STATUS]) + orjson.dumps(status))
-
-
-def _let_be_killed(session: Session, command: asyncio.Task[ExecOutcome]) -> None:
-    """Cancelling a command kills its process (:class:`NodeAgent`); what a kubelet would say of it is said here."""
-
-    def kill() -> None:
-        if not command.done():
-            session.killed = True
-            command.cancel()
-
-    session.kill = kill
 
 
 def pod_for_exec(pod: Obj | None, name: str) -> Obj:

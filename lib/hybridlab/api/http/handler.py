@@ -359,7 +359,7 @@ class Handler:
         execs.check_upgrade(request.headers)
         self._note(note, 101)
         asked = execs.ExecRequest(pod=pod, container=container, argv=argv, **streams)
-        return await execs.run(request, asked, self._agent_of(pod["spec"]["nodeName"]), self._interference.execs)
+        return await execs.run(request, asked, self._agent_of(pod["spec"]["nodeName"]))
 
     def _check_tier(self, user: User, verb: str, target: Target, obj: Any) -> None:
         """Check the rights on a policy's tier, which calico-apiserver asks for on top of those on the policy."""

@@ -9,11 +9,11 @@ from hybridlab.runtime.applet import Applet, Net, Process
 from hybridlab.runtime.applets import http
 from hybridlab.runtime.applets.console import err, out
 
-Resolver = Callable[[Net], Awaitable[None]]
+ServeNames = Callable[[Net], Awaitable[None]]
 """Serves port 53, UDP and TCP, from sockets of the given net until it is cancelled."""
 
 
-def coredns(resolver: Resolver) -> Applet:
+def coredns(resolver: ServeNames) -> Applet:
     """The applet that runs ``resolver``."""
 
     async def run(process: Process) -> int:

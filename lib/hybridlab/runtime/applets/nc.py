@@ -32,7 +32,6 @@ class _Options:
     verbose: int = 0
     wait: float | None = None
     scan: bool = False
-    numeric: bool = False
 
 
 @dataclass
@@ -79,8 +78,6 @@ def _apply(options: _Options, flag: str, value: str) -> None:
             options.wait = float(value)
         case "-z":
             options.scan = True
-        case "-n":
-            options.numeric = True
 
 
 async def _client(process: Process, options: _Options, host: str, port: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hybridlab.runtime.applet import Applet
 from hybridlab.runtime.applets import agnhost, busybox, coredns, curl, nc, nginx, nslookup, porter, wget, windows_tools
-from hybridlab.runtime.applets.coredns import Resolver
+from hybridlab.runtime.applets.coredns import ServeNames
 
 LINUX: Mapping[str, Applet] = {
     "nc": nc.nc,
@@ -42,7 +42,7 @@ WINDOWS: Mapping[str, Applet] = {
 }
 
 
-def linux(resolver: Resolver | None = None) -> dict[str, Applet]:
+def linux(resolver: ServeNames | None = None) -> dict[str, Applet]:
     """Linux applets; ``resolver`` serves the cluster's DNS in the coredns image."""
     applets = dict(LINUX)
     if resolver is not None:

@@ -68,7 +68,7 @@ def test_exec_faults_of_scopes_that_can_meet_are_refused() -> None:
 def test_only_the_first_execs_are_caught_and_stay_so() -> None:
     execs = Interference().execs
     execs.put("f", ExecFault(kind="cut", scope=Scope(pod="p"), first=1))
-    other, first, second = (execs.session(Scope(node="n", namespace="d", pod=name), lambda: None) for name in "qpp")
+    other, first, second = (execs.session(Scope(node="n", namespace="d", pod=name)) for name in "qpp")
     assert other.fault() is None
     assert first.fault() is not None
     assert second.fault() is None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hybridlab.api.contract import Obj
-from hybridlab.controllers.environment import ConfigError, PodFacts, Sources, command_line, environment
+from hybridlab.controllers.environment import ConfigError, PodFields, Sources, command_line, environment
 from hybridlab.controllers.volumes import MountError, container_path, load, mounts
 from tests.unit.hybridlab.controllers.stand_ins import pod
 
@@ -31,11 +31,11 @@ SOURCES = Sources(
 )
 
 
-def facts(**spec: Any) -> PodFacts:
+def facts(**spec: Any) -> PodFields:
     made = pod(**spec)
     made["metadata"]["uid"] = "uid-1"
     made["spec"]["nodeName"] = "linux-1"
-    return PodFacts(pod=made, addresses=("192.168.0.5",), host_address="10.0.0.11")
+    return PodFields(pod=made, addresses=("192.168.0.5",), host_address="10.0.0.11")
 
 
 def variables(*entries: Obj, **more: Any) -> dict[str, str]:

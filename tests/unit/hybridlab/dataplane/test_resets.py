@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from hybridlab.dataplane import resets
-from hybridlab.dataplane.resets import Resets, Target
+from hybridlab.dataplane.resets import Resets, ResetTarget
 from hybridlab.kernel.conntrack import Connection, Tuple
 from hybridlab.kernel.segments import ACK, RST, Segment, decode
 
@@ -78,7 +78,7 @@ def test_a_pod_that_does_not_answer_holds_nobody_up_while_others_speak(
     monkeypatch.setattr(resets, "raw_socket", lambda: raw)
     monkeypatch.setattr(resets, "_ANSWER_SECONDS", 0.001)
     working = Resets(0, both=False)
-    working._end({pod: Target(pod, INTERFACES[pod], "02:00:00:00:00:01", None) for pod in (beside, THERE)})
+    working._end({pod: ResetTarget(pod, INTERFACES[pod], "02:00:00:00:00:01", None) for pod in (beside, THERE)})
     assert [(told.destination, told.flags) for told in raw.sent if told] == [(PEER, RST | ACK)]
     if beside == GONE:
         assert link.looks == 1, "nothing is waited for when the one that can answer has"

@@ -6,7 +6,7 @@ import pytest
 
 from hybridlab.dataplane.acl_rules import acl_rules
 from hybridlab.dataplane.model import Acl, Match, Rule
-from hybridlab.dataplane.rules import Rendered, append_rule, set_elements, set_name
+from hybridlab.dataplane.rules import Rendered, append_rule, nft_set_name, set_elements
 
 
 def render(match, action="allow", comment=""):
@@ -26,7 +26,7 @@ def test_actions(action, text):
 def test_sets_are_named():
     made = render({"src_sets": ("s:web",), "not_dst_sets": ("bad",)})
     assert made.sets == {("addresses", "s:web"), ("addresses", "bad")}
-    assert made.rules == [f"ip saddr @{set_name('addresses', 's:web')} ip daddr != @s-bad return"]
+    assert made.rules == [f"ip saddr @{nft_set_name('addresses', 's:web')} ip daddr != @s-bad return"]
 
 
 def test_a_rule_that_can_never_match_is_left_out():
@@ -88,10 +88,10 @@ def test_comments_cannot_break_out_of_their_quotes():
 
 
 def test_set_names_are_readable_when_they_can_be_and_never_collide():
-    assert set_name("addresses", "friends") == "s-friends"
-    assert set_name("endpoints", "friends") == "p-friends"
-    assert set_name("addresses", "s:a") != set_name("addresses", "s/a")
-    assert len(set_name("addresses", "x" * 300)) < 60
+    assert nft_set_name("addresses", "friends") == "s-friends"
+    assert nft_set_name("endpoints", "friends") == "p-friends"
+    assert nft_set_name("addresses", "s:a") != nft_set_name("addresses", "s/a")
+    assert len(nft_set_name("addresses", "x" * 300)) < 60
 
 
 def test_endpoint_members_become_concatenations():

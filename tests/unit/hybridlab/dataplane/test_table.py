@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybridlab.dataplane.table import Change, SetContent, Table
+from hybridlab.dataplane.table import SetContent, Table, TableChange
 from hybridlab.kernel.nft import NftError, NftTooLong
 
 ADDRESSES = "type ipv4_addr; flags interval;"
@@ -33,7 +33,7 @@ def members(*values):
 def test_everything_of_a_change_is_one_transaction_in_a_safe_order():
     nft = RecordingNft()
     Table(nft, "t").apply(
-        Change(
+        TableChange(
             entries={("m", "k"): "goto c"},
             chains={"c": ("ip saddr @s accept", "drop")},
             sets={"s": members("10.0.0.1")},
@@ -54,10 +54,10 @@ def test_everything_of_a_change_is_one_transaction_in_a_safe_order():
 def test_what_is_so_already_is_not_sent_again():
     nft = RecordingNft()
     table = Table(nft, "t")
-    change = Change(chains={"c": ("drop",)}, sets={"s": members("10.0.0.1")}, entries={("m", "k"): "goto c"})
+    change = TableChange(chains={"c": ("drop",)}, sets={"s": members("10.0.0.1")}, entries={("m", "k"): "goto c"})
     table.apply(change)
     table.apply(change)
-    table.apply(Change(chains={"gone": None}, sets={"gone": None}, entries={("m", "gone"): None}))
+    table.apply(TableChange(chains={"gone": None}, sets={"gone": None}, entries={("m", "gone"): None}))
     assert len(nft.transactions) == 1
 
 
@@ -65,9 +65,9 @@ def test_replacing_flushes_and_removing_undoes_references_first():
     nft = RecordingNft()
     table = Table(nft, "t")
     table.apply(
-        Change(chains={"a": ("goto b",), "b": ("drop",)}, entries={("m", "k"): "goto a"}, sets={"s": members()})
+        TableChange(chains={"a": ("goto b",), "b": ("drop",)}, entries={("m", "k"): "goto a"}, sets={"s": members()})
     )
-    table.apply(Change(chains={"a": ("accept",), "b": None}, entries={("m", "k"): None}, sets={"s": None}))
+    table.apply(TableChange(chains={"a": ("accept",), "b": None}, entries={("m", "k"): None}, sets={"s": None}))
     assert nft.transactions[1] == [
         "flush chain ip t a",
         "add rule ip t a accept",
@@ -83,9 +83,9 @@ def test_a_refused_change_is_tried_again_whole():
     table = Table(nft, "t")
     nft.error = NftError("no")
     with pytest.raises(NftError):
-        table.apply(Change(chains={"c": ("drop",)}))
+        table.apply(TableChange(chains={"c": ("drop",)}))
     nft.error = None
-    table.apply(Change(chains={"c": ("drop",)}))
+    table.apply(TableChange(chains={"c": ("drop",)}))
     assert nft.transactions == [["add chain ip t c", "add rule ip t c drop"]]
 
 
@@ -93,7 +93,7 @@ def test_a_change_too_long_for_the_socket_is_split_with_rules_before_what_leads_
     nft = RecordingNft(limit=450)
     chains = {f"c{i}": tuple(f"rule {i} {j}" for j in range(100)) for i in range(9)}
     entries = {("m", f"k{i}"): f"goto c{i}" for i in range(9)}
-    Table(nft, "t").apply(Change(chains=chains, entries=entries))
+    Table(nft, "t").apply(TableChange(chains=chains, entries=entries))
     assert len(nft.transactions) > 2
     sent = [line for lines in nft.transactions for line in lines]
     assert len(sent) == 9 + 900 + 9

@@ -14,10 +14,10 @@ import pytest
 from hybridlab.api.interference import Interference
 from hybridlab.dataplane.model import Zone
 from hybridlab.faults.bench import Bench
+from hybridlab.faults.errors import BadFault, FaultFailed
 from hybridlab.faults.injector import Injector
-from hybridlab.faults.model import BadFault, FaultFailed
 from hybridlab.faults.registry import FAULTS
-from hybridlab.faults.zone import WRONG_ADDRESS, ZoneGate
+from hybridlab.faults.zone_gate import WRONG_ADDRESS, ZoneGate
 from tests.unit.hybridlab.calico.cluster_bench import Bench as CalicoBench
 from tests.unit.hybridlab.calico.cluster_bench import bench as calico_bench
 

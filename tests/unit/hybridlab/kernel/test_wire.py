@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridlab.kernel.wire import CallFailed, Channel, ChannelClosed, Refused, Reply
+from hybridlab.kernel.wire import CallFailed, Channel, ChannelClosed, DescriptorReply, Refused
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def test_descriptors_belong_to_their_message_in_both_directions():
         reading, writing = os.pipe()
         os.write(writing, f"{params} {texts}".encode())
         os.close(writing)
-        return Reply(len(fds), [reading])
+        return DescriptorReply(len(fds), [reading])
 
     def pipe_with(text):
         reading, writing = os.pipe()

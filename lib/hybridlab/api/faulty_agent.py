@@ -1,0 +1,155 @@
+"""A node's agent whose execs go wrong as the faults in place say (``exec_faults``); nothing else knows of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from hybridlab.api.contract import ChannelWriter, ExecOutcome, Input, NodeAgent, Obj, StreamCut
+from hybridlab.api.exec_faults import ExecFault, ExecFaults, Scope, Session
+
+KILLED: Final = 137
+"""128 + SIGKILL, as runtimes report it."""
+KILLED_AFTER: Final = 0.02
+"""Seconds from the start of a command without input to its death by the fault ``killed``."""
+
+
+class FaultyAgent:
+    """Implements ``contract.NodeAgent`` with another one."""
+
+    def __init__(self, agent: NodeAgent, faults: ExecFaults) -> None:
+        self._agent, self._faults = agent, faults
+
+    async def exec(
+        self,
+        pod: Obj,
+        container: str,
+        argv: tuple[str, ...],
+        *,
+        stdin: Input | None,
+        stdout: ChannelWriter,
+        stderr: ChannelWriter,
+        tty: bool = False,
+    ) -> ExecOutcome:
+        meta = pod["metadata"]
+        where = Scope(node=pod["spec"].get("nodeName", ""), namespace=meta["namespace"], pod=meta["name"])
+        session = self._faults.session(where)
+        fault = session.fault()
+        await _hang(fault)
+        if fault and fault.kind == "wrong-binary":
+            argv = fault.argv
+        outcome: ExecOutcome | Exception
+        if fault and fault.kind == "missing-binary":
+            outcome = ExecOutcome(exit_code=None, start_error=fault.start_error(pod, container, argv))
+        else:
+            command = _Command(session)
+            run = self._agent.exec(
+                pod,
+                container,
+                argv,
+                stdin=stdin and _FaultyInput(stdin, command),
+                stdout=_FaultyOutput(stdout, command),
+                stderr=_FaultyOutput(stderr, command),
+                tty=tty,
+            )
+            if fault and fault.kind == "killed" and stdin is None:
+                asyncio.get_running_loop().call_later(KILLED_AFTER, command.kill)
+            try:
+                outcome = await command.ended(run)
+            except StreamCut:
+                raise
+            except Exception as error:
+                outcome = error
+        return await _told(session, outcome)
+
+    def logs(self, pod: Obj, container: str, **options: Any) -> AsyncIterator[bytes]:
+        """As ``NodeAgent.logs``: no fault concerns it."""
+        return self._agent.logs(pod, container, **options)
+
+
+class _Command:
+    """One command that runs, and may be ended by a fault."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.killed = self.cut_off = False
+        self._task: asyncio.Task[ExecOutcome] | None = None
+
+    async def ended(self, run: Any) -> ExecOutcome:
+        """Run it to its end.  Raises StreamCut when its connection was cut."""
+        self._task = asyncio.create_task(run)
+        try:
+            return await self._task
+        except asyncio.CancelledError:
+            if self.cut_off:
+                raise StreamCut("cut by a fault") from None
+            if self.killed:
+                return ExecOutcome(exit_code=KILLED)
+            raise
+
+    def kill(self) -> None:
+        """End it: cancelling a command kills its process; what a kubelet would say of it is said here."""
+        if self._task is not None and not self._task.done():
+            self.killed = True
+            self._task.cancel()
+
+    def cut(self) -> None:
+        """Cut its connection: a command that lives on would not notice by itself."""
+        self.cut_off = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+class _FaultyOutput:
+    """A ChannelWriter."""
+
+    def __init__(self, writer: ChannelWriter, command: _Command) -> None:
+        self._writer, self._command = writer, command
+
+    async def send(self, data: bytes) -> None:
+        fault = self._command.session.fault() if data else None
+        await _hang(fault)
+        match fault and fault.kind:
+            case "empty-output":
+                return
+            case "half-output":
+                data = data[: len(data) // 2]
+            case "cut":
+                self._command.cut()
+                raise StreamCut("cut by a fault")
+        await self._writer.send(data)
+
+
+class _FaultyInput:
+    """An Input."""
+
+    def __init__(self, source: Input, command: _Command) -> None:
+        self._source, self._command = source, command
+
+    async def read(self, size: int = -1) -> bytes:
+        data = await self._source.read(size)
+        fault = self._command.session.fault() if data else None
+        if fault and fault.kind == "killed":
+            self._command.kill()
+            await asyncio.Event().wait()  # it never gets what it was given
+        return data
+
+
+async def _hang(fault: ExecFault | None) -> None:
+    if fault and fault.kind == "hang":
+        await fault.healed.wait()
+
+
+async def _told(session: Session, outcome: ExecOutcome | Exception) -> ExecOutcome:
+    """What is heard of how a command ended, or of what went wrong with it."""
+    fault = session.fault()
+    await _hang(fault)
+    match fault and fault.kind:
+        case "cut":
+            raise StreamCut("cut by a fault")
+        case "lost-status":
+            return ExecOutcome(exit_code=None)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

@@ -1,0 +1,11 @@
+"""What can be wrong about a fault itself."""
+
+from __future__ import annotations
+
+
+class BadFault(ValueError):
+    """No such fault, or parameters that it does not take; the message lists what there is."""
+
+
+class FaultFailed(Exception):
+    """A fault is not in effect after its injection, or still is after its healing."""

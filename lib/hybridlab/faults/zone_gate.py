@@ -1,0 +1,63 @@
+"""DNS answers that are wrong: a gate between whoever writes the zone and the resolvers.
+
+The composition gives the gate to the DNS controller in the data plane's place; every other call goes straight on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hybridlab.dataplane.contract import Dataplane
+from hybridlab.dataplane.model import Zone
+
+WRONG_ADDRESS = "203.0.113.9"
+"""In a range that is documentation only (RFC 5737): nothing answers there."""
+
+
+class ZoneGate:
+    """Lets the zone through, or a twisted one.  Offers ``set_zone`` of the data plane."""
+
+    def __init__(self, dataplane: Dataplane) -> None:
+        self._dataplane = dataplane
+        self._true: Zone | None = None
+        self._served: Zone | None = None
+        self._wrong: dict[str, str] = {}
+
+    async def set_zone(self, zone: Zone) -> None:
+        """Replace the zone; what is answered wrongly stays wrong."""
+        self._true = zone
+        await self._serve()
+
+    async def twist(self, fault: str, name: str | None) -> None:
+        """Answer ``name`` (empty: every name) wrongly on behalf of a fault; None: no longer."""
+        if name is None:
+            self._wrong.pop(fault, None)
+        else:
+            self._wrong[fault] = name
+        await self._serve()
+
+    def wrong(self, fault: str) -> list[str]:
+        """Names that resolvers were told wrongly because of a fault; once it is healed, those that nothing explains."""
+        if self._true is None or self._served is None:
+            return []
+        served = self._served.a
+        wrong = [host for host, addresses in self._true.a.items() if served.get(host) != addresses]
+        name = self._wrong.get(fault)
+        if name is None:
+            others = set(self._wrong.values())
+            return [host for host in wrong if not others & {"", host}]
+        return [host for host in wrong if name in {"", host}]
+
+    async def _serve(self) -> None:
+        if self._true is None:
+            return
+        zone = self._true
+        names = set(self._wrong.values())
+        if names:
+            zone = replace(zone, a={host: _answer(host, true, names) for host, true in zone.a.items()})
+        await self._dataplane.set_zone(zone)
+        self._served = zone
+
+
+def _answer(host: str, true: tuple[str, ...], names: set[str]) -> tuple[str, ...]:
+    return (WRONG_ADDRESS,) if host in names or "" in names else true
