@@ -10,6 +10,7 @@ help:
 	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
 	@echo 'make env           only the Python environment, in $(VENV)'
+	@echo 'make kube-binaries a real kube-apiserver to hold the lab against (needs Go, 10 minutes)'
 	@echo 'make clean         remove what these made'
 
 conformance: env nftables check-conformance

@@ -86,5 +86,5 @@ class Naive:
                 if data[:1] == b"\x03":
                     status += data[1:]
         finally:
-            connection.shutdown()
+            connection.shutdown()  # type: ignore[no-untyped-call]
         return not status or json.loads(status).get("status") == "Success"

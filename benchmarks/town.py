@@ -71,13 +71,14 @@ class Town:
                 raise SystemExit(f"policy {policy} is not in effect after 30 s")
 
     def patient(self, give_up: float) -> Timings:
-        """The lab's timings with another time-out of attempts."""
-        timings = self.settings.timings
-        return replace(
-            timings,
-            linux=replace(timings.linux, tcp_give_up=give_up),
-            windows=replace(timings.windows, tcp_give_up=give_up),
-        )
+        """The lab's timings with another time-out of attempts; a denial lasts as in the field, by that measure."""
+        field, timings = load_timings().windows, self.settings.timings
+        share = give_up / field.tcp_give_up
+        changed = {
+            name: getattr(field, name) * share
+            for name in ("tcp_give_up", "syn_again", "agree_span", "hold", "poll_every")
+        }
+        return replace(timings, linux=replace(timings.linux, **changed), windows=replace(timings.windows, **changed))
 
 
 def _closed(index: int) -> bool:
@@ -105,7 +106,7 @@ def town(kubeconfig: Path, folder: Path, count: int) -> Town:
     for index in range(count):
         system = "windows" if index % 5 in {1, 4} else "linux"
         labels = {"half": "closed" if _closed(index) else "open"}
-        wishes.append(Wish(role=f"{system}-peer", node=next(nodes[system]), name=f"pod-{index}", labels=labels))
+        wishes.append(Wish(role=f"{system}-client", node=next(nodes[system]), name=f"pod-{index}", labels=labels))
     found: dict[str, Workload] = {}
     for start in range(0, count, TOGETHER):
         found |= pods.deploy(wishes[start : start + TOGETHER])

@@ -123,8 +123,14 @@ for _status in [
 MERGE["V1ObjectMeta", "finalizers"] = {"s": 1}
 MERGE["V1NodeSpec", "podCIDRs"] = {"s": 1}
 
-NOT_REQUIRED = {("V1EndpointSlice", "endpoints"), ("V1RoleRef", "apiGroup")}
-"""Fields that the models demand of an answer and the server fills in when a request lacks them."""
+NOT_REQUIRED = {
+    ("V1EndpointSlice", "endpoints"), ("V1RoleRef", "apiGroup"), ("V1PolicyRule", "verbs"),
+    ("V1DeploymentSpec", "selector"), ("V1DeploymentSpec", "template"), ("V1DaemonSetSpec", "selector"),
+    ("V1DaemonSetSpec", "template"), ("V1ReplicaSetSpec", "selector"),
+    ("V1OwnerReference", "apiVersion"), ("V1OwnerReference", "kind"), ("V1OwnerReference", "name"),
+    ("V1OwnerReference", "uid"),
+}  # fmt: skip
+"""Fields that the models demand of an answer and a request may lack: filled in, or looked at by the kind's checks."""
 
 ATOMIC = {
     "V1LabelSelector",

@@ -99,16 +99,30 @@ def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
     )
 
 
-def windows_directions() -> pytest.MarkDecorator:
-    """Parameters ``client_os`` and ``server_os`` in the three directions that have a Windows end."""
+def windows_directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
+    """Parameters ``client_os`` and ``server_os`` in the three directions that have a Windows end.
+
+    ``across_nodes``: as for :func:`directions`.
+    """
     systems = [("linux", "windows"), ("windows", "linux"), ("windows", "windows")]
     return pytest.mark.parametrize(
-        ("client_os", "server_os"), [pytest.param(*one, id="-to-".join(one)) for one in systems]
+        ("client_os", "server_os"),
+        [
+            pytest.param(
+                *one, id="-to-".join(one), marks=[needs(windows=2)] if across_nodes and len(set(one)) == 1 else []
+            )
+            for one in systems
+        ],
     )
 
 
 def _two_nodes(os: OS) -> pytest.MarkDecorator:
     return needs(windows=2) if os == "windows" else needs(linux=2)
+
+
+def other(os: OS) -> OS:
+    """The other operating system."""
+    return "linux" if os == "windows" else "windows"
 
 
 def each_os(parameter: str) -> pytest.MarkDecorator:

@@ -1,5 +1,6 @@
 """The kubelet's readiness probes reach Windows pods: only then do the pods become ready."""
 
+from conformance.fixtures import WebServer, WorkerPods
 from conformance.marks import manifest, verifies
 
 BECAUSE = "its readiness probe comes from the kubelet of its own node, which Windows lets through"
@@ -7,11 +8,11 @@ BECAUSE = "its readiness probe comes from the kubelet of its own node, which Win
 
 @verifies("XHOST-1", part="httpGet")
 @manifest("calico-demo/windows.yaml")
-def test_a_pod_with_an_http_probe_becomes_ready(pods):
+def test_a_pod_with_an_http_probe_becomes_ready(pods: WorkerPods) -> None:
     pods.start("windows-server", because=BECAUSE)
 
 
 @verifies("XHOST-1", part="tcpSocket")
 @manifest("services/win-webserver.yaml")
-def test_pods_with_a_tcp_probe_become_ready(webserver):
+def test_pods_with_a_tcp_probe_become_ready(webserver: WebServer) -> None:
     webserver.start(because=BECAUSE)

@@ -1,14 +1,13 @@
 """A Linux node reaches pods by their addresses, on its own node and on others, and is seen as that node."""
 
-import pytest
+from conformance.fixtures import OS, Addresses, Expect, WorkerPods
+from conformance.marks import each_os, verifies
 
-from conformance.marks import needs, verifies
-
-pytestmark = [verifies("CONN-1", part="node to {server}")]
+pytestmark = [verifies("CONN-1", part="node to {server_os} pod")]
 
 
-@pytest.mark.parametrize("server", ["linux-server", pytest.param("linux-peer", marks=needs(linux=2)), "windows-server"])
-def test_a_linux_node_reaches_a_pod(pods, addresses, expect, server):
-    node, target = pods.of("linux-node", server)
+@each_os("server_os")
+def test_a_linux_node_reaches_a_pod(pods: WorkerPods, addresses: Addresses, expect: Expect, server_os: OS) -> None:
+    ways = pods.nodes().to(pods.servers(server_os)).tcp(8080)
     because = "a node talks to pods under its own address, or under that of its overlay device"
-    expect.source_is(node, target.tcp(8080), addresses.of_node(node), because=because)
+    expect.sources(ways, are=addresses.of_node, because=because)

@@ -1,10 +1,11 @@
 """Full-sized packets pass between pods, both ways: nothing vanishes that the sender's own system lets go."""
 
+from conformance.fixtures import OS, Sizes, WorkerPods
 from conformance.marks import directions, verifies
 
 
 @verifies("CONN-3", part="{client_os}->{server_os} full-sized packets")
 @directions(across_nodes=True)
-def test_full_sized_packets_pass_between_nodes(pods, sizes, client_os, server_os):
-    client, server = pods.pair(client_os, server_os)
-    sizes.carries(client, server, because="pods' MTU leaves room for the overlay's 50 bytes")
+def test_full_sized_packets_pass_between_nodes(pods: WorkerPods, sizes: Sizes, client_os: OS, server_os: OS) -> None:
+    pairs = pods.clients(client_os).across(pods.servers(server_os)).one_per_build()
+    sizes.carries(pairs, because="pods' MTU leaves room for the overlay's 50 bytes")

@@ -1,21 +1,25 @@
 """A server sees the pod's own address as its client: nothing is translated between pods."""
 
+from conformance.fixtures import OS, Addresses, Expect, WorkerPods
 from conformance.marks import directions, each_os, verifies
 
+OPEN = "no policy is in force"
 BECAUSE = "natOutgoing is for traffic that leaves the pools, and both addresses are in them"
 
 
 @verifies("NAT-1", part="{client_os}->{server_os} source address")
 @directions(across_nodes=True)
-def test_no_address_is_translated_between_nodes(pods, expect, client_os, server_os):
-    client, server = pods.pair(client_os, server_os)
-    expect.control(client, server.tcp(8080), because="no policy is in force")
-    expect.source_is(client, server.tcp(8080), client.address, because=BECAUSE)
+def test_no_address_is_translated_between_nodes(
+    pods: WorkerPods, addresses: Addresses, expect: Expect, client_os: OS, server_os: OS
+) -> None:
+    ways = pods.clients(client_os).across(pods.servers(server_os)).tcp(8080)
+    expect.control(ways, because=OPEN)
+    expect.sources(ways, are=addresses.of_pod, because=BECAUSE)
 
 
 @verifies("NAT-1", part="{os}->{os} source address, same node")
 @each_os("os")
-def test_no_address_is_translated_within_a_node(pods, expect, os):
-    client, server = pods.pair(os, os, same_node=True)
-    expect.control(client, server.tcp(8080), because="no policy is in force")
-    expect.source_is(client, server.tcp(8080), client.address, because=BECAUSE)
+def test_no_address_is_translated_within_a_node(pods: WorkerPods, addresses: Addresses, expect: Expect, os: OS) -> None:
+    ways = pods.clients(os).beside(pods.servers(os)).tcp(8080)
+    expect.control(ways, because=OPEN)
+    expect.sources(ways, are=addresses.of_pod, because=BECAUSE)

@@ -1,5 +1,6 @@
 """Mode and datastore are a combination that is supported."""
 
+from conformance.fixtures import CalicoObjects, Readings
 from conformance.marks import verifies
 
 SUPPORTED = {
@@ -24,7 +25,7 @@ SUPPORTED = {
 
 
 @verifies("DS-2")
-def test_mode_and_datastore_go_together(calico, requires):
+def test_mode_and_datastore_go_together(calico: CalicoObjects, requires: Readings) -> None:
     because = "etcd works with Calico BGP and VXLAN only, and never where the operator installed Calico"
     do = "use the Kubernetes datastore (calicoctl datastore migrate)"
     requires.each(calico.datastore(), SUPPORTED.__contains__, "a supported combination", because=because, do=do)

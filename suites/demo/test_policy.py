@@ -1,39 +1,40 @@
 """The demo's Calico policy lets linux-client reach windows-server, and nobody else; other servers stay open."""
 
+from conformance.fixtures import Commands, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("policy/demo/allow-linux-client.yaml")]
 
-OPEN = "no policy is in force yet"
-
 
 @verifies("DEMO-5")
-def test_the_policy_is_accepted_and_takes_effect(pods, policy, expect):
-    friend, stranger, server, other_server = pods.of("linux-client", "windows-client", "windows-server", "linux-server")
-    expect.control([friend, stranger], [server.tcp(80), other_server.tcp(80)], because=OPEN)
-    policy.apply()
-    beside = [friend, (stranger, other_server.tcp(80))]
-    expect.blocked(stranger, server.tcp(80), beside=beside, because="only linux-client is allowed")
+def test_the_policy_is_accepted_and_takes_effect(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
+    friends, strangers = pods.clients("linux"), pods.clients("windows")
+    servers, others = pods.servers("windows"), pods.servers("linux")
+    opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
+    closed = strangers.to(servers).tcp(80)
+    expect.change(policy.filled(), open=opened, closed=closed, because="only linux-client is allowed")
 
 
 @verifies("DEMO-6")
-def test_linux_client_still_reaches_windows_server(pods, policy, expect, command):
-    friend, stranger, server, other_server = pods.of("linux-client", "windows-client", "windows-server", "linux-server")
-    expect.control([friend, stranger], [server.tcp(80), other_server.tcp(80)], because=OPEN)
-    policy.apply()
+def test_linux_client_still_reaches_windows_server(
+    pods: WorkerPods, policy: Policy, expect: Expect, command: Commands
+) -> None:
+    friends, strangers = pods.clients("linux"), pods.clients("windows")
+    servers, others = pods.servers("windows"), pods.servers("linux")
+    opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
     because = "its label is the one that the policy allows"
-    opened = [(friend, server.tcp(80)), (stranger, other_server.tcp(80))]
-    expect.matrix(open=opened, closed=[(stranger, server.tcp(80))], because=because)
-    command.nc_opens(friend, server.tcp(80), because=because)
+    expect.change(policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because)
+    command.nc_opens(friends.to(servers).one_per_build().tcp(80), because=because)
 
 
 @verifies("DEMO-7")
-def test_every_other_source_times_out_and_other_servers_stay_open(pods, policy, expect, command):
-    friend, server, other_server = pods.of("linux-client", "windows-server", "linux-server")
-    strangers = pods.of("windows-client", "linux-server", "linux-node", "elsewhere/linux-client")
-    expect.control(strangers, [server.tcp(80), friend.tcp(8080)], because=OPEN)
-    policy.apply()
-    opened = [(friend, server.tcp(80)), (strangers, friend.tcp(8080)), (strangers[0], other_server.tcp(80))]
+def test_every_other_source_times_out_and_other_servers_stay_open(
+    pods: WorkerPods, policy: Policy, expect: Expect, command: Commands
+) -> None:
+    friends, servers, windows = pods.clients("linux"), pods.servers("windows"), pods.clients("windows")
+    strangers = windows + pods.servers("linux") + pods.nodes() + pods.elsewhere("linux")
+    allowed, beside = friends.to(servers).tcp(80), strangers.to(friends).tcp(8080)
+    opened = [*allowed, *beside, *windows.to(pods.servers("linux")).tcp(80)]
     because = "the policy allows the label linux-client in its own namespace, and selects windows-server only"
-    expect.matrix(open=opened, closed=[(strangers, server.tcp(80))], because=because)
-    command.web_request_times_out(strangers[0], server.tcp(80), because=because)
+    expect.change(policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because)
+    command.web_request_times_out(windows.to(servers).one_per_build().tcp(80), because=because)

@@ -1,5 +1,6 @@
 """Pods of either system find a Service by DNS: by its full name, and by its short name in their own namespace."""
 
+from conformance.fixtures import OS, Expect, Services, WorkerPods
 from conformance.marks import each_os, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
@@ -9,22 +10,20 @@ BECAUSE = "the cluster's DNS knows every Service, and pods ask it"
 
 @verifies("CONN-6", part="{client_os}, full name")
 @each_os("client_os")
-def test_the_full_name_is_the_cluster_ip(pods, services, expect, client_os):
-    client, server = pods.of(f"{client_os}-client", "linux-server")
-    service = services.cluster_ip(server)
-    expect.resolves(client, service.full_name, [service.cluster_ip], because=BECAUSE)
+def test_the_full_name_is_the_cluster_ip(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
+    service = services.cluster_ip(pods.server("linux"))
+    expect.resolves(pods.clients(client_os), service.full_name, [service.cluster_ip], because=BECAUSE)
 
 
 @verifies("CONN-6", part="{client_os}, short name")
 @each_os("client_os")
-def test_the_short_name_is_the_cluster_ip(pods, services, expect, client_os):
-    client, server = pods.of(f"{client_os}-client", "linux-server")
-    service = services.cluster_ip(server)
-    expect.resolves(client, service.name, [service.cluster_ip], because=BECAUSE)
+def test_the_short_name_is_the_cluster_ip(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
+    service = services.cluster_ip(pods.server("linux"))
+    expect.resolves(pods.clients(client_os), service.name, [service.cluster_ip], because=BECAUSE)
 
 
 @verifies("CONN-6", part="{client_os}, by name to the server")
 @each_os("client_os")
-def test_the_name_leads_to_the_server(pods, services, expect, client_os):
-    client, server = pods.of(f"{client_os}-client", "windows-server")
-    expect.reachable(client, services.cluster_ip(server).by_name, because=BECAUSE)
+def test_the_name_leads_to_the_server(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
+    pairs = pods.clients(client_os).to(pods.servers("windows"))
+    expect.reachable(pairs.through(services.by_name), because=BECAUSE)

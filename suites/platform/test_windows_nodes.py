@@ -1,17 +1,20 @@
 """Windows nodes run a build and a container runtime that this version of Calico lists."""
 
+from conformance.fixtures import Builds, CalicoObjects, Readings
 from conformance.marks import verifies
 
 
 @verifies("PLAT-6")
-def test_every_windows_build_is_listed(calico, builds, requires):
+def test_every_windows_build_is_listed(calico: CalicoObjects, builds: Builds, requires: Readings) -> None:
     because = f"Calico {builds.calico} lists no other"
     do = "install the newest cumulative update, or use Windows Server 2022"
     requires.each(calico.windows_builds(), builds.listed, builds.row, because=because, do=do)
 
 
 @verifies("PLAT-7")
-def test_every_windows_node_runs_a_listed_container_runtime(calico, builds, requires):
+def test_every_windows_node_runs_a_listed_container_runtime(
+    calico: CalicoObjects, builds: Builds, requires: Readings
+) -> None:
     because = "HostProcess containers, which the operator installs Calico with, need containerd 1.6"
     do = "install containerd 1.6 or later on the node"
     runtimes = calico.windows_runtimes()

@@ -3,18 +3,18 @@
 What reaches nobody has no open way of its own: that it has a network at all is shown by a bystander, which reaches it.
 """
 
-from conformance.marks import each_os, either_policy_api, verifies
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
+from conformance.marks import each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: default deny egress, {client_os} client")]
 
 
 @each_os("client_os")
 @either_policy_api("default_deny_egress")
-def test_the_selected_pod_reaches_nobody(pods, policy, expect, client_os):
-    (client, bystander), (linux, windows) = pods.clients(client_os), pods.servers("linux")
-    goals, back = [linux.tcp(8080), windows.tcp(8080)], client.tcp(8080)
-    before = "no policy is in force yet"
-    expect.controls([(client, goals[0]), (client, goals[1]), (bystander, back)], because=before)
-    policy.apply(client=client)
-    because = "a policy without rules selects this client, and no other"
-    expect.matrix(open=[(bystander, [*goals, back])], closed=[(client, goals)], because=because)
+def test_the_selected_pod_reaches_nobody(pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS) -> None:
+    clients, bystanders = pods.clients(client_os), pods.clients(other(client_os))
+    servers = pods.servers("linux") + pods.servers("windows")
+    opened, closed = bystanders.to(servers + clients).tcp(8080), clients.to(servers).tcp(8080)
+    because = "a policy without rules selects these clients, and no others"
+    expect.change(policy.filled(client=clients), open=opened, closed=closed, because=because)
+    expect.removed(policy, because="without a policy everything is allowed")

@@ -1,17 +1,21 @@
 """An egress rule that selects pods opens the way to them, by their addresses and by a Service in front of them."""
 
-from conformance.marks import each_os, either_policy_api, verifies
+from conformance.fixtures import OS, Expect, Policy, Services, WorkerPods
+from conformance.marks import each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: egress to a Service's backends, {client_os} client")]
 
 
 @each_os("client_os")
 @either_policy_api("egress_to_backends")
-def test_only_the_selected_backends_are_reached(pods, services, policy, expect, client_os):
-    (client, bystander), (server, other) = pods.clients(client_os), pods.servers("linux")
-    near = [server.tcp(8080), services.cluster_ip(server).by_address]
-    far = [other.tcp(8080), services.cluster_ip(other).by_address]
-    expect.control([client, bystander], [*near, *far], because="no policy is in force yet")
-    policy.apply(client=client, server=server)
-    because = "the one rule selects this backend, and policies see backends behind a Service's address"
-    expect.matrix(open=[(client, near), (bystander, far)], closed=[(client, far)], because=because)
+def test_only_the_selected_backends_are_reached(
+    pods: WorkerPods, services: Services, policy: Policy, expect: Expect, client_os: OS
+) -> None:
+    clients, bystanders = pods.clients(client_os), pods.clients(other(client_os))
+    allowed, others = clients.to(pods.servers("linux")), clients.to(pods.servers("windows"))
+    beside = bystanders.to(others.servers)
+    opened = [*services.both_ways(allowed, 8080), *services.both_ways(beside, 8080)]
+    because = "the one rule selects Linux backends, and policies see backends behind a Service's address"
+    filled, closed = policy.filled(client=clients, server=allowed.servers), services.both_ways(others, 8080)
+    expect.change(filled, open=opened, closed=closed, because=because)
+    expect.removed(policy, because="without a policy everything is allowed")

@@ -1,5 +1,6 @@
 """A GlobalNetworkPolicy concerns what its selectors name, in whatever namespace, and nothing else."""
 
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, manifest, needs, verifies
 
 pytestmark = [needs(calico_policy=True), manifest("policy/calico/global_deny.yaml")]
@@ -7,11 +8,10 @@ pytestmark = [needs(calico_policy=True), manifest("policy/calico/global_deny.yam
 
 @each_os("server_os")
 @verifies("POL-1", part="calico: global policy, {server_os} server")
-def test_only_the_selected_namespace_is_closed(pods, policy, expect, server_os):
-    (server, namesake), clients = pods.of(f"{server_os}-client", f"elsewhere/{server_os}-client"), pods.servers("linux")
-    expect.control(clients, server.tcp(8080), because="no policy is in force yet")
-    expect.control([*clients, server], namesake.tcp(8080), because="no policy is in force yet")
-    policy.apply(server=server)
-    because = "the policy selects this label in this namespace; its namesake is in another"
-    opened, closed = [([*clients, server], namesake.tcp(8080))], [(clients, server.tcp(8080))]
-    expect.matrix(open=opened, closed=closed, because=because)
+def test_only_the_selected_namespace_is_closed(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
+    sources = pods.servers("linux") + pods.servers("windows")
+    selected, namesakes = pods.clients(server_os), pods.elsewhere(server_os)
+    opened, closed = (sources + selected).to(namesakes).tcp(8080), sources.to(selected).tcp(8080)
+    because = "the policy selects this label in this namespace; its namesakes are in another"
+    expect.change(policy.filled(server=selected), open=opened, closed=closed, because=because)
+    expect.removed(policy, because="without a policy everything is allowed")

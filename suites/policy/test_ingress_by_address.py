@@ -1,16 +1,18 @@
 """An ingress rule with an address block admits that block, and nobody else."""
 
-from conformance.marks import each_os, either_policy_api, verifies
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
+from conformance.marks import each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: ingress by address, {server_os} server")]
 
 
 @each_os("server_os")
 @either_policy_api("ingress_by_address")
-def test_only_the_allowed_address_enters(pods, policy, expect, server_os):
-    (server, bystander), (friend, stranger) = pods.servers(server_os), pods.clients(server_os)
-    expect.control([friend, stranger], [server.tcp(8080), bystander.tcp(8080)], because="no policy is in force yet")
-    policy.apply(server=server, friend=friend)
-    because = "the one rule allows the address of the friend, and pods keep their addresses"
-    opened = [(friend, server.tcp(8080)), (stranger, bystander.tcp(8080))]
-    expect.matrix(open=opened, closed=[(stranger, server.tcp(8080))], because=because)
+def test_only_the_allowed_address_enters(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
+    servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
+    friends, strangers = pods.clients(server_os), pods.clients(other(server_os))
+    filled = policy.filled(server=servers, friend=friends)
+    opened = [*friends.to(servers).tcp(8080), *strangers.to(bystanders).tcp(8080)]
+    because = "the one rule allows the friends' addresses, and pods keep theirs"
+    expect.change(filled, open=opened, closed=strangers.to(servers).tcp(8080), because=because)
+    expect.removed(policy, because="without a policy everything is allowed")

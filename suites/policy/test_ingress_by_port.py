@@ -1,5 +1,6 @@
 """An ingress rule with a port opens that port to everybody, and no other port."""
 
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, either_policy_api, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: ingress by port, {server_os} server")]
@@ -7,9 +8,9 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by port, {server_os} ser
 
 @each_os("server_os")
 @either_policy_api("ingress_by_port")
-def test_only_the_allowed_port_is_open(pods, policy, expect, server_os):
-    clients, server = pods.clients("linux"), pods.server(server_os)
-    expect.control(clients, [server.tcp(80), server.tcp(8080)], because="no policy is in force yet")
-    policy.apply(server=server)
-    opened, closed = [(clients, server.tcp(8080))], [(clients, server.tcp(80))]
-    expect.matrix(open=opened, closed=closed, because="the one rule allows TCP 8080 from anywhere")
+def test_only_the_allowed_port_is_open(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
+    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
+    filled, ways = policy.filled(server=servers), clients.to(servers)
+    because = "the one rule allows TCP 8080 from anywhere"
+    expect.change(filled, open=ways.tcp(8080), closed=ways.tcp(80), because=because)
+    expect.removed(policy, because="without a policy everything is allowed")

@@ -1,18 +1,20 @@
 """An ingress rule with a pod selector admits the pods that it selects, and nobody else."""
 
-from conformance.marks import directions, either_policy_api, verifies
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
+from conformance.marks import directions, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: ingress by selector, {client_os} to {server_os}")]
 
 
 @directions()
 @either_policy_api("ingress_by_selector")
-def test_only_the_selected_client_enters(pods, policy, expect, client_os, server_os):
-    (server, bystander), (friend, stranger) = pods.servers(server_os), pods.clients(client_os)
-    expect.change(
-        policy.filled(server=server, friend=friend),
-        open=[(friend, server.tcp(8080)), (stranger, bystander.tcp(8080))],
-        closed=[(stranger, server.tcp(8080))],
-        because="the one rule allows the label of the friend",
-    )
+def test_only_the_selected_client_enters(
+    pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS, server_os: OS
+) -> None:
+    servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
+    friends, strangers = pods.clients(client_os), pods.clients(other(client_os))
+    filled = policy.filled(server=servers, friend=friends)
+    opened = [*friends.to(servers).tcp(8080), *strangers.to(bystanders).tcp(8080)]
+    because = "the one rule allows the label of the friends"
+    expect.change(filled, open=opened, closed=strangers.to(servers).tcp(8080), because=because)
     expect.removed(policy, because="without a policy everything is allowed")

@@ -1,5 +1,6 @@
 """A new Windows pod takes nothing before its policy is there; whether it can send meanwhile is seen and recorded."""
 
+from conformance.fixtures import Arrival, Expect, Newcomers, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
 pytestmark = [verifies("XPOL-11"), manifest("policy/newcomer/default_deny.yaml")]
@@ -8,12 +9,14 @@ CLOSED = "the CNI plugin denies ingress until Felix has programmed the pod, and 
 OPEN = "nothing holds egress until then"
 
 
-def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(pods, policy, newcomer, arrival, expect):
+def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(
+    pods: WorkerPods, policy: Policy, newcomers: Newcomers, arrival: Arrival, expect: Expect
+) -> None:
     client, server, bystander = pods.of("linux-client", "linux-server", "windows-server")
-    expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pod does not")
+    expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pods do not")
     policy.apply()
-    pod = newcomer.arrive(server.tcp(8080))
-    arrival.takes_nothing(client, pod.tcp(8080), stage=newcomer.stage, beside=bystander.tcp(8080), because=CLOSED)
-    arrival.may_have_sent(pod, server.tcp(8080), connected=newcomer.connected_first(), because=OPEN)
+    new = newcomers.arrive(server.tcp(8080))
+    arrival.take_nothing(client, new, beside=bystander.tcp(8080), because=CLOSED)
+    arrival.may_have_sent(new, server.tcp(8080), because=OPEN)
     policy.remove()
-    expect.controls([(client, pod.tcp(8080)), (pod, server.tcp(8080))], because="without its policy the pod is open")
+    expect.controls(arrival.ways(client, new, server.tcp(8080)), because="without its policy the pod is open")

@@ -1,14 +1,17 @@
 """Felix gives HNS a whole new ACL list for an endpoint whose policies change: what resets come from."""
 
+from conformance.fixtures import AclLists, Policy, Scene, Upheaval
 from conformance.marks import manifest, verifies, windows_directions
 
 
 @windows_directions()
 @manifest("policy/resets/ingress.yaml")
 @verifies("RST-4", part="{client_os} to {server_os}")
-def test_the_endpoint_gets_another_acl_list(policy, acl_lists, upheaval, scene):
+def test_the_endpoint_gets_another_acl_list(
+    policy: Policy, acl_lists: AclLists, upheaval: Upheaval, scene: Scene
+) -> None:
     policy.apply(**scene.ingress.selects, guest="nobody")
-    upheaval.begin(scene.stream, beside=scene.beside, opens=scene.ingress.routes)
+    upheaval.begin(scene.streams, beside=scene.beside, opens=scene.ingress.routes)
     acl_lists.remember(*scene.windows)
     policy.apply(**scene.ingress.selects, guest=scene.ingress.welcome)
     upheaval.may_lose(because="the policy allows the stream before and after")

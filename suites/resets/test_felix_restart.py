@@ -1,15 +1,18 @@
 """Restarting Felix can reset established connections of its node's Windows pods; their policies stay in force."""
 
+from conformance.fixtures import Expect, Felix, Policy, Scene, Upheaval
 from conformance.marks import manifest, verifies, windows_directions
 
 
 @windows_directions()
 @manifest("policy/resets/restart.yaml")
 @verifies("RST-3", part="{client_os} to {server_os}")
-def test_a_stream_may_be_lost_and_then_comes_back(policy, felix, expect, upheaval, own_scene):
-    side, stream, windows = own_scene.ingress, own_scene.stream, own_scene.windows
-    expect.control(side.guest, side.targets, because="no policy is in force yet")
+def test_a_stream_may_be_lost_and_then_comes_back(
+    policy: Policy, felix: Felix, expect: Expect, upheaval: Upheaval, own_scene: Scene
+) -> None:
+    side = own_scene.ingress
+    expect.controls([side.routes], because="no policy is in force yet")
     policy.apply(**side.selects)
-    upheaval.begin(stream, beside=own_scene.beside, keeps_closed=side.routes)
-    restart = felix.restart(windows[0].node)
-    upheaval.may_lose(restart=restart, because="a new Felix gives HNS everything anew, whatever the old one gave")
+    upheaval.begin(own_scene.streams, beside=own_scene.beside, keeps_closed=side.routes)
+    restarts = felix.restart_each(own_scene.windows_nodes)
+    upheaval.may_lose(restarts=restarts, because="a new Felix gives HNS everything anew, whatever the old one gave")

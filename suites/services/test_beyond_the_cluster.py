@@ -1,11 +1,12 @@
 """Windows pods ping within the cluster and not beyond it, where their TCP goes all the same."""
 
+from conformance.fixtures import Beyond, WorkerPods
 from conformance.marks import verifies
 
 
 @verifies("XSVC-4")
-def test_ping_of_a_windows_pod_ends_at_the_cluster(pods, beyond):
-    windows, linux, server = pods.of("windows-client", "linux-client", "linux-server")
+def test_ping_of_a_windows_pod_ends_at_the_cluster(pods: WorkerPods, beyond: Beyond) -> None:
+    windows, linux, server = pods.clients("windows").one_per_build(), pods.client("linux"), pods.server("linux")
     beyond.control(windows, linux, because="the target is there, for TCP from Windows and for ping from Linux")
-    beyond.pings(windows, server, because="within the cluster ping of Windows pods is supported")
-    beyond.does_not_ping(windows, because="Windows' outbound NAT translates TCP and UDP only, so no reply finds back")
+    beyond.ping(windows, server, because="within the cluster ping of Windows pods is supported")
+    beyond.do_not_ping(windows, because="Windows' outbound NAT translates TCP and UDP only, so no reply finds back")

@@ -1,5 +1,6 @@
-"""Services are reached by ClusterIP, from pods in all four directions and from a Linux node."""
+"""Services are reached by ClusterIP, from pods in all four directions and from Linux nodes."""
 
+from conformance.fixtures import OS, Addresses, Expect, Services, WorkerPods
 from conformance.marks import directions, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
@@ -9,21 +10,25 @@ BECAUSE = "kube-proxy of the client's node sends it on to the backend"
 
 @verifies("CONN-4", part="{client_os}->{server_os} cluster-ip")
 @directions()
-def test_pods_reach_a_service_by_cluster_ip(pods, services, addresses, expect, *, client_os, server_os):
-    client, server = pods.pair(client_os, server_os, same_node=client_os == server_os)
-    service = services.cluster_ip(server)
-    expect.source_is(client, service.by_address, addresses.behind(client), because=BECAUSE)
+def test_pods_reach_a_service_by_cluster_ip(
+    pods: WorkerPods, services: Services, addresses: Addresses, expect: Expect, *, client_os: OS, server_os: OS
+) -> None:
+    ways = pods.clients(client_os).to(pods.servers(server_os)).through(services.by_address)
+    expect.sources(ways, are=addresses.behind, because=BECAUSE)
 
 
 @verifies("CONN-4", part="{client_os}->{server_os} cluster-ip, UDP")
 @directions()
-def test_datagrams_reach_a_service_by_cluster_ip(pods, services, expect, *, client_os, server_os):
-    client, server = pods.pair(client_os, server_os, same_node=client_os == server_os)
-    expect.reachable(client, services.cluster_ip(server).by_address_udp, because=BECAUSE)
+def test_datagrams_reach_a_service_by_cluster_ip(
+    pods: WorkerPods, services: Services, expect: Expect, *, client_os: OS, server_os: OS
+) -> None:
+    ways = pods.clients(client_os).to(pods.servers(server_os)).through(services.by_address_udp)
+    expect.reachable(ways, because=BECAUSE)
 
 
 @verifies("CONN-5")
-def test_a_linux_node_reaches_windows_backends(pods, services, addresses, expect):
-    node, server = pods.of("linux-node", "windows-server")
-    service = services.cluster_ip(server)
-    expect.source_is(node, service.by_address, addresses.of_node(node), because=BECAUSE)
+def test_a_linux_node_reaches_windows_backends(
+    pods: WorkerPods, services: Services, addresses: Addresses, expect: Expect
+) -> None:
+    ways = pods.nodes().to(pods.servers("windows")).through(services.by_address)
+    expect.sources(ways, are=addresses.of_node, because=BECAUSE)

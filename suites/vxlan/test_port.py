@@ -1,17 +1,20 @@
 """VXLAN goes by UDP port 4789, since Windows knows no other."""
 
+from conformance.fixtures import Readings, Remedies, VxlanFacts, WorkerPods
 from conformance.marks import needs, verifies
 
 BECAUSE = "Windows sends VXLAN to UDP 4789 and listens there, whatever is configured"
 
 
 @verifies("VXLAN-3", part="configured")
-def test_no_other_vxlan_port_is_configured(vxlan, requires, remedy):
+def test_no_other_vxlan_port_is_configured(vxlan: VxlanFacts, requires: Readings, remedy: Remedies) -> None:
     requires.equal(vxlan.configured("vxlanPort"), 4789, because=BECAUSE, do=remedy.felix("vxlanPort"))
 
 
 @verifies("VXLAN-3", part="device")
 @needs(host_network=True)
-def test_a_linux_node_uses_the_port_of_windows(pods, vxlan, requires, remedy):
+def test_a_linux_node_uses_the_port_of_windows(
+    pods: WorkerPods, vxlan: VxlanFacts, requires: Readings, remedy: Remedies
+) -> None:
     pods.there("windows-server")
     requires.equal(vxlan.device_port(pods.node().node), 4789, because=BECAUSE, do=remedy.felix("vxlanPort"))

@@ -1,18 +1,19 @@
 """The VNI is one that Windows can have, and stays as it was when a Windows node's network was made."""
 
+from conformance.fixtures import Readings, Remedies, VniChange, VxlanFacts, WorkerPods
 from conformance.marks import needs, verifies
 
 
 @verifies("XVX-1")
-def test_the_vni_is_4096_or_higher(vxlan, requires, remedy):
+def test_the_vni_is_4096_or_higher(vxlan: VxlanFacts, requires: Readings, remedy: Remedies) -> None:
     because = "Windows refuses to network a pod with a lower one: Windows does not support VXLANVNI < 4096"
     vni = vxlan.configured("vxlanVNI")
     requires.each(vni, lambda value: value >= 4096, "4096 or higher", because=because, do=remedy.felix("vxlanVNI"))
 
 
 @verifies("VXLAN-9", part="read")
-def test_every_windows_network_has_the_configured_vni(pods, vxlan, requires):
-    networked = pods.on_each_node("windows")
+def test_every_windows_network_has_the_configured_vni(pods: WorkerPods, vxlan: VxlanFacts, requires: Readings) -> None:
+    networked = pods.there("windows-server")
     because = "a network keeps the VNI that it was made with, and nodes understand only their own"
     do = "drain the node, remove its HNS network Calico, restart calico-node-windows, uncordon it (VXLAN-10)"
     requires.equal(vxlan.vsids(networked), "the configured VNI", because=because, do=do)
@@ -20,7 +21,7 @@ def test_every_windows_network_has_the_configured_vni(pods, vxlan, requires):
 
 @verifies("VXLAN-9", part="changed", active=True)
 @needs(v3_api=True, host_network=True)
-def test_a_windows_network_keeps_its_vni_when_another_is_delivered(vni):
+def test_a_windows_network_keeps_its_vni_when_another_is_delivered(vni: VniChange) -> None:
     vni.prepare(because="all nodes have one VNI")
     vni.deliver(because="Windows is told the new VNI, and a new pod is networked")
     vni.stays_behind(because="Windows' network keeps its VNI, while Linux follows: each drops what the other sends")
@@ -28,7 +29,7 @@ def test_a_windows_network_keeps_its_vni_when_another_is_delivered(vni):
 
 @verifies("VXLAN-10", part="procedure")
 @needs(v3_api=True, host_network=True)
-def test_the_documented_procedure_gives_windows_the_new_vni(vni):
+def test_the_documented_procedure_gives_windows_the_new_vni(vni: VniChange) -> None:
     vni.prepare(because="all nodes have one VNI")
     vni.deliver(because="Windows is told the new VNI, which its network does not take")
     vni.follow_the_procedure(because="drained, network removed, Calico restarted, pods let in again")

@@ -95,6 +95,6 @@ def test_a_server_that_knows_of_no_such_name_is_believed(monkeypatch: pytest.Mon
 
 
 def test_trouble_with_one_name_is_not_covered_up_by_no_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing = {("s1", "web.a.test"): (2, []), ("s2", "web.a.test"): (2, [])}
+    failing: dict[Any, Any] = {("s1", "web.a.test"): (2, []), ("s2", "web.a.test"): (2, [])}
     _, verdict, detail = resolve(monkeypatch, failing, "web")
     assert (verdict, detail) == ("DNS_FAILED", "SERVFAIL from s2:53 for web.a.test")

@@ -115,7 +115,8 @@ def test_results_arrive_before_slower_attempts_end(any_program: Any, ports: dict
     begun = time.monotonic()
     waits = [attempt("udp", late, n, 3000, send=str(300 * n)) for n in range(4)]
     any_program.say(batch("b", attempt("tcp", ports["$DROPPING"], 9, 1500), *waits))
-    heard, order = [], []
+    heard: list[Any] = []
+    order: list[Any] = []
     while len(order) < 5:
         line = any_program.hear()
         heard += [time.monotonic() - begun] * len(line["results"])

@@ -35,7 +35,9 @@ class Server:
         environment = {**os.environ, "POD_NAMESPACE": "ns", "POD_NAME": "echo", "NODE_NAME": "w1"}
         argv = (*startable(ECHO_SERVERS[kind]), PORTS[kind], str(self.port), *more)
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=stderr, env=environment)
-        self.ready = json.loads(self.process.stdout.readline()[len(MARK) :])
+        assert self.process.stdout
+        self.stdout = self.process.stdout
+        self.ready = json.loads(self.stdout.readline()[len(MARK) :])
 
     def talk(self, request: bytes, timeout: float = 10.0) -> bytes:
         """All that comes back."""
@@ -71,7 +73,7 @@ class Server:
     def stop(self) -> None:
         self.process.kill()
         self.process.wait(5)
-        self.process.stdout.close()
+        self.stdout.close()
 
 
 @pytest.fixture(params=BOTH)
@@ -353,6 +355,7 @@ def test_standard_error_is_bounded_and_need_not_be_read(kind: str) -> None:
         took = time.monotonic() - begin
     finally:
         server.process.kill()
+        assert server.process.stderr
         said = server.process.stderr.read().decode(errors="replace").splitlines()
         server.process.stderr.close()
         server.stop()
@@ -368,6 +371,7 @@ def test_a_udp_port_of_somebody_else_is_left_alone(kind: str) -> None:
     process = subprocess.Popen(
         [*startable(ECHO_SERVERS[kind]), PORTS[kind], str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
+    assert process.stdout
     try:
         assert b'"listening"' in process.stdout.readline()
         with socket.create_connection(("127.0.0.1", port), 5) as one:

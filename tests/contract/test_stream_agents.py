@@ -32,18 +32,19 @@ def opens(streamer: Any, port: int, name: str = "a", **more: Any) -> None:
 
 
 def listens(streamer: Any, **more: Any) -> int:
-    return streamer.ask("stream-listen", **{"port": 0, **TIMES, **more})["port"]
+    return int(streamer.ask("stream-listen", **{"port": 0, **TIMES, **more})["port"])
 
 
 def report(streamer: Any, name: str = "a") -> dict[str, Any]:
-    (end,) = streamer.ask("stream-report", stream=name)["ends"]
+    ends: list[dict[str, Any]] = streamer.ask("stream-report", stream=name)["ends"]
+    (end,) = ends
     return end
 
 
 def settles(streamer: Any, verdict: str, name: str = "a", within: float = 5) -> dict[str, Any]:
     deadline = time.monotonic() + within
     while True:
-        ends = streamer.ask("stream-report", stream=name)["ends"]
+        ends: list[dict[str, Any]] = streamer.ask("stream-report", stream=name)["ends"]
         if ends and ends[0]["verdict"] == verdict:
             return ends[0]
         assert time.monotonic() < deadline, ends
@@ -181,7 +182,8 @@ def test_300_resets_of_each_kind(streamer: Any, when: str) -> None:
         reset(one)
 
     serve(server, handle)
-    seen, every = {}, 5 if when == "with a pending send" else 60000
+    seen: dict[Any, Any] = {}
+    every = 5 if when == "with a pending send" else 60000
     for number in range(300):
         opens(streamer, port, f"s{number}", every_ms=every, stall_ms=60000)
         seen.setdefault(streamer.hear()["ends"][0]["verdict"], []).append(number)

@@ -16,39 +16,40 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "lib"))
 
 def windows_allows_what_policy_denies() -> None:
     """On Windows the end of a tier that no rule matched allows instead of denying."""
-    from hybridlab.calico import render
+    from hybridlab.calico import acls
+    from hybridlab.calico.flattener import tier_rules
 
-    true = render.WindowsProgramBuilder._tiers
+    def twisted(policies: Any, end: Any) -> Any:
+        *rules, last = tier_rules(policies, end)
+        return [*rules, replace(last, action="Allow") if last.action == "Block" else last]
 
-    def twisted(self: Any, tiers: Any, direction: Any) -> Any:
-        return tuple(replace(tier, end="pass") for tier in true(self, tiers, direction))
-
-    render.WindowsProgramBuilder._tiers = twisted  # type: ignore[method-assign]
+    acls.tier_rules = twisted  # type: ignore[attr-defined]
 
 
 def allow_rules_deny() -> None:
     """Every rule that allows denies, on both operating systems."""
-    from hybridlab.calico import render
+    from hybridlab.calico.policy import Policy
 
-    true = render.ProgramBuilder._rule
+    true = Policy.rules
 
-    def twisted(self: Any, rule: Any, comment: str) -> Any:
-        yield from true(self, replace(rule, action="deny") if rule.action == "allow" else rule, comment)
+    def twisted(self: Policy, direction: Any) -> Any:
+        rules = true(self, direction)
+        return tuple(replace(rule, action="deny") if rule.action == "allow" else rule for rule in rules)
 
-    render.ProgramBuilder._rule = twisted  # type: ignore[method-assign]
+    Policy.rules = twisted  # type: ignore[method-assign]
 
 
 def ports_are_ignored() -> None:
     """Rules match whatever the destination's port is."""
-    from hybridlab.calico import render
+    from hybridlab.calico.policy import Policy, Ports
 
-    true = render._with_destination_ports
+    true = Policy.rules
 
-    def twisted(base: Any, rule: Any) -> Any:
-        for match in true(base, rule):
-            yield replace(match, dst_ports=())
+    def twisted(self: Policy, direction: Any) -> Any:
+        rules = true(self, direction)
+        return tuple(replace(rule, destination=replace(rule.destination, ports=Ports())) for rule in rules)
 
-    render._with_destination_ports = twisted
+    Policy.rules = twisted  # type: ignore[method-assign]
 
 
 def kubelet_probes_of_windows_pods_fail() -> None:

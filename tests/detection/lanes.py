@@ -25,6 +25,7 @@ from conformance.model.endpoint import Path as Way
 from conformance.model.facts import Facts
 from conformance.pods.deploy import Pods, Wish
 from conformance.pods.roles import ECHO_PORT, ROLES
+from conformance.pods.tailor import SEAT
 from conformance.probe.prober import Limits, Prober
 from conformance.settings import Settings, load_timings
 from hybridlab.cli import control, kubeconfig
@@ -61,7 +62,7 @@ class Lane:
         for system in SYSTEMS:
             names |= {f"{part}-{system}": f"{system}-{self.number}" for part in ("subject", "open", "shut", "late")}
         nodes = {one.name: one for one in facts.nodes}
-        wishes = [Wish(role=f"{nodes[node].os}-peer", node=nodes[node], name=name) for name, node in names.items()]
+        wishes = [Wish(role=f"{nodes[node].os}-client", node=nodes[node], name=name) for name, node in names.items()]
         self.workloads = self.pods.deploy(wishes)
         for name in ("open", "shut"):
             for system in SYSTEMS:
@@ -110,7 +111,7 @@ class Lane:
     def read_again(self, name: str) -> None:
         """A pod that was restarted, as it is now, once it is ready."""
         one = self.workloads[name]
-        found = self.changes.waits.pods_ready(self.namespace, f"app={name}", 1, within=90.0)
+        found = self.changes.waits.pods_ready(self.namespace, f"{SEAT}={name}", 1, within=90.0)
         self.workloads[name] = self.pods.workload(found[0], ROLES[one.role])
 
     def replace(self, name: str) -> None:
@@ -125,9 +126,9 @@ class Lane:
     def close(self, name: str) -> None:
         """From now on only the friend may connect to it."""
         spec: Obj = {
-            "podSelector": {"matchLabels": {"app": name}},
+            "podSelector": {"matchLabels": {SEAT: name}},
             "policyTypes": ["Ingress"],
-            "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": "friend"}}}]}],
+            "ingress": [{"from": [{"podSelector": {"matchLabels": {SEAT: "friend"}}}]}],
         }
         policy = {"apiVersion": POLICIES, "kind": "NetworkPolicy", "metadata": {"name": name}, "spec": spec}
         self.changes.apply(policy, "closes a path", namespace=self.namespace)
@@ -138,7 +139,7 @@ class Lane:
         self.changes.delete(target, "opens a path again")
 
     def _service(self, name: str) -> None:
-        spec = {"selector": {"app": name}, "ports": [{"port": ECHO_PORT}]}
+        spec = {"selector": {SEAT: name}, "ports": [{"port": ECHO_PORT}]}
         service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
         self.changes.apply(service, "gives it a name", namespace=self.namespace)
 

@@ -130,9 +130,12 @@ def _row(name: str, given: dict[str, Any], table: Table) -> Row:
     unknown = set(given) - FIELDS
     if unknown or not given.get("what"):
         raise ValueError(f"row {name}: {', '.join(sorted(unknown)) or 'what'} is unknown or missing")
+    plain: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in given.items() if key != "may"
+    }
     row = Row(
         name=name,
-        **{key: tuple(value) if isinstance(value, list) else value for key, value in given.items() if key != "may"},
+        **plain,
         may={
             claim: (value,) if isinstance(value, str) else tuple(value) for claim, value in given.get("may", {}).items()
         },

@@ -24,8 +24,10 @@ from benchmarks import machine
 from benchmarks.lab_process import lab
 from benchmarks.naive import Naive
 from conformance.errors import Nonconformance, SuiteTrouble
+from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
 from conformance.probe.prober import Prober
 from conformance.settings import load_timings
@@ -110,7 +112,7 @@ class Question:
         if case.expected == "allow":
             expect.reachable(source, target, because="the table expects it")
         else:
-            beside = [lane.friend, (source, lane.bystander)]
+            beside: list[Route | Workload] = [lane.friend, (source, lane.bystander)]
             expect.blocked(source, target, because="the table expects it", beside=beside)
 
     def naive(self) -> Result:

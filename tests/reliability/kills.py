@@ -267,11 +267,11 @@ def summary(kills: Sequence[Kill], labs: int = 1) -> list[str]:
     missed = [one for one in kills if one.missed]
     reasons = ", ".join(f"{reason}: {count}" for reason, count in Counter(one.missed for one in missed).items())
     never = {one.number for one in missed} - {one.number for one in kills if not one.missed}
-    some = f"{len(missed)} {'try' if len(missed) == 1 else 'tries'} that hit nothing"
+    tries = f"{len(missed)} {'try' if len(missed) == 1 else 'tries'} that hit nothing"
     return [
         *lines,
         "",
-        f"Not counted: {some}{f' ({reasons})' if reasons else ''}. Such a point was hit at another",
+        f"Not counted: {tries}{f' ({reasons})' if reasons else ''}. Such a point was hit at another",
         f"moment, at most {TRIES} tries a point; {len(never)} points were never hit.",
         f"Suites: {', '.join(SUITES)}, 2 workers,",
         f"a new lab for every {PER_LAB} points{f', {labs} labs at once' if labs > 1 else ''}.",

@@ -20,6 +20,7 @@ from tests.reliability import hit_run, kills, snapshot
 from tests.reliability.hit_run import ENDED, NO_WORKER, Bench, Point, Strike, Victim
 from tests.reliability.kills import TRIES, Kill, known, one_point, pending, summary
 from tests.reliability.snapshot import Snapshot
+from tests.reliability.source import source
 
 NOTHING = Snapshot(objects={}, pods=Counter(), troubles=(), ours=())
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -147,7 +148,7 @@ def test_a_point_that_hit_nothing_is_tried_at_another_moment_and_not_for_ever() 
 
 def test_a_try_of_which_nobody_knows_whether_it_hit_is_not_counted(tmp_path: Path) -> None:
     path = tmp_path / "kills.jsonl"
-    entry = asdict(kill(source=kills.source()))
+    entry = asdict(kill(source=source()))
     path.write_text(json.dumps(entry) + "\n" + json.dumps({k: v for k, v in entry.items() if k != "missed"}) + "\n")
     assert len(known(path)) == 1
 

@@ -11,7 +11,7 @@ import pytest
 SUITES = Path(__file__).parents[2] / "suites"
 FILES = sorted(SUITES.rglob("*.py"))
 FORBIDDEN = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.IfExp, ast.ListComp, ast.GeneratorExp, ast.Assert)
-MAY_IMPORT = {"pytest", "conformance.marks", "conformance.catalog"}
+MAY_IMPORT = {"pytest", "conformance.fixtures", "conformance.marks", "conformance.catalog"}
 SPEAKS_FOR_ITSELF = {"expect", "command", "requires", "overlay", "known_issue", "page", "vni"}
 """Fixtures whose methods are expectations."""
 

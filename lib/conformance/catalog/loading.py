@@ -137,7 +137,7 @@ def _documents(path: Path) -> _Documents:
 
 
 _REQUIRED = ("id", "statement", "kind", "sources", "tags", "verify")
-_OPTIONAL = ("modality", "applies", "isolation", "active", "needs")
+_OPTIONAL = ("modality", "applies", "isolation", "active", "denial", "needs")
 
 
 def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping[str, str]) -> Claim:
@@ -163,6 +163,7 @@ def _claim(node: Any, file: str, area: str, documents: _Documents, tags: Mapping
         needs=needs,
         isolation=_isolation(entry["isolation"], file) if "isolation" in entry else PARALLEL,
         active=_isolation(entry["active"], file) if "active" in entry else None,
+        denial=_flag(entry["denial"], file) if "denial" in entry else False,
         origin=f"{file}:{node.start_mark.line + 1}",
     )
 

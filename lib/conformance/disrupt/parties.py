@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from conformance.expect.routes import Route
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import Workload
+from conformance.model.endpoint import OS
 from conformance.pods.deploy import Pods, Wish
+from conformance.pods.groups import Group
 from conformance.pods.placement import Placement
 
 PORT = 8080
@@ -19,66 +20,58 @@ PORT = 8080
 class Parties:
     """Pods as they are now; after a drain they are others."""
 
-    linux_client: Workload
-    linux_server: Workload
-    linux_elsewhere: Workload
-    """On another node than the client, where there are two."""
-    windows_client: Workload
-    windows_server: Workload
-    """On the client's node."""
-    windows_elsewhere: Workload | None
-    """On another node; None where there is one only."""
+    linux_clients: Group
+    linux_servers: Group
+    windows_clients: Group
+    windows_servers: Group
 
     @property
     def between(self) -> list[Route]:
         """From Linux to Windows, and back."""
-        return [
-            (self.linux_client, self.windows_server.tcp(PORT)),
-            (self.windows_client, self.linux_server.tcp(PORT)),
-        ]
+        there = self.linux_clients.to(self.windows_servers)
+        return [*there.tcp(PORT), *self.windows_clients.to(self.linux_servers).tcp(PORT)]
 
     @property
     def among(self) -> list[Route]:
-        """From Linux to Linux, and inside the Windows node."""
-        return [
-            (self.linux_client, self.linux_elsewhere.tcp(PORT)),
-            (self.windows_client, self.windows_server.tcp(PORT)),
-        ]
+        """From Linux to Linux, and inside each Windows node."""
+        within = self.windows_clients.beside(self.windows_servers)
+        return [*self.linux_clients.to(self.linux_servers).tcp(PORT), *within.tcp(PORT)]
 
     @property
     def across(self) -> list[Route]:
         """From Windows to Windows across nodes."""
-        there = self.windows_elsewhere
-        return [(self.windows_client, there.tcp(PORT))] if there else []
+        pairs = self.windows_clients.to(self.windows_servers)
+        return [(one, goal.tcp(PORT)) for one, goal in pairs if one.node != goal.node]
 
     @property
     def linux_nodes(self) -> list[str]:
         """Linux nodes in the story."""
-        return sorted({self.linux_client.node, self.linux_server.node, self.linux_elsewhere.node})
+        return sorted({one.node for one in (*self.linux_clients, *self.linux_servers)})
 
 
 def parties(deployer: Pods, placement: Placement) -> Parties:
     """The pods of the story as they are now: those of the worker's cast, found again after a drain."""
-    linux, windows = placement.usable("linux"), placement.usable("windows")
+    systems: tuple[OS, ...] = ("linux", "windows")
     wishes = [
-        Wish(role=f"{os}-{kind}", node=nodes[0])
-        for os, nodes in (("linux", linux), ("windows", windows))
+        Wish(role=f"{os}-{kind}", node=node, name=f"{os}-{kind}-{placement.number(node.name)}")
+        for os in systems
         for kind in ("client", "server")
+        for node in placement.covered(os)
     ]
-    wishes += [Wish(role="linux-peer", node=linux[1])] if len(linux) > 1 else []
-    wishes += [Wish(role="windows-peer", node=windows[1])] if len(windows) > 1 else []
     found = deployer.deploy(wishes)
+
+    def group(role: str) -> Group:
+        return Group(found[one.called] for one in wishes if one.role == role)
+
     return Parties(
-        linux_client=found["linux-client"],
-        linux_server=found["linux-server"],
-        linux_elsewhere=found.get("linux-peer", found["linux-server"]),
-        windows_client=found["windows-client"],
-        windows_server=found["windows-server"],
-        windows_elsewhere=found.get("windows-peer"),
+        linux_clients=group("linux-client"),
+        linux_servers=group("linux-server"),
+        windows_clients=group("windows-client"),
+        windows_servers=group("windows-server"),
     )
 
 
-class Newcomers:
+class ArrivingPods:
     """New pods on every Windows node, networked while something holds; removed again."""
 
     _numbers = itertools.count(1)
@@ -90,8 +83,8 @@ class Newcomers:
     def arrive(self) -> None:
         """Have one networked on each node.  Raises EnvironmentBroken as deploying does."""
         wishes = [
-            Wish(role="windows-peer", node=node, name=f"windows-newcomer-{next(self._numbers)}")
-            for node in self._placement.usable("windows")
+            Wish(role="windows-client", node=node, name=f"windows-newcomer-{next(self._numbers)}")
+            for node in self._placement.covered("windows")
         ]
         self._made += [one.called for one in wishes]
         self._deployer.deploy(wishes)

@@ -22,6 +22,11 @@ class Addresses:
 
     facts: Facts
 
+    @staticmethod
+    def of_pod(client: Workload) -> list[str]:
+        """A pod's own address alone."""
+        return [client.address]
+
     def of_node(self, there: Workload) -> list[str]:
         """A node's addresses as servers may see them: its own, and its overlay device's when it talks to pods."""
         tunnel = self._tunnel(there.node)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from conformance.model.attempt import Kind
-from conformance.model.endpoint import Path, Target
+from conformance.model.endpoint import Target
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.probe.protocol import same_pod
-
-LED_ON = frozenset({Path.CLUSTER_IP, Path.NODE_PORT, Path.NAME})
-"""Ways by which somebody between source and target chooses the pod: only its answer tells which one it was."""
 
 ARRIVED = frozenset(
     {Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.ABORTED, Verdict.CLOSED, Verdict.NO_ANSWER}
@@ -29,9 +26,11 @@ def telling(target: Target) -> Kind:
 def usual(target: Target, *, want: bool) -> Kind:
     """What is tried where a test names no kind, on a route that is to be open or not.
 
-    A closed route gets a bare connect, by Services too: a denial is that nothing answers the first packet.
+    An open route to pods is asked so that the answer can name the pod, whichever way it goes: a pod's address is given
+    to another pod, too.  A closed route gets a bare connect, by Services too: a denial is that nothing answers the
+    first packet.
     """
-    return telling(target) if want and target.path in LED_ON else plain(target)
+    return telling(target) if want and target.backends else plain(target)
 
 
 def impostor(observation: Observation) -> str:

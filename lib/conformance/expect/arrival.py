@@ -1,18 +1,22 @@
-"""Expectations about a Windows pod's first seconds, before Felix has programmed it."""
+"""Expectations about Windows pods' first seconds, before Felix has programmed them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect import message
+from conformance.expect.routes import Route
 from conformance.expect.same_pods import unless_changed
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.newcomer import Stage
+from conformance.pods.roles import ECHO_PORT
 from conformance.timing import Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -36,37 +40,55 @@ class _Look:
         return verdict is Verdict.CONNECTED or (verdict in REFUSALS and up)
 
 
+class Newcomer(Protocol):
+    """A pod that has an address, and an action that it does before anything else."""
+
+    @property
+    def pod(self) -> Workload:
+        """As attempts see it."""
+
+    def stage(self) -> Stage:
+        """How far its first action is."""
+
+    def connected_first(self) -> bool:
+        """Whether its first action was answered."""
+
+
 @dataclass
 class Arrival:
-    """What one test expects of a newcomer; ``not_observed`` tells the report that its egress was held back."""
+    """What one test expects of newcomers; each decides for itself, NOT_OBSERVED where its egress was held back."""
 
     expect: Expect
-    not_observed: Callable[[str], None]
 
-    def takes_nothing(
-        self, client: Workload, newcomer: Target, *, stage: Callable[[], Stage], beside: Target, because: str
+    def take_nothing(
+        self, client: Workload, newcomers: Sequence[Newcomer], *, beside: Target, because: str, port: int = ECHO_PORT
     ) -> None:
-        """From the first moment nothing of what ``client`` sends is answered, while ``beside`` answers it.
+        """From the first moment nothing of what ``client`` sends is answered by any, while ``beside`` answers it.
 
-        Watches until the newcomer's first action is ``done``, and for a while after it was seen to begin: before that a
-        new Windows pod may have no network at all.  A refusal is an answer: packets reached the pod.  Raises
-        Nonconformance, ControlBroken, and EnvironmentBroken when the action does not end in time.
+        Watches each until its first action is ``done``, and for a while after it was seen to begin: before that a new
+        Windows pod may have no network at all.  A refusal is an answer: packets reached the pod.  Raises
+        Nonconformance, ControlBroken, and EnvironmentBroken when an action does not end in time.
         """
         expect, patience, clock = self.expect, self.expect.timings.windows, self.expect.clock
-        attempts = [self._attempt(client, target) for target in (newcomer, beside)]
-        ran: list[float] = []
+        targets = [*(one.pod.tcp(port) for one in newcomers), beside]
+        attempts = [self._attempt(client, target) for target in targets]
+        ran: dict[int, float] = {}
 
-        def look() -> _Look:
-            answers = expect.prober.observe(attempts)
-            found = _Look(answers[0], answers[1], stage())
-            if found.stage != "to start":
-                ran.append(clock.monotonic())
+        def look() -> list[_Look]:
+            *answers, witness = expect.prober.observe(attempts)
+            found = [_Look(seen, witness, one.stage()) for one, seen in zip(newcomers, answers, strict=True)]
+            for index, one in enumerate(found):
+                if one.stage != "to start":
+                    ran.setdefault(index, clock.monotonic())
             return found
 
-        def enough(found: _Look) -> bool:
-            if found.answered or found.beside.verdict is not Verdict.CONNECTED:
+        def enough(looks: list[_Look]) -> bool:
+            if any(one.answered or one.beside.verdict is not Verdict.CONNECTED for one in looks):
                 return True
-            return found.stage == "done" and clock.monotonic() - ran[0] >= patience.hold
+            return all(
+                one.stage == "done" and clock.monotonic() - ran[index] >= patience.hold
+                for index, one in enumerate(looks)
+            )
 
         watched = until(
             look,
@@ -76,53 +98,83 @@ class Arrival:
             what=because,
             clock=clock,
         )
-        trouble = self._wrong(attempts, watched, because)
-        if trouble is not None:
-            raise unless_changed(expect, [client, *beside.backends], trouble)
+        troubles = []
+        for index, attempt in enumerate(attempts[:-1]):
+            trouble = self._wrong([attempt, attempts[-1]], [one[index] for one in watched.seen], watched, because)
+            verdict = unless_changed(expect, [client, *beside.backends], trouble) if trouble else None
+            self._say(client, attempt, verdict, because)
+            troubles += [verdict] if verdict else []
+        if troubles:
+            raise troubles[0]
         expect.context.record("seconds watched", round(watched.seconds, 3))
-        expect.context.record("seconds watched since it ran", round(clock.monotonic() - ran[0], 3))
+        expect.context.record("seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3))
 
-    def may_have_sent(self, newcomer: Workload, target: Target, *, connected: bool, because: str) -> None:
-        """The pod's first action may have got through; its policy, as a witness shows, lets nothing through.
+    def may_have_sent(self, newcomers: Sequence[Newcomer], target: Target, *, because: str) -> None:
+        """Each pod's first action may have got through; its policy, as a witness shows, lets nothing through.
 
-        Raises ControlBroken when the policy does not take effect at all.
+        Raises ControlBroken when a policy does not take effect at all.
         """
         expect, patience = self.expect, self.expect.timings.windows
-        attempt = self._attempt(newcomer, target)
+        attempts = [self._attempt(one.pod, target) for one in newcomers]
         settled = until(
-            lambda: expect.prober.observe([attempt])[0],
-            lambda seen: seen.verdict is Verdict.TIMED_OUT,
+            lambda: expect.prober.observe(attempts),
+            lambda seen: all(one.verdict is Verdict.TIMED_OUT for one in seen),
             within=patience.policy_effect,
             agree=patience.agree,
             every=patience.poll_every,
             what=because,
             clock=expect.clock,
         )
-        if not settled.met:
-            line = message.headline(expect.context.claims, attempt, "TIMED_OUT", settled.seen, settled.seconds)
-            trouble = ControlBroken(
-                f"control failed: {line}: its egress policy is not in force, so its first action says nothing",
-                control=attempt.label,
-                seen=settled.seen,
+        told = []
+        for index, (one, attempt) in enumerate(zip(newcomers, attempts, strict=True)):
+            seen = [round_[index] for round_ in settled.seen]
+            if not settled.met and seen[-1].verdict is not Verdict.TIMED_OUT:
+                line = message.headline(expect.context.claims, attempt, "TIMED_OUT", seen, settled.seconds)
+                trouble = ControlBroken(
+                    f"control failed: {line}: its egress policy is not in force, so its first action says nothing",
+                    control=attempt.label,
+                    seen=seen,
+                )
+                raise unless_changed(expect, [one.pod, *target.backends], trouble)
+            connected = one.connected_first()
+            told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
+            reason = (
+                because
+                if connected
+                else (
+                    f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s), where it may "
+                    "connect; whether that was denied or lost is not told"
+                )
             )
-            raise unless_changed(expect, [newcomer, *target.backends], trouble)
-        expect.context.attach("first action", f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
-        if not connected:
-            self.not_observed(
-                f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s), where it may "
-                "connect; whether that was denied or lost is not told"
-            )
+            verdict = ClaimVerdict.CONFIRMED if connected else ClaimVerdict.NOT_OBSERVED
+            expect.context.decided(one.pod, target, verdict, reason, "behaviour")
+        expect.context.attach("first action", "\n".join(told))
+
+    @staticmethod
+    def ways(client: Workload, newcomers: Sequence[Newcomer], target: Target) -> list[Route]:
+        """From a client to each newcomer, and from each to the target of its first action."""
+        there = [(client, one.pod.tcp(ECHO_PORT)) for one in newcomers]
+        return [*there, *((one.pod, target) for one in newcomers)]
 
     # --- how ----------------------------------------------------------------------------------------------------------
+
+    def _say(self, client: Workload, attempt: Attempt, verdict: Exception | None, because: str) -> None:
+        """What one newcomer's first seconds decided."""
+        word = ClaimVerdict.CONFIRMED
+        if verdict is not None:
+            word = ClaimVerdict.VIOLATED if isinstance(verdict, Nonconformance) else ClaimVerdict.INCONCLUSIVE
+        self.expect.context.decided(client, attempt.target, word, str(verdict or because), "closed")
 
     def _attempt(self, source: Workload, target: Target) -> Attempt:
         give_up = self.expect.timings.of(source.os).tcp_give_up
         return Attempt(source=source, target=target, kind=Kind.TCP, give_up_after=give_up)
 
-    def _wrong(self, attempts: list[Attempt], watched: Settled[_Look], because: str) -> Exception | None:
-        """What the looks deserve; None: nothing is wrong."""
-        claims, last = self.expect.context.claims, watched.last
-        seen, beside = [one.newcomer for one in watched.seen], [one.beside for one in watched.seen]
+    def _wrong(
+        self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str
+    ) -> Exception | None:
+        """What the looks at one newcomer deserve; None: nothing is wrong."""
+        claims, last = self.expect.context.claims, looks[-1]
+        seen, beside = [one.newcomer for one in looks], [one.beside for one in looks]
         if last.answered:
             further = {
                 "beside": f"{attempts[1].label} {message.summary(beside)}",

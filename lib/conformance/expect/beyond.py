@@ -7,12 +7,13 @@ contains "0% loss" and "Destination host unreachable" counts as received; nor do
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, EnvironmentLacks, Nonconformance, ProbeBroken
 from conformance.expect.commands import Commands
 from conformance.expect.traffic import Expect
+from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Path, Target, Workload
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -36,10 +37,9 @@ class Beyond:
     expect: Expect
     commands: Commands
     outside: tuple[str, int] | None
-    lifted: Callable[[str], None]
 
-    def control(self, windows: Workload, linux: Workload, *, because: str) -> None:
-        """TCP from the Windows pod reaches the target, and it answers ping: of the Linux pod.  Raises ControlBroken."""
+    def control(self, windows: Sequence[Workload], linux: Workload, *, because: str) -> None:
+        """TCP from the Windows pods reaches the target, and it answers the Linux pod's ping.  Raises ControlBroken."""
         address, port = self._target
         target = Target(host=address, port=port, protocol="tcp", path=Path.EXTERNAL, name="beyond the cluster")
         self.expect.control(windows, target, because=because)
@@ -51,18 +51,24 @@ class Beyond:
                 control="ping from a Linux pod",
             )
 
-    def pings(self, source: Workload, there: Workload, *, because: str) -> None:
-        """The pod's ping of another pod is answered."""
-        said = self._ping(source, there.address)
-        if not said.replied:
-            raise self._wrong(source, there.address, said, because)
+    def ping(self, sources: Sequence[Workload], there: Workload, *, because: str) -> None:
+        """Each pod's ping of another pod is answered."""
+        for source in sources:
+            said = self._ping(source, there.address)
+            verdict = ClaimVerdict.CONFIRMED if said.replied else ClaimVerdict.VIOLATED
+            reason = because if said.replied else self._head(source, there.address, said)
+            self.expect.context.decided(source, there, verdict, reason, "open")
+            if not said.replied:
+                raise self._wrong(source, there.address, said, because)
 
-    def does_not_ping(self, source: Workload, *, because: str) -> None:
-        """The pod's ping beyond the cluster is not answered; where it is, the claim is LIFTED."""
+    def do_not_ping(self, sources: Sequence[Workload], *, because: str) -> None:
+        """No pod's ping beyond the cluster is answered; where one is, the claim is LIFTED there."""
         address, _ = self._target
-        said = self._ping(source, address)
-        if said.replied:
-            self.lifted(f"{source.label} -> {address}  {said}, although {because}")
+        for source in sources:
+            said = self._ping(source, address)
+            verdict = ClaimVerdict.LIFTED if said.replied else ClaimVerdict.CONFIRMED
+            reason = f"{source.label} -> {address}  {said}, although {because}" if said.replied else because
+            self.expect.context.decided(source, None, verdict, reason, "closed")
 
     @property
     def _target(self) -> tuple[str, int]:

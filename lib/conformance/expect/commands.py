@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from conformance.errors import Nonconformance, ProbeBroken
+from conformance.expect.routes import Route
 from conformance.expect.traffic import Context
+from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.settings import Timings
 
@@ -52,25 +54,31 @@ class Commands:
     timings: Timings
     context: Context = field(default_factory=Context)
 
-    def nc_opens(self, client: Workload, target: Target, *, because: str) -> None:
-        """``nc -vz ADDRESS PORT`` in a Linux pod says open, with exit code 0."""
-        argv = ["nc", "-vz", target.host, str(target.port)]
-        self._succeeds(client, target, argv, f"{target.host} ({target.host}:{target.port}) open", because)
+    def nc_opens(self, routes: Sequence[Route], *, because: str) -> None:
+        """``nc -vz ADDRESS PORT`` in each Linux client says open, with exit code 0."""
+        for client, target in routes:
+            argv = ["nc", "-vz", target.host, str(target.port)]
+            self._succeeds(client, target, argv, f"{target.host} ({target.host}:{target.port}) open", because)
 
-    def web_request_shows(self, client: Workload, target: Target, page: str, *, because: str) -> None:
-        """``Invoke-WebRequest`` in a Windows pod answers with status 200 and a page that contains ``page``."""
-        self._succeeds(client, target, _web_request(target), page, because)
+    def web_request_shows(self, routes: Sequence[Route], page: str, *, because: str) -> None:
+        """``Invoke-WebRequest`` in each Windows client answers with status 200 and a page that contains ``page``."""
+        for client, target in routes:
+            self._succeeds(client, target, _web_request(target), page, because)
 
-    def web_request_times_out(self, client: Workload, target: Target, *, because: str) -> None:
-        """``Invoke-WebRequest`` in a Windows pod says that the operation has timed out, with exit code 1."""
-        argv = _web_request(target)
-        said = self._run(client, target, argv, f"exit code 1, {TIMED_OUT!r}", because)
-        if said.ended.exit_code == 0:
-            raise Nonconformance(
-                f"{said}\n  attempts on the same path timed out before: the denial does not hold for every request"
-            )
-        if TIMED_OUT not in said.ended.output:
-            raise ProbeBroken(f"{said}\n  attempts on the same path timed out: the command failed for another reason")
+    def web_request_times_out(self, routes: Sequence[Route], *, because: str) -> None:
+        """``Invoke-WebRequest`` in each Windows client says that the operation has timed out, with exit code 1."""
+        for client, target in routes:
+            said = self._run(client, target, _web_request(target), f"exit code 1, {TIMED_OUT!r}", because)
+            if said.ended.exit_code == 0:
+                self.context.decided(client, target, ClaimVerdict.VIOLATED, str(said), "closed")
+                raise Nonconformance(
+                    f"{said}\n  attempts on the same path timed out before: the denial does not hold for every request"
+                )
+            if TIMED_OUT not in said.ended.output:
+                raise ProbeBroken(
+                    f"{said}\n  attempts on the same path timed out: the command failed for another reason"
+                )
+            self.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
 
     def _succeeds(self, client: Workload, target: Target, argv: Sequence[str], shows: str, because: str) -> None:
         said = self._run(client, target, argv, f"exit code 0, {shows!r}", because)
@@ -78,6 +86,7 @@ class Commands:
             raise ProbeBroken(
                 f"{said}\n  attempts on the same path connected: the command, its image or its server is not the demo's"
             )
+        self.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
 
     def _run(self, client: Workload, target: Target, argv: Sequence[str], expected: str, because: str) -> _Said:
         ended = self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
 
@@ -57,6 +57,10 @@ class Rule:
             near=source.poll_every,
             within=within,
         )
+
+    def for_single_packets(self, give_up: float) -> Rule:
+        """The rule for attempts that send no packet again (UDP): their row must outlast two give-up times alone."""
+        return replace(self, hold=max(self.hold, 2 * give_up - self.agree_span + self.near))
 
     @property
     def span(self) -> float:

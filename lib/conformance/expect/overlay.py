@@ -14,6 +14,7 @@ from conformance.expect import message
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.timing import until
@@ -64,6 +65,8 @@ class Overlay:
         )
         last = settled.last
         if settled.met:
+            for source, target in between:
+                expect.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
             return list(last[:count])
         dead = [index for index in range(count) if last[index].verdict is not Verdict.CONNECTED] or [0]
         within_dead = [index for index in range(count, count + same) if last[index].verdict is not Verdict.CONNECTED]
@@ -95,6 +98,10 @@ class Overlay:
             },
         )
         first, _, rest = text.partition("\n")
+        for index, (source, target) in enumerate(between):
+            verdict = ClaimVerdict.UNMET if index in dead else ClaimVerdict.CONFIRMED
+            reason = f"{attempts[index].label}  {last[index].verdict}" if index in dead else because
+            expect.context.decided(source, target, verdict, reason)
         raise Unmet(f"{first}: UDP 4789 (VXLAN) does not pass between the nodes\n{rest}", seen=seen)
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.errors import Nonconformance
@@ -9,6 +10,7 @@ from conformance.expect import message
 from conformance.expect.same_pods import unless_changed
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.timing import until
@@ -22,10 +24,16 @@ class Pages:
 
     expect: Expect
 
-    def show(self, source: Workload, target: Target, text: str, *, because: str) -> Observation:
-        """The target answers with status 200 and a page that contains ``text``, as often as verdicts must agree."""
+    def show(self, source: Workload, targets: Sequence[Target], text: str, *, because: str) -> None:
+        """Each target answers with status 200 and a page that contains ``text``, as often as verdicts must agree."""
+        self.expect.reachable(source, targets, because=because, kind=Kind.HTTP)
+        wrong = [one for one in (self._shown(source, target, text, because) for target in targets) if one is not None]
+        if wrong:
+            raise wrong[0]
+
+    def _shown(self, source: Workload, target: Target, text: str, because: str) -> Exception | None:
+        """What one target's page deserves; None: it is right."""
         expect, patience = self.expect, self.expect.timings.of(source.os)
-        expect.reachable(source, target, because=because, kind=Kind.HTTP)
         attempt = Attempt(source=source, target=target, kind=Kind.HTTP, give_up_after=patience.http_give_up)
         settled = until(
             lambda: expect.prober.observe([attempt])[0],
@@ -37,7 +45,8 @@ class Pages:
             clock=expect.clock,
         )
         if settled.met:
-            return settled.last
+            expect.context.decided(source, target, ClaimVerdict.CONFIRMED, because, "behaviour")
+            return None
         wrong = Nonconformance(
             message.connectivity(
                 expect.context.claims,
@@ -53,7 +62,11 @@ class Pages:
             ),
             seen=settled.seen,
         )
-        raise unless_changed(expect, [source, *target.backends], wrong)
+        verdict = unless_changed(expect, [source, *target.backends], wrong)
+        violated = isinstance(verdict, Nonconformance)
+        word = ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
+        expect.context.decided(source, target, word, str(verdict), "behaviour")
+        return verdict
 
 
 def _page(seen: Observation) -> str:

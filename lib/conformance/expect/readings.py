@@ -13,6 +13,7 @@ from typing import TypeVar
 from conformance.errors import EnvironmentLacks, Unmet
 from conformance.expect import message
 from conformance.expect.traffic import Context
+from conformance.model.claim import ClaimVerdict
 from conformance.model.facts import Fact
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -49,6 +50,8 @@ class Readings:
             "read", f"{table}\n\n" + "\n".join(f"{name}: {fact.source}" for name, fact in facts.items())
         )
         wrong = [name for name, _, _, fits in rows if not fits]
+        verdict = ClaimVerdict.UNMET if wrong else ClaimVerdict.CONFIRMED
+        self.context.decided(None, None, verdict, because, "read")
         if wrong:
             raise self._deviation(wrong, facts, expected, because, do)
 

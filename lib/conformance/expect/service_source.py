@@ -9,118 +9,132 @@ KEP-5100).  A policy's source selector then does not match.  With direct server 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect import message
 from conformance.expect.addresses import Addresses
-from conformance.expect.routes import Routes
+from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
+from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.observation import Observation
+from conformance.pods.groups import Pair, Pairs
 from conformance.pods.roles import ECHO_PORT
-from conformance.pods.services import Service
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
 
 @dataclass
 class ServiceSource:
-    """One client's way through one Service, before and under a policy that admits this client alone.
+    """Clients' ways to servers through a Service of each, before and under a policy that admits these clients alone.
 
-    ``stranger`` is another client, which the policy does not admit.
+    ``stranger`` is another client, which the policy does not admit; ``service`` gives a server's ClusterIP.
     """
 
     expect: Expect
     facts: Facts
-    lifted: Callable[[str], None]
-    client: Workload
+    pairs: Pairs
     stranger: Workload
-    service: Service
-    _kept: bool | None = None
+    service: Callable[[Workload], Target]
+    _kept: list[Pair] = field(default_factory=list)
+    """Pairs whose server saw the client's own address by ClusterIP."""
 
     # --- what tests say -----------------------------------------------------------------------------------------------
 
     def is_kept(self, *, because: str) -> None:
-        """By ClusterIP as by its own address the server sees the client's pod address."""
-        seen = self._seen(because)
-        if _addresses(seen) != {self.client.address}:
-            raise self._wrong(seen, self.client.address, because)
-        self._kept = True
+        """By ClusterIP as by its own address each server sees the client's pod address."""
+        self._judge(self._seen(because), lambda client, server: client.address, because)
+        self._kept = list(self.pairs)
 
     def is_rewritten(self, *, because: str) -> None:
-        """By ClusterIP the server sees the one address that this mode gives, or the limitation is gone.
+        """By ClusterIP each server sees the one address that this mode gives, or the limitation is gone there.
 
         Any third address, and now this and now that one, is a Nonconformance; that it is gone is said only once a
         policy admitted the client.
         """
-        wanted = Addresses(self.facts).through_service(self.client, self.service.backend)
         seen = self._seen(because)
-        found = _addresses(seen)
-        if found not in ({wanted}, {self.client.address}):
-            raise self._wrong(seen, wanted, because)
-        self._kept = found == {self.client.address}
+        self._kept = [pair for pair, told in seen.items() if _addresses(told) == {pair[0].address}]
+        others = {pair: told for pair, told in seen.items() if pair not in self._kept}
+        self._judge(others, Addresses(self.facts).through_service, because)
 
     def admits_by_address_alone(self, *, because: str) -> None:
-        """Under the policy the client gets in by pod address and not by ClusterIP, a stranger not at all.
+        """Under the policy clients get in by pod address and not by ClusterIP, a stranger not at all.
 
-        Where the source was kept, the client has to get in by ClusterIP too, and the claim is LIFTED.
+        A client whose source was kept has to get in by ClusterIP too, and there the claim is LIFTED.
         """
-        if self._kept:
-            self.admits_everywhere(because="its address was kept, so that the policy has to admit it")
-            self.lifted(
-                f"{self.client.label} -> {self.service.by_address.label}: the server saw the pod's own address "
-                f"{self.client.address}, and a policy that allows only this pod let it in"
+        hidden = Pairs(pair for pair in self.pairs if pair not in self._kept)
+        kept = Pairs(self._kept)
+        opened = [*self.pairs.tcp(ECHO_PORT), *kept.through(self.service), *self._beside]
+        closed = [*hidden.through(self.service), *self._strangers(direct=True)]
+        self.expect.matrix(open=[opened], closed=[closed], because=because)
+        for client, target in kept.through(self.service):
+            told = (
+                f"{client.label} -> {target.label}: the server saw the pod's own address {client.address}, and a "
+                "policy that allows only this pod let it in"
             )
-            return
-        self.expect.matrix(
-            open=[(self.client, self._direct), self._beside],
-            closed=[(self.client, self.service.by_address), (self.stranger, self._direct)],
-            because=because,
-        )
+            self.expect.context.decided(client, target, ClaimVerdict.LIFTED, told)
 
     def admits_everywhere(self, *, because: str) -> None:
-        """Under the policy the client gets in by pod address and by ClusterIP, a stranger by neither."""
-        opened: list[Routes] = [(self.client, self._both), self._beside]
-        self.expect.matrix(open=opened, closed=[(self.stranger, self._both)], because=because)
+        """Under the policy clients get in by pod address and by ClusterIP, a stranger by neither."""
+        opened = [*self.pairs.tcp(ECHO_PORT), *self.pairs.through(self.service), *self._beside]
+        closed = [*self._strangers(direct=True), *self._strangers(direct=False)]
+        self.expect.matrix(open=[opened], closed=[closed], because=because)
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
     @property
-    def _direct(self) -> Target:
-        return self.service.backend.tcp(ECHO_PORT)
+    def _beside(self) -> list[Route]:
+        """Where the stranger gets while it does not get to the servers: to the clients, which no policy selects."""
+        return [(self.stranger, client.tcp(ECHO_PORT)) for client in self.pairs.clients]
 
-    @property
-    def _both(self) -> list[Target]:
-        return [self._direct, self.service.by_address]
+    def _strangers(self, *, direct: bool) -> list[Route]:
+        """The stranger's ways to the servers, by their addresses or by ClusterIP."""
+        servers = self.pairs.servers
+        return [(self.stranger, one.tcp(ECHO_PORT) if direct else self.service(one)) for one in servers]
 
-    @property
-    def _beside(self) -> tuple[Workload, Target]:
-        """Where the stranger gets while it does not get to the server: to the client, which no policy selects."""
-        return self.stranger, self.client.tcp(ECHO_PORT)
+    def _seen(self, because: str) -> dict[Pair, list[Observation]]:
+        """Whom servers see by ClusterIP, once both ways are open and clients' addresses show by the direct one."""
+        direct = self.pairs.tcp(ECHO_PORT)
+        ways = [*direct, *self._strangers(direct=True), *self._beside]
+        self.expect.controls([ways], because="no policy is in force yet")
+        for (client, _), plain in self.expect.told(direct, because=because).items():
+            if _addresses(plain) != {client.address}:
+                line = message.headline(
+                    self.expect.context.claims, plain[-1].attempt, f"source {client.address}", plain, _span(plain),
+                    observed=_observed(plain),
+                )  # fmt: skip
+                raise ControlBroken(
+                    f"control failed: {line} by pod address: what the server sees by ClusterIP says nothing about "
+                    "Services (NAT-1)",
+                    control="the source by pod address",
+                    seen=plain,
+                )
+        through = self.pairs.through(self.service)
+        self.expect.reachable([*through, *self._strangers(direct=False)], because=because)
+        told = self.expect.told(through, because=because)
+        return {pair: told[way] for pair, way in zip(self.pairs, through, strict=True)}
 
-    def _seen(self, because: str) -> list[Observation]:
-        """Whom the server sees by ClusterIP, once both ways are open and its address shows by the direct one."""
-        ways = [(self.client, self._direct), (self.stranger, self._direct), self._beside]
-        self.expect.controls(ways, because="no policy is in force yet")
-        plain = self.expect.told(self.client, self._direct, because=because)
-        if _addresses(plain) != {self.client.address}:
-            line = message.headline(
-                self.expect.context.claims, plain[-1].attempt, f"source {self.client.address}", plain, _span(plain),
-                observed=_observed(plain),
-            )  # fmt: skip
-            raise ControlBroken(
-                f"control failed: {line} by pod address: what the server sees by ClusterIP says nothing about Services "
-                "(NAT-1)",
-                control="the source by pod address",
-                seen=plain,
-            )
-        self.expect.reachable([self.client, self.stranger], self.service.by_address, because=because)
-        return self.expect.told(self.client, self.service.by_address, because=because)
+    def _judge(
+        self,
+        seen: dict[Pair, list[Observation]],
+        wanted: Callable[[Workload, Workload], str],
+        because: str,
+    ) -> None:
+        """Each pair's server sees the one address that is wanted.  Raises Nonconformance where one does not."""
+        wrong: list[Nonconformance] = []
+        for (client, server), told in seen.items():
+            address = wanted(client, server)
+            if _addresses(told) != {address}:
+                trouble = self._wrong(client, told, address, because)
+                self.expect.context.decided(client, server, ClaimVerdict.VIOLATED, str(trouble))
+                wrong.append(trouble)
+        if wrong:
+            raise wrong[0]
 
-    def _wrong(self, seen: Sequence[Observation], wanted: str, because: str) -> Nonconformance:
-        build = f"build {self.client.windows_build or 'unknown'}"
+    def _wrong(self, client: Workload, seen: Sequence[Observation], wanted: str, because: str) -> Nonconformance:
+        build = f"build {client.windows_build or 'unknown'}"
         flag = self.facts.windows_dsr
         return Nonconformance(
             message.connectivity(
@@ -133,7 +147,7 @@ class ServiceSource:
                 further={
                     "DSR": f"{build}, kube-proxy --enable-dsr {'unknown' if flag.value is None else flag.value} "
                     f"({flag.source})",
-                    "do": f"compare Get-HnsPolicyList on node {self.client.node}, and kube-proxy's log there",
+                    "do": f"compare Get-HnsPolicyList on node {client.node}, and kube-proxy's log there",
                 },
                 observed=_observed(seen),
             ),

@@ -16,6 +16,7 @@ from conformance.expect import message
 from conformance.expect.same_pods import unless_changed
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
@@ -61,22 +62,34 @@ class Carried:
 
 @dataclass
 class Sizes:
-    """Expectations of one test about sizes; ``lifted`` tells the report that a limitation is gone."""
+    """Expectations of one test about sizes."""
 
     expect: Expect
-    lifted: Callable[[str], None]
 
-    def carries(self, one: Workload, other: Workload, *, because: str, port: int = 8080) -> tuple[Carried, Carried]:
+    def carries(self, pairs: Sequence[Pair], *, because: str, port: int = 8080) -> list[Carried]:
         """Full-sized packets pass both ways: what is too large for a Linux pod is refused there, and nothing vanishes.
 
-        Of Windows pods the sizes are recorded only (their MTU is whatever HNS gave them).
+        Of Windows pods the sizes are recorded only (their MTU is whatever HNS gave them).  Each way's result, in order:
+        there and back of the first pair, and so on.
         """
-        ways = [(one, other.udp(port)), (other, one.udp(port))]
-        self.expect.controls(ways, because="without small datagrams nothing is said about larger ones")
-        there, back = (self._judged(source, target, because) for source, target in ways)
-        return there, back
+        ways = [way for one, other in pairs for way in ((one, other.udp(port)), (other, one.udp(port)))]
+        self.expect.controls([ways], because="without small datagrams nothing is said about larger ones")
+        found: list[Carried] = []
+        wrong: list[Exception] = []
+        for source, target in ways:
+            try:
+                found.append(self._judged(source, target, because))
+                self.expect.context.decided(source, target, ClaimVerdict.CONFIRMED, because, "behaviour")
+            except Nonconformance as hole:
+                self.expect.context.decided(source, target, ClaimVerdict.VIOLATED, str(hole), "behaviour")
+                wrong.append(hole)
+        if wrong:
+            raise wrong[0]
+        return found
 
-    def setting_ignored(self, setting: Fact[int], *, by: Pair, followed_by: Pair, node: Workload, because: str) -> None:
+    def setting_ignored(
+        self, setting: Fact[int], *, by: Sequence[Pair], followed_by: Pair, node: Workload, because: str
+    ) -> None:
         """Pods of ``by``'s system keep their own MTU, while ``followed_by`` shows that the setting is in force.
 
         Pairs are of one system and one node each, so that nothing but their own MTU limits them.  ``node``: a pod in
@@ -86,10 +99,9 @@ class Sizes:
         remedy = "set Installation .spec.calicoNetwork.mtu lower than the nodes' MTU - 50 and start new pods"
         if setting.value is None:
             raise EnvironmentLacks(f"no MTU is set, so nothing shows whether it is followed ({setting.source})", remedy)
-        (ignoring, _), (following, _) = by, followed_by
-        ignorer, follower = self._own(*by), self._own(*followed_by)
-        for one, own in ((ignoring, ignorer), (following, follower)):
-            self.expect.context.record(f"MTU of {one.os} pods, bytes", own.mtu)
+        following, _ = followed_by
+        follower = self._own(*followed_by)
+        self.expect.context.record(f"MTU of {following.os} pods, bytes", follower.mtu)
         if follower.mtu != setting.value:
             line = message.headline(
                 self.expect.context.claims,
@@ -104,11 +116,16 @@ class Sizes:
                 "setting, or the setting is not in force",
                 control=following.label, seen=follower.seen,
             )  # fmt: skip
-        if setting.value == self._node(node, ignoring).mtu - OVERLAY:
-            raise EnvironmentLacks(f"{setting.value}, which is set, is what Windows takes by itself", remedy)
-        if ignorer.mtu == setting.value:
-            self.lifted(f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})")
-        self.expect.control(ignoring, by[1].udp(8080), because=because)
+        for ignoring, mate in by:
+            own = self._own(ignoring, mate)
+            self.expect.context.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
+            if setting.value == self._node(node, ignoring).mtu - OVERLAY:
+                raise EnvironmentLacks(f"{setting.value}, which is set, is what Windows takes by itself", remedy)
+            lifted = own.mtu == setting.value
+            told = f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})"
+            verdict = ClaimVerdict.LIFTED if lifted else ClaimVerdict.CONFIRMED
+            self.expect.context.decided(ignoring, None, verdict, told if lifted else because, "behaviour")
+            self.expect.control(ignoring, mate.udp(8080), because=because)
 
     # --- how ------------------------------------------------------------------------------------------------------
 

@@ -86,20 +86,30 @@ class StreamExpect:
 
         Raises Nonconformance when one has not, within the time for it.
         """
+        states = self.followed(streams, because=because)
+        self.recovered(states, because=because)
+        self._same_pods(streams)
+        return states
+
+    def followed(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
+        """How streams that may be lost stand once they have been watched, recovered or not."""
         patience = self._patience(streams)
         self._watch(streams, lambda states: all(self._told(one, patience) for one in states), because)
         states = self.standing(streams, because=because)
         self.report(states)
-        self.recovered(states, because=because)
-        self._same_pods(streams)
         return states
 
     def recovered(self, states: Sequence[StreamState], *, because: str) -> None:
         """Raises Nonconformance when one is lost and no new connection to its target worked in time."""
         for state in states:
-            within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
-            if state.lost and (state.recovered_after is None or state.recovered_after > within):
-                raise self.violation(state, f"a new connection within {within:.0f} s of the loss", because)
+            if expected := self.not_recovered(state):
+                raise self.violation(state, expected, because)
+
+    def not_recovered(self, state: StreamState) -> str:
+        """What was to be expected of a stream that is lost without a new connection in time; empty: it is not."""
+        within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
+        late = state.recovered_after is None or state.recovered_after > within
+        return f"a new connection within {within:.0f} s of the loss" if state.lost and late else ""
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""

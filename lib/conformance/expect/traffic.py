@@ -1,4 +1,4 @@
-"""Expectations about traffic: reachable, blocked, matrix, source_is, resolves.
+"""Expectations about traffic: reachable, blocked, matrix, sources, resolves.
 
 Every wait polls to agreement and keeps all observations.  A denial is believed only when it is the named verdict
 (a silent drop), when the same path was seen open before by this test (control before), when another attempt of the
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
-from conformance.expect import message, names
+from conformance.expect import message, names, resolution
 from conformance.expect.answered import telling, usual
 from conformance.expect.ask import Asking, ask
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
@@ -27,9 +27,9 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half, Seen
 from conformance.model.endpoint import Target, Workload
-from conformance.model.observation import Observation, Verdict
+from conformance.model.observation import Observation
 from conformance.settings import OsTimings, Timings
-from conformance.timing import SYSTEM_CLOCK, Clock, until
+from conformance.timing import SYSTEM_CLOCK, Clock
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -203,13 +203,21 @@ class Expect:
         policies.remove()
         return self.reachable(list(self._closed.values()), because=because)
 
-    def source_is(self, source: Workload, target: Target, address: str | Sequence[str], *, because: str) -> Observation:
-        """The server sees ``address`` (or one of them) as its client, each time; ProbeBroken when it does not tell."""
-        allowed = [address] if isinstance(address, str) else list(address)
-        seen = self.told(source, target, because=because)
-        if any(one.seen_client not in allowed for one in seen):
-            reason = f"{seen[-1].attempt.label}  source {message.counted([one.seen_client for one in seen])}"
-            self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
+    def sources(self, routes: Iterable[Route], are: Callable[[Workload], Sequence[str]], *, because: str) -> None:
+        """Each server sees one of its client's allowed addresses (``are``) as its client, each time.
+
+        Raises as :meth:`told`.
+        """
+        wrong: list[tuple[list[Observation], Sequence[str]]] = []
+        for (source, target), seen in self.told(routes, because=because).items():
+            allowed = are(source)
+            if any(one.seen_client not in allowed for one in seen):
+                reason = f"{seen[-1].attempt.label}  source {message.counted([one.seen_client for one in seen])}"
+                self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
+                wrong.append((seen, allowed))
+        if wrong:
+            seen, allowed = wrong[0]
+            others = [one[-1].attempt.label for one, _ in wrong[1:]]
             raise Nonconformance(
                 message.connectivity(
                     self.context.claims,
@@ -218,54 +226,34 @@ class Expect:
                     because=because,
                     seen=seen,
                     seconds=sum(one.seconds for one in seen),
-                    further={},
+                    further={"also wrong": "; ".join(others)} if others else {},
                     observed=f"source {message.counted([one.seen_client for one in seen])}",
                 ),
                 seen=seen,
             )
-        return seen[-1]
 
-    def told(self, source: Workload, target: Target, *, because: str) -> list[Observation]:
-        """As :meth:`reachable`, each agreeing round, with whom the server saw; ProbeBroken when it does not tell."""
-        rounds = self._decide([(source, target)], [], because, telling(target), open_is_control=False)
-        seen = [one for round_ in rounds for one in round_]
-        if not all(one.seen_client for one in seen):
-            raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
-        return seen
+    def told(self, routes: Iterable[Route], *, because: str) -> dict[Route, list[Observation]]:
+        """As :meth:`reachable`, each agreeing round, with whom the servers saw; ProbeBroken when one does not tell."""
+        ways = each([routes])
+        rounds = self._decide(ways, [], because, telling(ways[0][1]), open_is_control=False)
+        found = {way: [round_[index] for round_ in rounds] for index, way in enumerate(ways)}
+        for seen in found.values():
+            if not all(one.seen_client for one in seen):
+                raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
+        return found
 
     def resolves(
-        self, source: Workload, name: str, to: Sequence[str], *, because: str, record: str = "A"
-    ) -> Observation:
-        """The name resolves, by the pod's own resolver settings, to exactly these answers."""
-        patience = self._patience([source])[0]
-        attempt = Attempt(source=source, kind=Kind.DNS, give_up_after=patience.dns_give_up, query=name, record=record)
-        wanted = sorted(to)
-        settled = until(
-            lambda: self.prober.observe([attempt])[0],
-            lambda seen: seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == wanted,
-            within=patience.service_effect,
-            agree=patience.agree,
-            every=patience.poll_every,
-            what=because,
-            clock=self.clock,
+        self, sources: Workload | Iterable[Workload], name: str, to: Sequence[str], *, because: str, record: str = "A"
+    ) -> None:
+        """The name resolves for each source, by the pod's own resolver settings, to exactly these answers."""
+        resolution.resolves(
+            self,
+            [sources] if isinstance(sources, Workload) else list(sources),
+            name,
+            to,
+            because=because,
+            record=record,
         )
-        verdict = ClaimVerdict.CONFIRMED if settled.met else ClaimVerdict.VIOLATED
-        reason = because if settled.met else f"{attempt.label}  observed {message.summary(settled.seen)}"
-        self.context.decided(source, None, verdict, reason, "behaviour")
-        if not settled.met:
-            raise Nonconformance(
-                message.connectivity(
-                    self.context.claims,
-                    attempt,
-                    expected=f"RESOLVED to {', '.join(wanted)}",
-                    because=because,
-                    seen=settled.seen,
-                    seconds=settled.seconds,
-                    further={"do": "compare with the Service and with CoreDNS' log in kube-system"},
-                ),
-                seen=settled.seen,
-            )
-        return settled.last
 
     # --- how they are decided --------------------------------------------------------------------------------------
 
@@ -347,8 +335,9 @@ class Expect:
         """A route as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
         own = self.timings.of(source.os)
         ends = [own, *(self.timings.of(one.os) for one in target.backends)]
-        within = max(one.policy_effect for one in ends)
-        return Path(self._attempt(source, target, kind), want, Rule.of(own, ends, within))
+        attempt = self._attempt(source, target, kind)
+        rule = Rule.of(own, ends, within=max(one.policy_effect for one in ends))
+        return Path(attempt, want, rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule)
 
     def _look_after_pods(self, outcomes: Sequence[Outcome]) -> None:
         """A pod that is no longer the one it was looks like a denial, and like a violation: its routes are broken.

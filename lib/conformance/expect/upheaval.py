@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.catalog import Range, Version
-from conformance.errors import ControlBroken, UsageProblem
+from conformance.errors import ControlBroken, Nonconformance, UsageProblem
 from conformance.expect.routes import Routes as Routed
 from conformance.expect.streams import Route, StreamExpect
 from conformance.expect.traffic import Expect
 from conformance.expect.witnesses import Opens, Restart, Restarted, Witness
+from conformance.model.attempt import Kind
+from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.stream import StreamState
@@ -30,13 +32,12 @@ Routes = Sequence[tuple[Workload, Target]]
 
 @dataclass
 class Upheaval:
-    """Upheavals of one test; ``not_observed`` tells the report that what may happen did not."""
+    """Upheavals of one test; each watched stream is a decision of its own, NOT_OBSERVED where it was not lost."""
 
     streams: StreamExpect
     expect: Expect
     facts: Facts
     record: Callable[[str, str | float], object]
-    not_observed: Callable[[str], None]
 
     _begun: _Begun | None = None
 
@@ -44,13 +45,13 @@ class Upheaval:
 
     def begin(
         self,
-        watched: Route,
+        watched: Sequence[Route],
         *,
         beside: Route,
         opens: Routes = (),
         keeps_closed: Routes = (),
     ) -> None:
-        """Open the ``watched`` stream, and one ``beside`` it between Linux pods.
+        """Open the ``watched`` streams, and one ``beside`` them between Linux pods.
 
         Witnesses that the change took effect: routes that it ``opens``.
         Routes that policies close before it are closed after it (``keeps_closed``; the test must have seen them open).
@@ -61,22 +62,27 @@ class Upheaval:
         opened = Opens(self.expect, opens) if opens else None
         if opened is not None:
             opened.before()
-        stream, control = self.streams.open(watched, beside)
-        self._begun = _Begun(stream, control, opened, keeps_closed)
+        *streams, control = self.streams.open(*watched, beside)
+        self._begun = _Begun(streams, control, opened, keeps_closed)
         self.streams.mark("the change begins")
 
-    def may_lose(self, *, because: str, restart: Restart | None = None) -> None:
-        """The change may have lost the watched stream, which then comes back; the one beside it stays.
+    def may_lose(self, *, because: str, restarts: Sequence[Restart] = ()) -> None:
+        """The change may have lost watched streams, which then come back; the one beside them stays.
 
-        ``restart``: the change was this one, which testifies for itself.  Raises ControlBroken without any witness.
+        ``restarts``: the change was these, which testify for themselves.  Raises ControlBroken without any witness.
         """
-        begun, state = self._after(because, restart)
+        begun, states = self._after(because, restarts)
         if begun.keeps_closed:
             shut: list[Routed] = [(source, target) for source, target in begun.keeps_closed]
             beside = (begun.keeps_closed[0][0], begun.control.target)
-            self.expect.matrix(open=[beside], closed=shut, because=f"{because}; what policies close stays closed")
-        if not state.lost:
-            self.not_observed(f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}")
+            still = f"{because}; what policies close stays closed"
+            self.expect.matrix(open=[beside], closed=shut, because=still, kind=Kind.TCP)  # streams' ports name no pod
+        for stream, state in zip(begun.streams, states, strict=True):
+            if state.lost:
+                self._say(stream, ClaimVerdict.CONFIRMED, f"{state.label}: {state.words}")
+            else:
+                told = f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}"
+                self._say(stream, ClaimVerdict.NOT_OBSERVED, told)
 
     def loses_nothing(self, *, because: str) -> None:
         """The change matters to no policy, and loses no stream from Calico v3.31 on; before, it may.
@@ -84,23 +90,41 @@ class Upheaval:
         It can have no witness of its own: what ``opens`` is another change, to another pod of the same node, made
         after it.  Felix takes changes in turn, so what came before has been dealt with.
         """
-        _, state = self._after(because)
+        begun, states = self._after(because)
         version = self.facts.calico_version.value or ""
-        if not version or Version.parse(version) in LEFT_ALONE:
-            if state.lost:
-                raise self.streams.violation(state, f"both ends SURVIVED under Calico {version or 'of today'}", because)
-        elif not state.lost:
-            self.not_observed(f"{state.label}: {state.words}, where Calico {version} may lose it")
+        left_alone = not version or Version.parse(version) in LEFT_ALONE
+        wrong: list[Exception] = []
+        for stream, state in zip(begun.streams, states, strict=True):
+            if left_alone and state.lost:
+                expected = f"both ends SURVIVED under Calico {version or 'of today'}"
+                wrong.append(self._violated(stream, state, expected, because))
+            elif left_alone or state.lost:
+                self._say(stream, ClaimVerdict.CONFIRMED, because)
+            else:
+                told = f"{state.label}: {state.words}, where Calico {version} may lose it"
+                self._say(stream, ClaimVerdict.NOT_OBSERVED, told)
+        if wrong:
+            raise wrong[0]
 
     # --- how --------------------------------------------------------------------------------------------------------
 
-    def _after(self, because: str, restart: Restart | None = None) -> tuple[_Begun, StreamState]:
-        """The story's end: what became of the watched stream."""
+    def _say(self, stream: Stream, verdict: ClaimVerdict, reason: str) -> None:
+        self.expect.context.decided(stream.client, stream.server, verdict, reason, "behaviour")
+
+    def _violated(self, stream: Stream, state: StreamState, expected: str, because: str) -> Exception:
+        """What a wrong outcome of one stream deserves, said as its decision."""
+        found = self.streams.violation(state, expected, because)
+        violated = isinstance(found, Nonconformance)
+        self._say(stream, ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE, str(found))
+        return found
+
+    def _after(self, because: str, restarts: Sequence[Restart] = ()) -> tuple[_Begun, list[StreamState]]:
+        """The story's end: what became of the watched streams."""
         begun, streams = self._begun, self.streams
         if begun is None:
             raise UsageProblem("an upheaval ends that never began: begin(...) opens its streams before the change")
         streams.mark("the change is made")
-        witnesses: list[Witness] = [Restarted(restart)] if restart is not None else []
+        witnesses: list[Witness] = [Restarted(one) for one in restarts]
         witnesses += [begun.opens] if begun.opens is not None else []
         if not witnesses:
             raise ControlBroken("nothing shows that the change took effect: no route opens by it", control="witness")
@@ -109,25 +133,39 @@ class Upheaval:
                 streams.mark(f"witness: {witness.after()}")
         except ControlBroken:
             # A stream that was lost is a witness itself, and the others cannot testify where no new connection works.
-            streams.recovered(streams.standing([begun.stream], because=because), because=because)
+            streams.recovered(streams.standing(begun.streams, because=because), because=because)
             raise
-        (state,) = streams.outcome([begun.stream], because=because)
+        states = self._outcome(begun.streams, because)
         (still,) = streams.standing([begun.control], because=because)
-        streams.report([state, still])
+        streams.report([*states, still])
         if still.lost:
             raise streams.violation(still, "the stream of Linux pods beside it SURVIVED at both ends", because)
-        for end in state.ends:
-            self.record(f"{end.side} on {end.workload.os} saw", end.verdict)
-        if state.recovered_after is not None:
-            self.record("seconds to a new connection", round(state.recovered_after, 3))
-        return begun, state
+        for state in states:
+            for end in state.ends:
+                self.record(f"{end.side} on {end.workload.os} saw", end.verdict)
+            if state.recovered_after is not None:
+                self.record("seconds to a new connection", round(state.recovered_after, 3))
+        return begun, states
+
+    def _outcome(self, streams: Sequence[Stream], because: str) -> list[StreamState]:
+        """What became of each; one that does not come back makes its own decision VIOLATED."""
+        states = self.streams.followed(streams, because=because)
+        wrong = [
+            self._violated(stream, state, expected, because)
+            for stream, state in zip(streams, states, strict=True)
+            if (expected := self.streams.not_recovered(state))
+        ]
+        if wrong:
+            raise wrong[0]
+        self.expect.prober.unchanged(one for stream in streams for one in (stream.client, stream.server))
+        return states
 
 
 @dataclass(frozen=True)
 class _Begun:
     """What was before the change."""
 
-    stream: Stream
+    streams: Sequence[Stream]
     control: Stream
     opens: Opens | None
     keeps_closed: Routes

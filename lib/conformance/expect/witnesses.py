@@ -14,6 +14,7 @@ from conformance.errors import ControlBroken, Nonconformance, UsageProblem
 from conformance.expect import message
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.host import AclRule
 from conformance.model.observation import Observation, Verdict
@@ -142,15 +143,22 @@ class AclLists:
         pairs = [(pod, had, now) for (pod, had), now in zip(self._had, settled.last, strict=True)]
         shown = "\n\n".join(f"{pod.label}\n{_difference(had, now)}" for pod, had, now in pairs)
         self.expect.context.attach("ACL lists", shown)
+        wrong: list[Nonconformance] = []
         for pod, had, now in pairs:
+            verdict, reason = ClaimVerdict.CONFIRMED, because
             if had == now:
-                raise Nonconformance(
+                trouble = Nonconformance(
                     f"{', '.join(self.expect.context.claims) or 'no claim'}  HNS endpoint of {pod.label}  expected "
                     f"another ACL list, observed the same {len(had)} rules "
                     f"({len(settled.seen)} tries, {settled.seconds:.1f} s)\n  because  {because}\n"
                     "  do       compare Get-HnsEndpoint before and after, and read Felix' log on that node\n"
                     f"  the lists, - before and + after:\n{shown}"
                 )
+                wrong.append(trouble)
+                verdict, reason = ClaimVerdict.VIOLATED, str(trouble)
+            self.expect.context.decided(None, pod, verdict, reason, "read")
+        if wrong:
+            raise wrong[0]
 
 
 def _difference(had: Rules, now: Rules) -> str:

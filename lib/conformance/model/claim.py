@@ -24,6 +24,8 @@ class ClaimResult:
     part: str = ""
     """Which part of the claim this test decides (an OS direction, a path), stable from run to run."""
     remedy: str = ""
+    active: bool = False
+    """It is the half that changes something, of a claim that has one."""
     evidence: Literal["lab", "field"] = "field"
     measured: dict[str, float | str] = field(default_factory=dict)
     """Figures worth keeping: seconds to first correct answer, tries ..."""

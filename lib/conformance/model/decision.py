@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conformance.model.endpoint import Target, Workload
-from conformance.model.facts import NodeFacts, build_name
+from conformance.model.facts import NodeFacts
 from conformance.model.verdict import ClaimKind, ClaimVerdict, precedence
 
 Half = Literal["open", "closed", "behaviour", "read"]
@@ -30,7 +30,7 @@ class Seen:
     target: str
     """The target's node; empty: the target is on no node of the cluster, or there is none."""
     builds: tuple[str, ...]
-    """Names of the Windows builds of these nodes, each once (:func:`conformance.model.facts.build_name`)."""
+    """Names of the Windows builds of these nodes, each once (:func:`conformance.model.builds.build_name`)."""
     about: tuple[str, ...]
     """Those of them that the verdict is about: where a policy is enforced, if that is one of the two, else both."""
     verdict: ClaimVerdict
@@ -88,13 +88,27 @@ def seen_on(node: NodeFacts, verdict: ClaimVerdict, reason: str, half: Half) -> 
     )
 
 
-def folded(several: Iterable[Seen], kind: ClaimKind) -> tuple[Seen, ...]:
-    """One for each pair of nodes: the verdict that counts most for a claim of this kind, with all halves."""
+BETWEEN_TWO = (
+    ClaimVerdict.VIOLATED,
+    ClaimVerdict.INCONCLUSIVE,
+    ClaimVerdict.UNMET,
+    ClaimVerdict.NOT_RUN,
+    ClaimVerdict.LIFTED,
+    ClaimVerdict.ADVISED,
+    ClaimVerdict.NOT_OBSERVED,
+    ClaimVerdict.CONFIRMED,
+    ClaimVerdict.NOT_APPLICABLE,
+)
+"""What counts between one pair of nodes: a way that is as it should be stands beside what is said of a limitation."""
+
+
+def folded(several: Iterable[Seen]) -> tuple[Seen, ...]:
+    """One for each pair of nodes: the verdict that counts most between them, with all halves."""
     found: dict[tuple[str, str], Seen] = {}
     for one in several:
         key = one.source, one.target
         had = found.get(key, one)
-        first = min((had, one), key=lambda each: precedence(kind).index(each.verdict))
+        first = min((had, one), key=lambda each: BETWEEN_TWO.index(each.verdict))
         found[key] = replace(
             first,
             builds=tuple(sorted({*had.builds, *one.builds})),
@@ -116,15 +130,9 @@ def by_build(decisions: Sequence[Seen], kind: ClaimKind) -> dict[str, ClaimVerdi
 
 def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:
     """Of the Windows pods among them."""
-    return tuple(sorted({build_name(_pair(one.windows_build)) for one in ends if one and one.os == "windows"}))
+    return tuple(sorted({one.build for one in ends if one and one.build}))
 
 
 def _about(source: Workload | None, target: Workload | None, enforced_at: Side) -> tuple[str, ...]:
     enforcing = {"source": source, "target": target, "both": None}[enforced_at]
     return _builds([enforcing]) or _builds([source, target])
-
-
-def _pair(text: str) -> tuple[int, int] | None:
-    """``20348.2762``, as workloads have it."""
-    build, dot, revision = text.partition(".")
-    return (int(build), int(revision)) if dot else None

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from conformance.model.builds import build_name
+
 OS = Literal["linux", "windows"]
 Protocol = Literal["tcp", "udp"]
 
@@ -31,6 +33,15 @@ class Workload:
     restarts: int = 0
     host_network: bool = False
     windows_build: str = ""
+    """``20348.2762``; empty: not known, or Linux."""
+
+    @property
+    def build(self) -> str:
+        """Name of its node's Windows build (:func:`conformance.model.builds.build_name`); empty on Linux."""
+        if self.os != "windows":
+            return ""
+        build, dot, revision = self.windows_build.partition(".")
+        return build_name((int(build), int(revision)) if dot else None)
 
     @property
     def label(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
+from conformance.model.builds import build_name
 from conformance.model.endpoint import OS
 
 T = TypeVar("T")
@@ -22,21 +23,6 @@ class Fact(Generic[T]):
     def known(self) -> bool:
         """Whether it was read."""
         return self.value is not None
-
-
-DSR_REVISION = {17763: 1432}
-"""Build to the first revision of it that can do direct server return; before it, it is a build of its own."""
-
-
-def build_name(build: tuple[int, int] | None) -> str:
-    """How a Windows build is named where decisions are told apart: ``20348``, ``17763``, ``17763 before .1432``.
-
-    ``build``: build and revision, ``(20348, 2762)``; None: ``unknown``.
-    """
-    if build is None:
-        return "unknown"
-    first = DSR_REVISION.get(build[0], 0)
-    return f"{build[0]}" if build[1] >= first else f"{build[0]} before .{first}"
 
 
 @dataclass(frozen=True, kw_only=True)

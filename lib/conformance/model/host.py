@@ -28,7 +28,6 @@ class HnsNetwork:
     name: str
     type: str
     """``Overlay``, ``L2Bridge``, ``nat`` ..."""
-    management_ip: str
     subnets: tuple[HnsSubnet, ...] = ()
 
 
@@ -58,7 +57,6 @@ class HnsEndpoint:
     mac: str
     network: str
     """Id of its network."""
-    network_name: str
     policies: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     """Everything HNS holds for it, untyped: NAT, routes, access rules."""
     acls: tuple[AclRule, ...] = ()

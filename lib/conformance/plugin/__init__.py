@@ -16,6 +16,8 @@ from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
 from conformance.plugin.qualification import Qualification
+from conformance.pods.placement import Placement
+from conformance.run.limits import workers_for
 from conformance.run.provider import Provider
 
 MARKERS = (
@@ -113,11 +115,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """``-n auto``: as many workers as free pod addresses and Windows nodes allow (:class:`Workers` has the bounds)."""
+    """``-n auto``: as many workers as the covered nodes allow (:class:`Workers` has what one costs there)."""
     if not state.awake(config):
         return None
     run_state = state.of(config)
-    bounds = run_state.run.settings.workers
+    settings = run_state.run.settings
     if state.passive(config):
         return 0
     try:
@@ -126,11 +128,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
         return 0
     inspection = run_state.run.inspection
     assert inspection is not None  # open() raised otherwise
-    usable = [node for node in inspection.facts.by_os("windows") if node.ready and node.schedulable]
-    number = min(bounds.at_most, bounds.per_windows_node * len(usable))
-    if inspection.free_windows_addresses is not None:
-        number = min(number, inspection.free_windows_addresses // bounds.addresses)
-    return max(bounds.at_least, number)
+    placement = Placement(inspection.facts, settings.tolerations, cover=settings.cover)
+    coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
+    number, run_state.run.workers = workers_for(settings.workers, coverage, inspection.room)
+    return number
 
 
 @pytest.hookimpl(trylast=True)

@@ -7,7 +7,9 @@ from collections import Counter
 from conformance.catalog import Version
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts
+from conformance.pods.placement import Placement
 from conformance.run.run import Run
+from conformance.settings import Settings
 
 
 def lines(run: Run) -> list[str]:
@@ -16,7 +18,10 @@ def lines(run: Run) -> list[str]:
     text = [f"cluster: {label} (chosen by {run.choice.why})"]
     if run.facts:
         text += facts_lines(run.facts)
+        text += coverage_lines(run.facts, run.settings)
         text += [f"note: {line}" for line in assumptions(run.facts)]
+    if run.workers:
+        text.append(f"workers: {run.workers}")
     if run.directory:
         text.append(f"run: {run.settings.run_id}, reports in {run.directory.path}")
     return text
@@ -39,6 +44,20 @@ def facts_lines(facts: Facts) -> list[str]:
         f"facts: {nodes(facts, 'linux')}; {nodes(facts, 'windows')}; evidence: {facts.evidence}",
         f"       {values}",
     ]
+
+
+def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
+    """Which nodes the run decides on and why; and which builds it leaves out because the user named others."""
+    placement = Placement(facts, settings.tolerations, cover=settings.cover)
+    systems: tuple[OS, ...] = ("linux", "windows")
+    found = [one for os in systems for one in placement.coverage(os)]
+    names = {one.node.name for one in found}
+    left_out = {node.build for node in facts.by_os("windows")} - {one.node.build for one in found}
+    others = [node.name for node in facts.nodes if node.name not in names]
+    text = [f"covered: {', '.join(f'{one.node.name} ({one.why})' for one in found) or 'no node'}"]
+    text += [f"         not {', '.join(others)}"] if others else []
+    text += [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"] if left_out else []
+    return text
 
 
 def nodes(facts: Facts, os: OS) -> str:

@@ -7,7 +7,7 @@ In pytest's terms VIOLATED is failed, INCONCLUSIVE an error, NOT_RUN and NOT_APP
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
 import pytest
 
@@ -15,7 +15,6 @@ from conformance.catalog import Catalog, Claim, catalog
 from conformance.errors import EnvironmentBroken, EnvironmentLacks, Unmet, first_line
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import to_plain
-from conformance.model.decision import Decision, Seen, folded
 from conformance.plugin import options
 from conformance.plugin.marked import planned
 from conformance.plugin.state import State
@@ -24,6 +23,7 @@ from conformance.report.attempts import FLAKY, merged
 from conformance.report.diagnostics import Failure
 from conformance.report.outcomes import TestOutcome, worst
 from conformance.run import plan, verdicts
+from conformance.run.deciding import Judged, builds_of, judged
 from conformance.run.plan import PlannedTest, Prospect
 from conformance.run.recorder import Recorder
 from conformance.run.verdicts import Statement
@@ -140,8 +140,13 @@ class Judge:
         """Turn what the body raises into a verdict."""
         __tracebackhide__ = True
         statement = item.stash[STATEMENT]
+        statement.calling = True
         try:
-            return (yield)
+            result = yield
+            self._demand_decisions(item)
+            return result
+        except _Undecided as undecided:
+            raise _skipped(str(undecided)) from None
         except pytest.skip.Exception as skip:
             statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by itself")
             raise
@@ -167,6 +172,7 @@ class Judge:
             self._trouble(item, error, f"{type(error).__name__}: {first_line(error)}")
             raise
         finally:
+            statement.calling = False
             self.state.attachments.end()
 
     @pytest.hookimpl(wrapper=True)
@@ -225,11 +231,13 @@ class Judge:
         test, statement = item.stash[PLANNED], item.stash.get(STATEMENT, Statement())
         results = tuple(self._result(item, part, statement) for part in test.parts)
         verdict = worst({result.verdict for result in results}) if results else statement.verdict
+        speaker = next((one for one in results if one.verdict is verdict), None)
+        told = bool(speaker) and statement.verdict is None and verdict is not ClaimVerdict.CONFIRMED
         return TestOutcome(
             test=test.test,
             verdict=verdict or ClaimVerdict.CONFIRMED,
-            reason=statement.reason,
-            remedy=statement.remedy,
+            reason=speaker.reason if speaker and told else statement.reason,
+            remedy=speaker.remedy if speaker and told else statement.remedy,
             results=results,
             seconds=item.stash.get(SECONDS, 0.0),
             waited=item.stash.get(WAITED, 0.0),
@@ -243,27 +251,54 @@ class Judge:
     def _result(self, item: pytest.Item, part: plan.ClaimPart, statement: Statement) -> ClaimResult:
         inapplicable = item.stash.get(PROSPECT, Prospect()).inapplicable
         claim = self.catalog[part.claim]
-        remedy, measured = statement.remedy, dict(statement.measured)
         if claim.id in inapplicable:
-            verdict, reason, remedy, measured = ClaimVerdict.NOT_APPLICABLE, inapplicable[claim.id], "", {}
-        elif statement.verdict is ClaimVerdict.UNMET:
-            verdict, reason = verdicts.unmet_for(claim), statement.reason
-        elif statement.verdict:
-            verdict, reason = statement.verdict, statement.reason
+            found = Judged(verdict=ClaimVerdict.NOT_APPLICABLE, reason=inapplicable[claim.id])
         else:
-            confirmed = (ClaimVerdict.CONFIRMED, claim.statement)
-            verdict, reason = statement.special.get(claim.id) or statement.special.get("") or confirmed
+            found = judged(claim, part.part, item.nodeid, statement, self._builds(item, part))
         return ClaimResult(
             claim=claim.id,
-            verdict=verdict,
+            verdict=found.verdict,
             test=item.nodeid,
             part=part.part,
-            reason=reason,
-            remedy=remedy,
+            reason=found.reason,
+            remedy=found.remedy,
+            active=part.active,
             evidence="lab" if self.run.evidence == "lab" else "field",
-            measured=measured,
-            decisions=() if claim.id in inapplicable else _decisions(claim, part.part, item.nodeid, statement.seen),
+            measured={} if claim.id in inapplicable else dict(statement.measured),
+            decisions=found.decisions,
         )
+
+    def _builds(self, item: pytest.Item, part: plan.ClaimPart) -> dict[str, str]:
+        """Windows builds that a part has to reach, with a node of each."""
+        if not (self.run.facts and item.stash[PLANNED].needs.windows and part.about_windows):
+            return {}
+        return builds_of(self.catalog[part.claim], self.run.facts, self.run.settings)
+
+    def _blamed(self, item: pytest.Item) -> list[str]:
+        """Windows nodes that all wrong decisions are about, where some were right: what to repeat the test on."""
+        statement = item.stash[STATEMENT]
+        if not self.run.facts or item.stash[PLANNED].needs.windows > 1:
+            return []
+        builds = {node.name: node.build for node in self.run.facts.by_os("windows")}
+        wrong = {
+            name
+            for one in statement.seen
+            if one.verdict is ClaimVerdict.VIOLATED
+            for name in (one.source, one.target)
+            if builds.get(name, "") in one.about
+        }
+        return sorted(wrong) if set(builds) - wrong else []
+
+    def _demand_decisions(self, item: pytest.Item) -> None:
+        """A body that returned decided something, and on every node.
+
+        Raises EnvironmentBroken where a node could not be judged, _Undecided where a result is NOT_RUN.
+        """
+        for result in self._attempt(item).results:
+            if result.verdict is ClaimVerdict.INCONCLUSIVE:
+                raise EnvironmentBroken(result.reason)
+            if result.verdict is ClaimVerdict.NOT_RUN:
+                raise _Undecided(f"NOT_RUN: {result.reason}; {result.remedy}")
 
     def _applicable(self, item: pytest.Item) -> list[Claim]:
         inapplicable = item.stash[PROSPECT].inapplicable
@@ -276,7 +311,7 @@ class Judge:
     def _fail(self, item: pytest.Item, error: BaseException) -> None:
         """Collect the bundle, and tell in the failure where it lies and how to run just this again."""
         claims = [part.claim for part in item.stash[PLANNED].parts]
-        again = options.repeat_command(item.config, list(dict.fromkeys(claims)))
+        again = options.repeat_command(item.config, list(dict.fromkeys(claims)), self._blamed(item))
         if any(again in note for note in getattr(error, "__notes__", ())):
             return  # a session fixture's error, raised again for its next test
         failure = Failure(test=item.nodeid, claims=tuple(claims), error=error, seen=getattr(error, "seen", ()))
@@ -290,8 +325,8 @@ def recorder(item: pytest.Item) -> Recorder:
     return Recorder(item.stash[PLANNED].claims(catalog()), item.stash[STATEMENT])
 
 
-def _decisions(claim: Claim, part: str, test: str, seen: Sequence[Seen]) -> tuple[Decision, ...]:
-    return tuple(Decision(claim=claim.id, part=part, test=test, **vars(one)) for one in folded(seen, claim.kind))
+class _Undecided(Exception):
+    """A test's body returned, and did not decide all that it is there for."""
 
 
 def _skipped(reason: str) -> BaseException:

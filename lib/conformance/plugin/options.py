@@ -16,7 +16,7 @@ import pytest
 from conformance.catalog import Version, catalog
 from conformance.errors import UsageProblem
 from conformance.run.choice import Choice, choose
-from conformance.settings import Images, Settings, Toleration, Workers, external_target, load_timings
+from conformance.settings import Cover, Images, Settings, Toleration, Workers, external_target, load_timings
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -62,6 +62,19 @@ def add_options(parser: pytest.Parser) -> None:
         help="print every change that the selected tests (or --janitor) would make, and make none",
     )  # fmt: skip
 
+    cover = parser.getgroup("covered nodes", "which nodes the conformance suites decide on")
+    cover.addoption(
+        "--max-nodes-per-os", metavar="N", type=int, default=None,
+        help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build, and "
+        "of Linux one per subnet and kernel, are covered always",
+    )  # fmt: skip
+    cover.addoption(
+        "--nodes", metavar="NAME,...", action="append", default=[],
+        help="cover exactly these, of each operating system of which one is named (repeatable)",
+    )  # fmt: skip
+    cover.addoption("--node-selector", metavar="KEY[=VALUE],...", help="cover exactly the nodes with these labels")
+    cover.addoption("--every-node", action="store_true", help="cover all nodes that take pods")
+
     claims = parser.getgroup("claims", "what the conformance suites decide")
     claims.addoption("--claim", metavar="ID", action="append", default=[], help="only tests of this claim (repeatable)")
     claims.addoption(
@@ -104,6 +117,10 @@ def joined(arguments: Sequence[str]) -> list[str]:
     return found
 
 
+LAB_WORKERS = Workers(per_windows_node=8, agents=200, per_processor=2)
+"""On an embedded lab PowerShell starts and agents cost next to nothing."""
+
+
 def read_choice(config: pytest.Config) -> Choice:
     """The cluster that the options choose.  Raises UsageProblem."""
     option = config.option
@@ -130,6 +147,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
             Version.parse(option.calico_version)
         except ValueError as trouble:
             raise UsageProblem(f"--calico-version {option.calico_version}: {trouble}") from None
+    if option.every_node and (option.nodes or option.node_selector or option.max_nodes_per_os):
+        raise UsageProblem("--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os")
+    if option.max_nodes_per_os is not None and option.max_nodes_per_os < 1:
+        raise UsageProblem(f"--max-nodes-per-os {option.max_nodes_per_os}: expected at least 1")
     if option.calicoctl and not Path(option.calicoctl).is_file():
         raise UsageProblem(f"--calicoctl {option.calicoctl}: no such file")
     if option.calicoctl and not os.access(option.calicoctl, os.X_OK):
@@ -138,8 +159,14 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
     return Settings(
         timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),
         images=Images(registry=option.image_registry, pull_secrets=tuple(option.image_pull_secret)),
+        cover=Cover(
+            at_most=option.max_nodes_per_os or Cover.at_most,
+            nodes=tuple(name.strip() for text in option.nodes for name in text.split(",") if name.strip()),
+            selector=option.node_selector or "",
+            every=option.every_node,
+        ),
         tolerations=tuple(Toleration.parse(text) for text in option.tolerate),
-        workers=Workers(per_windows_node=4) if choice.own_lab else Workers(),  # PowerShell starts cost nothing there
+        workers=LAB_WORKERS if choice.own_lab else Workers(),
         calicoctl=Path(option.calicoctl) if option.calicoctl else None,
         calico_version=option.calico_version,
         external_target=external_target(option.external_target) if option.external_target else None,
@@ -162,8 +189,8 @@ def check_claims(wanted: list[str]) -> None:
             raise UsageProblem(f"--claim {claim}: no such claim{meant} (pytest --list-claims shows all)")
 
 
-def repeat_command(config: pytest.Config, claims: list[str]) -> str:
-    """The command that runs just these claims again on the same cluster."""
+def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str] = ()) -> str:
+    """The command that runs just these claims again on the same cluster; of an OS of ``nodes`` on these alone."""
     option = config.option
     words = ["pytest", *(f"--claim {claim}" for claim in claims)]
     for name in (
@@ -177,11 +204,15 @@ def repeat_command(config: pytest.Config, claims: list[str]) -> str:
         "timings",
         "image_registry",
         "disruptive_node",
+        *(("max_nodes_per_os", "node_selector") if not nodes else ()),
     ):
         value = getattr(option, name)
         if value:
             words.append(f"--{name.replace('_', '-')}={shlex.quote(str(value))}")
     words += [f"--image-pull-secret={name}" for name in option.image_pull_secret]
     words += [f"--tolerate={shlex.quote(taint)}" for taint in option.tolerate]
+    named = nodes or option.nodes
+    words += [f"--nodes={','.join(named)}"] if named else []
+    words += ["--every-node"] if option.every_node and not nodes else []
     words += ["--allow-disruptive"] if option.allow_disruptive else []
     return " ".join(words)

@@ -1,6 +1,6 @@
 """The pods that one worker's tests share, deployed when a test first asks for them, and kept until the worker ends.
 
-Who is where: client and server of an OS on one node, its peer on a second node, so that each path has its pair.
+A role's pods stand one on each covered node of its OS: its seats, named by the node's number (``windows-server-2``).
 Each pod is deployed in a thread of its own, so that tests wait for what they ask for and for nothing else.
 """
 
@@ -11,14 +11,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, EnvironmentLacks, Nonconformance, SuiteTrouble
 from conformance.kube.client import Obj
 from conformance.kube.waits import is_ready
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen, seen, seen_on
 from conformance.model.endpoint import OS, Workload
 from conformance.pods.deploy import Pods, Wish, changed, there_now
+from conformance.pods.groups import Group, Pairs
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 from conformance.pods.starting import verdict_on
+from conformance.pods.tailor import SEAT
 
 ELSEWHERE = "elsewhere"
 """Prefix of names of pods in the worker's second namespace: ``elsewhere/linux-client``."""
@@ -26,15 +30,13 @@ ELSEWHERE_LABELS = {"conformance/team": "elsewhere"}
 """Labels of that namespace, which policies select it by."""
 DEMO = ("linux-client", "linux-server", "windows-client", "windows-server")
 """Whoever asks for one of these will ask for the others: they are started together."""
-OTHER: dict[OS, OS] = {"linux": "windows", "windows": "linux"}
-
 
 Place = Literal["same node", "a Linux node", "another Windows node"]
 """Where a server is, seen from a client's Windows node."""
 
 
 class Cast:
-    """Pods by name: a role (``windows-server``), or a role in the second namespace (``elsewhere/windows-client``)."""
+    """Pods by role (``windows-server``), in the second namespace too (``elsewhere/windows-client``)."""
 
     def __init__(
         self, pods: Pods, placement: Placement, warm: Callable[[Workload], None] = lambda client: None
@@ -51,6 +53,8 @@ class Cast:
         """What the running test has asked for; whoever starts a test empties it."""
         self.claims: tuple[str, ...] = ()
         """Of the running test."""
+        self.keep: Callable[[Sequence[Seen]], object] = lambda seen: None
+        """Keeps what was decided by the running test; whoever starts a test sets it."""
 
     @property
     def namespace(self) -> str:
@@ -64,101 +68,93 @@ class Cast:
 
     # --- what tests say -------------------------------------------------------------------------------------------
 
-    def of(self, *names: str) -> tuple[Workload, ...]:
-        """The pods of these names, those not there yet deployed at once.
+    def clients(self, os: OS) -> Group:
+        """The demo's clients of an OS, one on each covered node."""
+        return self._group(f"{os}-client")
 
-        Raises what deploying raised, to every test that asks: a pod that could not be deployed is not tried again.
+    def servers(self, os: OS) -> Group:
+        """The demo's servers of an OS, one on each covered node."""
+        return self._group(f"{os}-server")
+
+    def elsewhere(self, os: OS) -> Group:
+        """Clients in the second namespace, with the labels of the demo's, one on each covered node."""
+        return self._group(f"{ELSEWHERE}/{os}-client")
+
+    def nodes(self) -> Group:
+        """Pods in the network of each covered Linux node: the nodes as sources."""
+        return self._group("linux-node")
+
+    def of(self, *names: str) -> tuple[Workload, ...]:
+        """One pod for each of these roles, on the worker's first node of its OS, or the pods of these seats.
+
+        Those not there yet are deployed at once.  Raises what deploying raised, to every test that asks: a pod that
+        could not be deployed is not tried again.
         """
-        found = self._deployed(names)
-        for name in names:
-            self._warmth[name].result()
+        seats = [self._seat(name) for name in names]
+        found = self._deployed(seats)
+        for seat in seats:
+            self._warmth[seat].result()
         return found
 
     def client(self, os: OS) -> Workload:
-        """The demo's client of an OS."""
+        """One of the demo's clients of an OS, where one is enough."""
         return self.of(f"{os}-client")[0]
 
-    def clients(self, first: OS) -> tuple[Workload, ...]:
-        """Both clients of the demo, that of ``first`` first."""
-        return self.of(f"{first}-client", f"{OTHER[first]}-client")
-
-    def clients_elsewhere(self) -> tuple[Workload, ...]:
-        """Clients of both systems in the second namespace, with the labels of the demo's."""
-        return self.of(f"{ELSEWHERE}/linux-client", f"{ELSEWHERE}/windows-client")
-
     def server(self, os: OS) -> Workload:
-        """The demo's server of an OS."""
+        """One of the demo's servers of an OS, where one is enough."""
         return self.of(f"{os}-server")[0]
 
-    def servers(self, first: OS) -> tuple[Workload, ...]:
-        """Both servers of the demo, that of ``first`` first."""
-        return self.of(f"{first}-server", f"{OTHER[first]}-server")
-
     def node(self) -> Workload:
-        """A pod in the network of a Linux node: the node as a source."""
+        """A pod in the network of a Linux node, where one is enough."""
         return self.of("linux-node")[0]
 
-    def pair(self, client: OS, server: OS, *, same_node: bool = False) -> tuple[Workload, ...]:
-        """A client and a server on one node, or on two.  Raises EnvironmentLacks where the cluster is too small."""
-        if same_node and client != server:
-            raise ValueError("a node has one operating system")
-        other = "peer" if client == server and not same_node else "server"
-        return self.of(f"{client}-client", f"{server}-{other}")
+    def around(self, nodes: Sequence[str], place: Place) -> Pairs:
+        """A client on each of these Windows nodes with a server there or elsewhere.  Raises EnvironmentLacks."""
+        clients = self.clients("windows").at(*nodes)
+        if place == "a Linux node":
+            server = self.servers("linux").first
+            return clients.to([server])
+        if place == "same node":
+            return clients.beside(self.servers("windows"))
+        return clients.across(self.servers("windows"))
 
-    def on_each_node(self, os: OS) -> tuple[Workload, ...]:
-        """One pod on every node of an OS that takes pods: server, peer, and further peers."""
-        count = len(self._placement.usable(os))
-        first = ["server", "peer", *(f"peer-{number}" for number in range(3, count + 1))][: max(1, count)]
-        return self.of(*(f"{os}-{name}" for name in first))
-
-    def around(self, node: str, place: Place) -> tuple[Workload, Workload, Workload]:
-        """A client on that Windows node, a stranger on Linux, a server there or elsewhere.  Raises EnvironmentLacks.
-
-        They are the demo's clients where the node is the worker's first, and servers only answer: agents are few.
-        """
-        nodes = [one.name for one in self._placement.usable("windows")]
-        there = nodes.index(node)
-        if place == "another Windows node":
-            self._placement.second("windows")
-        server = "linux-server"
-        if place != "a Linux node":
-            server = _numbered("windows-peer", there if place == "same node" else (there + 1) % len(nodes), plain=1)
-        client, stranger, backend = self.of(_numbered("windows-client", there), "linux-client", server)
-        return client, stranger, backend
-
-    def start(self, *names: str, because: str) -> tuple[Workload, ...]:
-        """The pods of these names, for a test about starting: one that does not become ready is a Nonconformance.
+    def start(self, *roles: str, because: str) -> Group:
+        """All pods of these roles, for a test about starting: one that does not become ready is a Nonconformance.
 
         An image that cannot be pulled, a container that crashes, or a cluster without room still is EnvironmentBroken.
         Nothing is asked of the pods themselves, so that only starting is judged.
         """
-        try:
-            return self._deployed(names)
-        except EnvironmentBroken as trouble:
-            there = [pod for name in names for pod in self._pods_of(name)]
-            verdict = verdict_on(there, trouble, self.claims, because)
-            if verdict is trouble:
-                raise
-            raise verdict from trouble
+        seats = [seat for role in roles for seat in self._seats(role)]
+        work = {seat: self._start(seat) for seat in seats}
+        wait(work.values())
+        verdicts: list[Exception] = []
+        for seat, one in work.items():
+            trouble = one.exception()
+            if trouble is None:
+                self.keep(seen(None, one.result(), ClaimVerdict.CONFIRMED, because, "behaviour"))
+                continue
+            if not isinstance(trouble, EnvironmentBroken):
+                raise trouble
+            verdict = verdict_on(self._pods_of(seat), trouble, self.claims, because)
+            violated = isinstance(verdict, Nonconformance)
+            self._failed(seat, ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE, verdict)
+            verdicts.insert(0 if violated else len(verdicts), verdict)
+        if verdicts:
+            raise verdicts[0]
+        self.used |= {seat: one.result() for seat, one in work.items()}
+        return Group(one.result() for one in work.values())
 
-    def there(self, *names: str) -> tuple[Workload, ...]:
-        """The pods of these names, for a test that reads about them: ready, whatever their network does.
+    def there(self, *roles: str) -> Group:
+        """All pods of these roles, for a test that reads about them: ready, whatever their network does.
 
         Raises what deploying raised; a pod that does not start says nothing about what was to be read.
         """
-        return self._deployed(names)
+        return Group(self._deployed([seat for role in roles for seat in self._seats(role)]))
 
-    def name_of(self, workload: Workload) -> str:
-        """The name it was deployed by, which is its ``app`` label."""
+    def seat_of(self, workload: Workload) -> str:
+        """The seat it was deployed for, which is its label ``conformance/seat``."""
         there = {name: work.result() for name, work in self._work.items() if work.done() and not work.exception()}
         return next(name for name, one in there.items() if one.uid == workload.uid).rpartition("/")[2]
-
-    def at(self, node: str, *roles: str) -> tuple[Workload, ...]:
-        """Pods of these roles on a node, for a test that has it to itself: ``pods.at(own_node, "windows-server")``.
-
-        Raises EnvironmentLacks when the node takes no pods.
-        """
-        return self.of(*(self._named(role, node) for role in roles))
 
     def revalidate(self) -> None:
         """Look at the pods again, since an exclusive test may have changed them: whoever asks for one gets the new one.
@@ -187,6 +183,44 @@ class Cast:
 
     # --- how ------------------------------------------------------------------------------------------------------
 
+    def _group(self, role: str) -> Group:
+        """The pods of a role that are there and have a network; the others make their own node inconclusive.
+
+        Raises what the first raised where there is none at all.
+        """
+        seats = self._seats(role)
+        work = self._begun(seats)
+        wait(work)
+        found: dict[str, Workload] = {}
+        troubles: list[BaseException] = []
+        for seat, one in zip(seats, work, strict=True):
+            trouble = one.exception() or self._warmth[seat].exception()
+            if trouble is None:
+                found[seat] = one.result()
+                continue
+            troubles.append(trouble)
+            if isinstance(trouble, SuiteTrouble):
+                lacks = isinstance(trouble, EnvironmentLacks)
+                self._failed(seat, ClaimVerdict.NOT_RUN if lacks else ClaimVerdict.INCONCLUSIVE, trouble)
+            else:
+                raise trouble
+        if not found:
+            raise troubles[0]
+        self.used |= found
+        return Group(found.values())
+
+    def _failed(self, seat: str, verdict: ClaimVerdict, trouble: BaseException) -> None:
+        self.keep([seen_on(self._wish(seat).node, verdict, str(trouble).partition("\n")[0], "behaviour")])
+
+    def _seats(self, role: str) -> list[str]:
+        """Of a role on each covered node, the worker's first node first."""
+        os = ROLES[role.rpartition("/")[2]].os
+        return [f"{role}-{self._placement.number(node.name)}" for node in self._placement.covered(os)]
+
+    def _seat(self, name: str) -> str:
+        """The first of a role's seats, or the seat of that name."""
+        return self._seats(name)[0] if name.rpartition("/")[2] in ROLES else name
+
     def _look_again(self, *, patient: bool) -> None:
         with self._lock:
             done = {name: one for name, one in self._work.items() if one.done()}
@@ -198,22 +232,31 @@ class Cast:
                 if name in lost:
                     why = why or f"pod {one.label} was not ready"
                     here = [pod for (namespace, _), pod in now.items() if namespace == one.namespace]
-                    if not patient and not any(is_ready(pod) and _app(pod) == self._wish(name).called for pod in here):
+                    if not patient and not any(is_ready(pod) and _seat(pod) == self._wish(name).called for pod in here):
                         continue
                 if why:
                     self._lost[name] = one
                     self._work[name] = self._threads.submit(self._pods.again, self._wish(name), why)
                     self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
 
-    def _deployed(self, names: Sequence[str]) -> tuple[Workload, ...]:
-        work = [self._start(name) for name in names]
-        if set(names) & set(DEMO):
-            for name in DEMO:
-                self._start(name)
+    def _deployed(self, seats: Sequence[str]) -> tuple[Workload, ...]:
+        work = self._begun(seats)
         wait(work)
         found = tuple(one.result() for one in work)
-        self.used |= dict(zip(names, found, strict=True))
+        self.used |= dict(zip(seats, found, strict=True))
         return found
+
+    def _begun(self, seats: Sequence[str]) -> list[Future[Workload]]:
+        """What is being deployed; whoever asks for one of the demo's pods will ask for the others."""
+        work = [self._start(name) for name in seats]
+        if {self._role(name) for name in seats if "/" not in name} & set(DEMO):
+            for role in DEMO:
+                for name in self._seats_that_can_be(role):
+                    self._start(name)
+        return work
+
+    def _seats_that_can_be(self, role: str) -> list[str]:
+        return self._seats(role) if self._placement.coverage(ROLES[role].os) else []
 
     def _start(self, name: str) -> Future[Workload]:
         with self._lock:
@@ -241,40 +284,21 @@ class Cast:
         if work.exception() is None and not work.result().role.endswith("-server"):  # servers show it to their clients
             self._warm(work.result())
 
-    def _named(self, role: str, node: str) -> str:
-        """The name of that pod: the worker's own where it stands on that node anyway."""
-        usable = [one.name for one in self._placement.usable(ROLES[role].os)]
-        if node not in usable:
-            raise EnvironmentLacks(
-                f"a {role} is wanted on node {node}, which takes no such pods ({', '.join(usable) or 'none does'})",
-                "uncordon it, or name another by --disruptive-node",
-            )
-        number = usable.index(node) + 1
-        return role if number == (2 if role.endswith("-peer") else 1) else f"{role}-{number}"
-
     def _wish(self, name: str) -> Wish:
         own, role = name.rpartition("/")[2], self._role(name)
-        os = ROLES[role].os
-        if own != role:
-            node = self._placement.usable(os)[int(own.rpartition("-")[2]) - 1]
-        else:
-            node = self._placement.second(os) if role.endswith("-peer") else self._placement.first(os)
+        number = int(own.rpartition("-")[2])
+        usable = self._placement.usable(ROLES[role].os)
+        node = next(one for one in usable if self._placement.number(one.name) == number)
         return Wish(role=role, node=node, name=own, namespace=self.namespace_elsewhere if "/" in name else "")
 
     @staticmethod
     def _role(name: str) -> str:
-        own = name.rpartition("/")[2]
-        return own if own in ROLES else own.rpartition("-")[0]  # windows-peer-3 is a windows-peer
+        return name.rpartition("/")[2].rpartition("-")[0]  # windows-server-3 is a windows-server
 
     def _pods_of(self, name: str) -> list[Obj]:
         namespace = self.namespace_elsewhere if "/" in name else self.namespace
-        return self._pods.kube.objects("v1", "Pod", namespace, labels=f"app={name.rpartition('/')[2]}")
+        return self._pods.kube.objects("v1", "Pod", namespace, labels=f"{SEAT}={name.rpartition('/')[2]}")
 
 
-def _numbered(role: str, index: int, *, plain: int = 0) -> str:
-    """A role's name on the usable node of that index; on one of them its plain name is what all tests share."""
-    return role if index == plain else f"{role}-{index + 1}"
-
-
-def _app(pod: Obj) -> str:
-    return str((pod["metadata"].get("labels") or {}).get("app") or "")
+def _seat(pod: Obj) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(SEAT) or "")

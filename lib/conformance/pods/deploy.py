@@ -20,6 +20,7 @@ from conformance.model.facts import Facts, NodeFacts
 from conformance.pods import tailor
 from conformance.pods.placement import tolerations
 from conformance.pods.roles import MANIFESTS, ROLES, Role
+from conformance.pods.tailor import SEAT
 from conformance.settings import Images, Settings
 
 BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
@@ -39,13 +40,13 @@ class Wish:
     node: NodeFacts
     name: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels of the pod beside ``app`` and ``os``."""
+    """Labels of the pod beside ``app``, ``os`` and its seat."""
     namespace: str = ""
     """"": the worker's namespace, or its host namespace for roles in a node's network."""
 
     @property
     def called(self) -> str:
-        """Name of the Deployment and value of its pods' ``app`` label."""
+        """Name of the Deployment and of its pods' seat; their ``app`` label is the role."""
         return self.name or self.role
 
 
@@ -121,7 +122,7 @@ class Pods:
         role = ROLES[wish.role]
         template = next(one for one in manifest.load(MANIFESTS / role.manifest) if one["metadata"]["name"] == role.name)
         return tailor.deployment(
-            template, name=wish.called, node=wish.node, images=self.settings.images, labels=wish.labels,
+            template, role=wish.role, name=wish.called, node=wish.node, images=self.settings.images, labels=wish.labels,
             tolerations=tolerations(self.settings.tolerations),
         )  # fmt: skip
 
@@ -134,7 +135,7 @@ class Pods:
         what = f"{self._home(wish)}/{wish.called}"
         try:
             pods = self.changes.waits.pods_ready(
-                self._home(wish), f"app={wish.called}", 1, within=patience.image_pull + patience.pod_ready,
+                self._home(wish), f"{SEAT}={wish.called}", 1, within=patience.image_pull + patience.pod_ready,
                 progress=lambda state: self.progress(f"{what}: {state}"),
             )  # fmt: skip
         finally:
@@ -148,7 +149,7 @@ class Pods:
         """
         within = self.settings.timings.of(ROLES[wish.role].os).pod_ready
         try:
-            pods = self.changes.waits.pods_ready(self._home(wish), f"app={wish.called}", 1, within=within)
+            pods = self.changes.waits.pods_ready(self._home(wish), f"{SEAT}={wish.called}", 1, within=within)
         except EnvironmentBroken as trouble:
             raise EnvironmentBroken(f"{why}, and no other is ready: {trouble}") from trouble
         return self.workload(pods[0], ROLES[wish.role])

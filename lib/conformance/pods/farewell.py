@@ -24,7 +24,11 @@ class Farewell:
         """Fill it with pods of these roles."""
         self._pods.prepare(self.namespace)
         self._pods.deploy(
-            [Wish(role=role, node=self._placement.first(ROLES[role].os), namespace=self.namespace) for role in roles]
+            [
+                Wish(role=role, node=node, name=f"{role}-{self._placement.number(node.name)}", namespace=self.namespace)
+                for role in roles
+                for node in self._placement.covered(ROLES[role].os)
+            ]
         )
 
     def contents(self) -> dict[str, Fact[str]]:

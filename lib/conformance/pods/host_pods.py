@@ -15,6 +15,7 @@ from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import NodeFacts
 from conformance.pods.deploy import Pods, Wish, changed
 from conformance.pods.roles import ROLES
+from conformance.pods.tailor import SEAT
 from conformance.timing import until
 
 ROLE: dict[OS, str] = {"linux": "linux-node", "windows": "windows-host"}
@@ -51,7 +52,7 @@ class HostPods:
 
     def _wish(self, node: NodeFacts) -> Wish:
         number = [one.name for one in self._pods.facts.by_os(node.os)].index(node.name) + 1
-        return Wish(role=ROLE[node.os], node=node, name=f"{ROLE[node.os]}-{number}")
+        return Wish(role=ROLE[node.os], node=node, name=f"host-{ROLE[node.os]}-{number}")
 
     def _deployed(self, wish: Wish) -> Workload:
         return self._pods.deploy([wish])[wish.called]
@@ -75,7 +76,7 @@ class HostPods:
         def state() -> tuple[int, str]:
             made: Any = kube.get("apps/v1", "DaemonSet", wish.called, namespace)
             refusals = [one for one in self._pods.changes.waits.events(made) if one.get("reason") == REFUSED]
-            count = len(kube.objects("v1", "Pod", namespace, labels=f"app={wish.called}"))
+            count = len(kube.objects("v1", "Pod", namespace, labels=f"{SEAT}={wish.called}"))
             return count, _message(refusals)
 
         patience = self._pods.settings.timings.of(ROLES[wish.role].os)

@@ -8,7 +8,8 @@ from typing import Any
 from conformance.errors import EnvironmentLacks
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts, NodeFacts
-from conformance.settings import Toleration
+from conformance.pods.coverage import Covered, covered
+from conformance.settings import Cover, Toleration
 
 USUAL_TOLERATIONS: tuple[dict[str, str], ...] = (
     {"key": "os", "operator": "Equal", "value": "windows", "effect": "NoSchedule"},
@@ -50,17 +51,51 @@ def tolerated(taint: dict[str, Any], all_tolerations: Sequence[dict[str, str]]) 
 class Placement:
     """Chooses nodes on one cluster.  ``turn`` (the worker's number) spreads workers over the nodes of an OS."""
 
-    def __init__(self, facts: Facts, extra: Sequence[Toleration] = (), turn: int = 0) -> None:
-        self._facts, self._turn = facts, turn
+    def __init__(
+        self, facts: Facts, extra: Sequence[Toleration] = (), turn: int = 0, cover: Cover | None = None
+    ) -> None:
+        self._facts, self._turn, self._cover = facts, turn, cover or Cover()
         self._tolerations = tolerations(extra)
 
     def usable(self, os: OS) -> tuple[NodeFacts, ...]:
         """Nodes that can take the suite's pods, workers before control planes, turned by the worker's number."""
+        return self._turned(self._ordered(os))
+
+    def covered(self, os: OS) -> tuple[NodeFacts, ...]:
+        """Those of them that the run decides on, turned by the worker's number.  Raises EnvironmentLacks."""
+        self.first(os)
+        return self._turned([one.node for one in self.coverage(os)])
+
+    def one_per_build(self) -> tuple[NodeFacts, ...]:
+        """The first covered node of each Windows build, turned by the worker's number.  Raises EnvironmentLacks."""
+        found: dict[str, NodeFacts] = {}
+        for node in self.covered("windows"):
+            found.setdefault(node.build, node)
+        return tuple(found.values())
+
+    def coverage(self, os: OS) -> tuple[Covered, ...]:
+        """The covered nodes of an OS with the reason for each, the same for every worker."""
+        return covered(os, self._ordered(os), self._cover)
+
+    def number(self, node: str) -> int:
+        """A usable node's number among those of its OS, from 1 and the same for every worker: what seats are named by.
+
+        Raises EnvironmentLacks when it takes no pods.
+        """
+        for os in ("linux", "windows"):
+            names = [one.name for one in self._ordered(os)]
+            if node in names:
+                return names.index(node) + 1
+        raise EnvironmentLacks(f"node {node} takes no pods", "uncordon it, or name another by --disruptive-node")
+
+    def _ordered(self, os: OS) -> tuple[NodeFacts, ...]:
         fit = [node for node in self._facts.by_os(os) if not self.unusable(node)]
-        ordinary = [node for node in fit if not node.control_plane]
-        control = [node for node in fit if node.control_plane]
+        return tuple(sorted(fit, key=lambda node: node.control_plane))
+
+    def _turned(self, nodes: Sequence[NodeFacts]) -> tuple[NodeFacts, ...]:
+        ordinary = [node for node in nodes if not node.control_plane]
         turn = self._turn % len(ordinary) if ordinary else 0
-        return (*ordinary[turn:], *ordinary[:turn], *control)
+        return (*ordinary[turn:], *ordinary[:turn], *(node for node in nodes if node.control_plane))
 
     def unusable(self, node: NodeFacts) -> str:
         """Why a node cannot take pods; empty when it can."""
@@ -75,22 +110,13 @@ class Placement:
         return ""
 
     def first(self, os: OS) -> NodeFacts:
-        """A node of an OS.  Raises EnvironmentLacks."""
-        return self._nodes(os, 1)[0]
-
-    def second(self, os: OS) -> NodeFacts:
-        """Another node of that OS than :meth:`first`.  Raises EnvironmentLacks."""
-        return self._nodes(os, 2)[1]
-
-    def _nodes(self, os: OS, count: int) -> tuple[NodeFacts, ...]:
-        usable = self.usable(os)
-        if len(usable) >= count:
-            return usable
+        """A covered node of an OS.  Raises EnvironmentLacks."""
+        if found := self._turned([one.node for one in self.coverage(os)]):
+            return found[0]
         reasons = [f"{node.name}: {why}" for node in self._facts.by_os(os) if (why := self.unusable(node))]
         name = os.capitalize()
         raise EnvironmentLacks(
-            f"needs {count} usable {name} {'node' if count == 1 else 'nodes'}, found {len(usable)}"
-            + (f" ({'; '.join(reasons)})" if reasons else ""),
+            f"needs a usable {name} node, found none" + (f" ({'; '.join(reasons)})" if reasons else ""),
             f"add a {name} node"
             + (", or uncordon one, or tolerate its taint with --tolerate KEY[=VALUE][:EFFECT]" if reasons else ""),
         )

@@ -1,7 +1,8 @@
-"""Who plays which part in tests about streams: four pods of the demo, so that one node of each system is enough.
+"""Who plays which part in tests about streams: pods of the demo, so that one node of each system is enough.
 
-The watched stream is between two of them; beside it is one between Linux pods.  A guest is let in, or let be called, by
-what the test changes: that is seen at every pod which the policy concerns and which counts, the subjects.
+The watched streams, one on each covered Windows node, are between them; beside them is one between Linux pods.  A
+guest is let in, or let be called, by what the test changes: that is seen at every pod which the policy concerns and
+which counts, the subjects.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.pods.cast import Cast
+from conformance.pods.groups import Group, Pair, Pairs
 from conformance.pods.roles import ECHO_PORT
 
 
@@ -19,12 +21,19 @@ class Way:
     """One of the two ways in which a policy can concern the scene's pods."""
 
     guest: Workload
-    welcome: str
-    """The guest's ``app`` label, for policies."""
     selects: Mapping[str, str]
     """Placeholders of the policy's manifest: ``app`` labels of those it selects."""
     routes: tuple[tuple[Workload, Target], ...]
     """Between the guest and each subject: what the change opens."""
+
+    @property
+    def welcome(self) -> str:
+        """The guest's ``app`` label, for policies."""
+        return self.guest.role
+
+    def to(self, others: Group) -> list[tuple[Workload, Target]]:
+        """Routes from the guest to other pods."""
+        return Group([self.guest]).to(others).tcp(ECHO_PORT)
 
     @property
     def targets(self) -> list[Target]:
@@ -36,14 +45,19 @@ class Way:
 class Scene:
     """One direction's pods."""
 
-    stream: tuple[Workload, Workload]
-    """From whom to whom the watched stream goes."""
-    beside: tuple[Workload, Workload]
+    streams: Pairs
+    """From whom to whom the watched streams go, one on each Windows node."""
+    beside: Pair
     """Between Linux pods."""
-    windows: tuple[Workload, ...]
+    windows: Group
     """The Windows pods among the watched."""
     ways: Mapping[str, Way]
     """``ingress``, ``egress``."""
+
+    @property
+    def windows_nodes(self) -> tuple[str, ...]:
+        """The nodes of the watched Windows pods, each once."""
+        return tuple(dict.fromkeys(one.node for one in self.windows))
 
     @property
     def ingress(self) -> Way:
@@ -51,23 +65,22 @@ class Scene:
         return self.ways["ingress"]
 
 
-def scene_of(cast: Cast, client_os: OS, server_os: OS, node: str = "") -> Scene:
-    """The pods of one direction; Windows pods on ``node`` if it is named.  Raises as :class:`Cast` does."""
-    linux = cast.of("linux-client", "linux-server")
-    roles = ("windows-client", "windows-server")
-    windows = cast.at(node, *roles) if node else cast.of(*roles)
-    client = windows[0] if client_os == "windows" else linux[0]
-    server = windows[1] if server_os == "windows" else linux[1]
-    watched = tuple(one for one in (client, server) if one.os == "windows")
-    names = {"client_app": cast.name_of(client), "server_app": cast.name_of(server)}
-    entries = tuple((linux[0], one.tcp(ECHO_PORT)) for one in (*watched, linux[1]))
-    calls = tuple((one, linux[1].tcp(ECHO_PORT)) for one in (*watched, linux[0]))
+def scene_of(cast: Cast, client_os: OS, server_os: OS, *nodes: str) -> Scene:
+    """The pods of one direction; Windows pods on ``nodes`` alone if some are named.  Raises as :class:`Cast` does."""
+    client, server = cast.of("linux-client", "linux-server")
+    linux = {"client": Group([client]), "server": Group([server])}
+    windows = {"client": cast.clients("windows"), "server": cast.servers("windows")}
+    if nodes:
+        windows = {part: group.at(*nodes) for part, group in windows.items()}
+    clients = windows["client"] if client_os == "windows" else linux["client"]
+    servers = windows["server"] if server_os == "windows" else linux["server"]
+    streams = clients.beside(servers) if client_os == server_os else clients.to(servers)
+    watched = Group(one for one in (*streams.clients, *streams.servers) if one.os == "windows")
+    names = {"client_app": clients.first.role, "server_app": servers.first.role}
+    entries = tuple((client, one.tcp(ECHO_PORT)) for one in (*watched, server))
+    calls = tuple((one, server.tcp(ECHO_PORT)) for one in (*watched, client))
     ways = {
-        "ingress": Way(
-            guest=linux[0], welcome="linux-client", selects=names | {"beside_app": "linux-server"}, routes=entries
-        ),
-        "egress": Way(
-            guest=linux[1], welcome="linux-server", selects=names | {"beside_app": "linux-client"}, routes=calls
-        ),
+        "ingress": Way(guest=client, selects=names | {"beside_app": server.role}, routes=entries),
+        "egress": Way(guest=server, selects=names | {"beside_app": client.role}, routes=calls),
     }
-    return Scene(stream=(client, server), beside=(linux[0], linux[1]), windows=watched, ways=ways)
+    return Scene(streams=streams, beside=(client, server), windows=watched, ways=ways)

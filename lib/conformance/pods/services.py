@@ -13,7 +13,9 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.pods.cast import Cast
+from conformance.pods.groups import Group, Pairs
 from conformance.pods.roles import MANIFESTS
+from conformance.pods.tailor import SEAT
 
 PORT = 80
 """Every Service's port; behind it is the echo on 8080, so that a port that is not translated shows."""
@@ -77,18 +79,42 @@ class Services:
         """A NodePort Service whose only backend is that pod."""
         return self._over(backend, "node-port")
 
+    def by_address(self, backend: Workload) -> Target:
+        """The ClusterIP of a Service whose only backend is that pod."""
+        return self.cluster_ip(backend).by_address
+
+    def by_address_udp(self, backend: Workload) -> Target:
+        """The same, for datagrams."""
+        return self.cluster_ip(backend).by_address_udp
+
+    def by_name(self, backend: Workload) -> Target:
+        """The DNS name of a Service whose only backend is that pod."""
+        return self.cluster_ip(backend).by_name
+
+    def both_ways(self, pairs: Pairs, port: int) -> list[tuple[Workload, Target]]:
+        """From each client to its server by the server's own address and port, and by ClusterIP."""
+        return [*pairs.tcp(port), *pairs.through(self.by_address)]
+
+    def to_themselves(self, backends: Group) -> list[tuple[Workload, Target]]:
+        """From each of these pods to itself, by the ClusterIP of a Service of its own."""
+        return [(one, self.by_address(one)) for one in backends]
+
+    def node_ports_elsewhere(self, pairs: Pairs) -> list[tuple[Target, Target]]:
+        """For each pair of backends the first one's NodePort at the second one's node, and at its own node."""
+        return [(self.node_port(here).on(elsewhere), self.node_port(here).on(here)) for here, elsewhere in pairs]
+
     def node_ports(self, backends: Sequence[Workload]) -> list[Target]:
         """For each of these pods a NodePort Service of its own, at the node that it runs on."""
         return [self.node_port(backend).on(backend) for backend in backends]
 
     def _over(self, backend: Workload, kind: str) -> Service:
-        app = self._cast.name_of(backend)
-        name = f"{kind}-{app}"
+        seat = self._cast.seat_of(backend)
+        name = f"{kind}-{seat}"
         if name not in self._there:
             made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]
             made["metadata"]["name"] = name
-            made["spec"]["selector"] = {"app": app}
-            done = self._changes.apply(made, f"makes {app} reachable by {kind}", namespace=backend.namespace)
+            made["spec"]["selector"] = {SEAT: seat}
+            done = self._changes.apply(made, f"makes {seat} reachable by {kind}", namespace=backend.namespace)
             self._there[name] = self._read(done or made, backend)
         return replace(self._there[name], backend=backend)  # which may have been replaced since
 

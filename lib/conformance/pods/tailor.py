@@ -11,11 +11,14 @@ from conformance.pods.images import mirrored, windows_image
 from conformance.settings import Images
 
 Obj = dict[str, Any]
+SEAT = "conformance/seat"
+"""Label by which a pod of a role is told from the role's pods on other nodes; policies select the role by ``app``."""
 
 
 def deployment(
     template: Obj,
     *,
+    role: str,
     name: str,
     node: NodeFacts,
     images: Images,
@@ -24,15 +27,16 @@ def deployment(
 ) -> Obj:
     """A Deployment of one replica, or a DaemonSet, pinned to ``node``.
 
-    ``name`` replaces the template's where several are made from one; ``labels`` are added to the pods.  Raises
-    EnvironmentLacks when no image fits the node.
+    ``role`` is the pods' label ``app``, ``name`` that of the object and of the pods' seat; ``labels`` are added to the
+    pods.  Raises EnvironmentLacks when no image fits the node.
     """
     made = copy.deepcopy(template)
+    own = {"app": role, SEAT: name}
     made["metadata"]["name"] = name
-    made["metadata"]["labels"] = {**(made["metadata"].get("labels") or {}), "app": name}
-    made["spec"]["selector"] = {"matchLabels": {"app": name}}
+    made["metadata"]["labels"] = {**(made["metadata"].get("labels") or {}), **own}
+    made["spec"]["selector"] = {"matchLabels": own}
     pod = made["spec"]["template"]
-    pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **(labels or {}), "app": name}
+    pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **(labels or {}), **own}
     spec = pod["spec"]
     fit(spec, node, images)
     spec["tolerations"] = [dict(one) for one in tolerations]

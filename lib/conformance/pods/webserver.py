@@ -1,14 +1,18 @@
-"""The demo's Windows web server: a Deployment of two replicas behind a NodePort, both on nodes of one Windows build."""
+"""The demo's Windows web server: on each Windows build two replicas behind a NodePort."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.kube import manifest
+from conformance.kube.client import Obj
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import Path, Target
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen, seen, seen_on
+from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement, tolerations
@@ -20,66 +24,93 @@ BUILD_LABEL = "node.kubernetes.io/windows-build"
 
 
 class WebServer:
-    """One worker's web server; :meth:`remove` takes it away again."""
+    """One worker's web servers, one on each Windows build; :meth:`remove` takes them away again."""
 
-    def __init__(self, pods: Pods, placement: Placement, claims: Sequence[str] = ()) -> None:
-        """``claims``: the test's, for what it says."""
-        self._pods, self._placement, self._claims = pods, placement, claims
-        self._made = False
+    def __init__(
+        self,
+        pods: Pods,
+        placement: Placement,
+        claims: Sequence[str] = (),
+        keep: Callable[[Sequence[Seen]], object] = lambda seen: None,
+    ) -> None:
+        """``claims``: the test's, for what it says; ``keep`` keeps what was decided."""
+        self._pods, self._placement, self._claims, self._keep = pods, placement, claims, keep
+        self._made: list[str] = []
 
-    def start(self, *, because: str) -> tuple[list[Target], Target]:
-        """Deploy it: its replicas' own addresses, and the NodePort at the first one's node.
+    def start(self, *, because: str) -> tuple[list[Target], list[Target]]:
+        """Deploy them: the replicas' own addresses, and of each server the NodePort at its first replica's node.
 
-        Raises Nonconformance when the replicas do not become ready although their image is there and runs.
+        Raises Nonconformance when replicas do not become ready although their image is there and runs.
         """
-        pods, changes = self._pods, self._pods.changes
-        pods.prepare(pods.namespace)
+        self._pods.prepare(self._pods.namespace)
+        nodes = self._placement.one_per_build()
+        services = [self._make(node, self._name(node)) for node in nodes]
+        replicas: list[Target] = []
+        ports: list[Target] = []
+        for node, service in zip(nodes, services, strict=True):
+            found = self._ready(node, because)
+            replicas += [one.tcp(80) for one in found]
+            ports.append(self._node_port(service, found))
+        return replicas, ports
+
+    def remove(self) -> None:
+        """Delete Deployments and Services, those that were made; their addresses are free again."""
+        made, self._made = self._made, []
+        for name in made:
+            for api, kind in (("apps/v1", "Deployment"), ("v1", "Service")):
+                target = ObjectRef(api_version=api, kind=kind, name=name, namespace=self._pods.namespace)
+                self._pods.changes.delete(target, "its test is over")
+
+    def _name(self, node: NodeFacts) -> str:
+        return f"{NAME}-{self._placement.number(node.name)}"
+
+    def _make(self, node: NodeFacts, name: str) -> Obj:
+        """The Service as the API server filled it in."""
+        pods = self._pods
         service, deployment = manifest.load(MANIFESTS / "services" / f"{NAME}.yaml")
-        node = self._placement.first("windows")
         made = tailor.deployment(
-            deployment,
-            name=NAME,
-            node=node,
-            images=pods.settings.images,
+            deployment, role=NAME, name=name, node=node, images=pods.settings.images,
             tolerations=tolerations(pods.settings.tolerations),
-        )
+        )  # fmt: skip
         made["spec"]["replicas"] = 2
         spec = made["spec"]["template"]["spec"]
         if BUILD_LABEL in node.labels:  # any node of that build will do, not only the one that the image was chosen for
             spec["nodeSelector"].pop("kubernetes.io/hostname", None)
             spec.pop("affinity", None)
-        self._made = True
-        answer = changes.apply(service, "the demo's NodePort", namespace=pods.namespace) or service
-        changes.apply(made, "the demo's web server", namespace=pods.namespace)
-        patience = pods.settings.timings.windows
+        service["metadata"]["name"] = name
+        service["spec"]["selector"] = {tailor.SEAT: name}
+        self._made.append(name)
+        answer = pods.changes.apply(service, "the demo's NodePort", namespace=pods.namespace) or service
+        pods.changes.apply(made, "the demo's web server", namespace=pods.namespace)
+        return answer
+
+    def _ready(self, node: NodeFacts, because: str) -> list[Workload]:
+        """Both replicas of a server."""
+        pods, patience = self._pods, self._pods.settings.timings.windows
+        labels = f"{tailor.SEAT}={self._name(node)}"
         try:
-            found = changes.waits.pods_ready(
-                pods.namespace, f"app={NAME}", 2, within=patience.image_pull + patience.pod_ready
-            )
+            within = patience.image_pull + patience.pod_ready
+            found = pods.changes.waits.pods_ready(pods.namespace, labels, 2, within=within)
         except EnvironmentBroken as trouble:
-            there = pods.kube.objects("v1", "Pod", pods.namespace, labels=f"app={NAME}")
+            there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
             verdict = verdict_on(there, trouble, self._claims, because)
+            violated = isinstance(verdict, Nonconformance)
+            word = ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
+            self._keep([seen_on(node, word, str(verdict).partition("\n")[0], "behaviour")])
             if verdict is trouble:
                 raise
             raise verdict from trouble
-        role = replace(ROLES["windows-server"], name=NAME)
-        replicas = [pods.workload(pod, role) for pod in found]
-        port = answer["spec"]["ports"][0].get("nodePort")
-        return [one.tcp(80) for one in replicas], Target(
+        replicas = [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
+        for one in replicas:
+            self._keep(seen(None, one, ClaimVerdict.CONFIRMED, because, "behaviour"))
+        return replicas
+
+    def _node_port(self, service: Obj, replicas: Sequence[Workload]) -> Target:
+        return Target(
             host=replicas[0].node_address,
-            port=int(port),
+            port=int(service["spec"]["ports"][0].get("nodePort")),
             protocol="tcp",
             path=Path.NODE_PORT,
             backends=tuple(replicas),
-            name=f"NodePort of {NAME}",
+            name=f"NodePort of {service['metadata']['name']}",
         )
-
-    def remove(self) -> None:
-        """Delete Deployment and Service, if they were made; their addresses are free again."""
-        if not self._made:
-            return
-        self._made = False
-        namespace = self._pods.namespace
-        for api, kind in (("apps/v1", "Deployment"), ("v1", "Service")):
-            target = ObjectRef(api_version=api, kind=kind, name=NAME, namespace=namespace)
-            self._pods.changes.delete(target, "its test is over")

@@ -13,23 +13,31 @@ from conformance.errors import UsageProblem
 from conformance.model.endpoint import Workload
 
 Obj = dict[str, Any]
+Value = str | tuple[str, ...]
+"""A placeholder's value; several repeat the list's entry that names it."""
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _OF_WORKLOADS = ("role", "address", "namespace", "node_address", "os")
 """What a manifest may say of a workload: ``${client.address}``."""
 
 
-def values(*, namespace: str, run: str, **named: Workload | str) -> dict[str, str]:
-    """What manifests may name: the run's own words, plain values, and some fields of each workload."""
-    found = {"namespace": namespace, "run": run}
+def values(*, namespace: str, run: str, **named: Workload | Sequence[Workload] | str) -> dict[str, Value]:
+    """What manifests may name: the run's own words, plain values, and some fields of each workload.
+
+    A field in which the workloads of a group differ has several values.
+    """
+    found: dict[str, Value] = {"namespace": namespace, "run": run}
     for name, one in named.items():
-        if isinstance(one, Workload):
-            found |= {f"{name}.{field}": str(getattr(one, field)) for field in _OF_WORKLOADS}
-        else:
+        if isinstance(one, str):
             found[name] = one
+            continue
+        members = [one] if isinstance(one, Workload) else list(one)
+        for field in _OF_WORKLOADS:
+            several = tuple(dict.fromkeys(str(getattr(member, field)) for member in members))
+            found[f"{name}.{field}"] = several[0] if len(several) == 1 else several
     return found
 
 
-def fill(objects: Sequence[Obj], known: Mapping[str, str], *, where: str) -> list[Obj]:
+def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> list[Obj]:
     """The objects with every placeholder replaced, in values and in keys.
 
     Raises UsageProblem when one is not known.
@@ -54,13 +62,36 @@ def unused(objects: Sequence[Obj], names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in asked]
 
 
-def _filled(value: Any, known: Mapping[str, str]) -> Any:
+def _filled(value: Any, known: Mapping[str, Value]) -> Any:
     if isinstance(value, str):
-        return _PLACEHOLDER.sub(lambda match: known[match[1]], value)
+        return _PLACEHOLDER.sub(lambda match: _single(match[1], known), value)
     if isinstance(value, dict):
         return {_filled(key, known): _filled(entry, known) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_filled(entry, known) for entry in value]
+        return [_filled(entry, each) for entry in value for each in _each(entry, known)]
+    return value
+
+
+def _each(entry: Any, known: Mapping[str, Value]) -> list[Mapping[str, Value]]:
+    """What is known, once for each value of the placeholder in a list's entry that has several."""
+    asked = {name for text in _texts(_without_lists(entry)) for name in _PLACEHOLDER.findall(text)}
+    several = sorted(name for name in asked if not isinstance(known[name], str))
+    if not several:
+        return [known]
+    return [{**known, several[0]: one} for one in known[several[0]]]
+
+
+def _without_lists(value: Any) -> Any:
+    """An entry without the lists in it, which repeat entries of their own."""
+    if isinstance(value, dict):
+        return {key: _without_lists(entry) for key, entry in value.items() if not isinstance(entry, list)}
+    return value
+
+
+def _single(name: str, known: Mapping[str, Value]) -> str:
+    value = known[name]
+    if not isinstance(value, str):
+        raise UsageProblem(f"${{{name}}} has {len(value)} values, and only a list's entry is repeated for each of them")
     return value
 
 

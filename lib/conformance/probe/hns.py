@@ -44,7 +44,6 @@ def network(found: Obj) -> HnsNetwork:
         id=_text(found, "ID"),
         name=_text(found, "Name"),
         type=_text(found, "Type"),
-        management_ip=str(found.get("ManagementIP") or ""),
         subnets=tuple(_subnet(one) for one in many(found.get("Subnets"))),
     )
 
@@ -58,7 +57,6 @@ def endpoint(found: Obj) -> HnsEndpoint:
         address=str(found.get("IPAddress") or ""),
         mac=str(found.get("MacAddress") or ""),
         network=str(found.get("VirtualNetwork") or ""),
-        network_name=str(found.get("VirtualNetworkName") or ""),
         policies=tuple(policies),
         acls=tuple(_acl(one) for one in policies if one.get("Type") == "ACL"),
     )

@@ -62,12 +62,6 @@ class Attachments:
         allure.attach(body, name=name, attachment_type=allure.attachment_type.YAML)
         return path
 
-    def png(self, name: str, data: bytes) -> Path:
-        """A picture, for example a matrix."""
-        path = self._write(name, ".png", data)
-        allure.attach(data, name=name, attachment_type=allure.attachment_type.PNG)
-        return path
-
     def svg(self, name: str, body: str) -> Path:
         """A drawing."""
         path = self._write(name, ".svg", body.encode("utf-8"))

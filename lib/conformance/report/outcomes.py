@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from conformance.catalog import Claim, IsolationKind, NotApplicable, applicability
-from conformance.model.claim import PRECEDENCE, ClaimResult, ClaimVerdict
+from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
+from conformance.model.claim import PRECEDENCE, ClaimKind, ClaimResult, ClaimVerdict, precedence
+from conformance.model.decision import Decision, by_build
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
 
 _OPEN = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
+ACTIVE_HALF = "active half"
+"""The part of a claim that changes something, where no test of it has a name for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,8 @@ class ClaimOutcome:
     """Parts with a verdict, where others are without."""
     missing: tuple[str, ...] = ()
     """Parts without one."""
+    builds: Mapping[str, ClaimVerdict] = field(default_factory=dict)
+    """Windows build to what was decided on it, in order of the names; empty: on none."""
     results: tuple[ClaimResult, ...] = field(default=())
 
     @property
@@ -65,10 +70,21 @@ class ClaimOutcome:
         """The verdict, or ``not selected``."""
         return str(self.verdict) if self.verdict else "not selected"
 
+    @property
+    def on_builds(self) -> str:
+        """``on 17763, 20348``, or ``VIOLATED on 17763, CONFIRMED on 20348``; empty: it was decided on no build."""
+        found: dict[ClaimVerdict, list[str]] = {}
+        for build, verdict in self.builds.items():
+            found.setdefault(verdict, []).append(build)
+        if list(found) == [self.verdict]:
+            return f"on {', '.join(self.builds)}"
+        order = sorted(found, key=precedence(self.claim.kind).index)
+        return ", ".join(f"{verdict} on {', '.join(found[verdict])}" for verdict in order)
 
-def worst(verdicts: Collection[ClaimVerdict]) -> ClaimVerdict:
-    """The one that decides where several tests speak of one claim."""
-    return next(verdict for verdict in PRECEDENCE if verdict in verdicts)
+
+def worst(verdicts: Collection[ClaimVerdict], kind: ClaimKind | None = None) -> ClaimVerdict:
+    """The one that decides where several tests speak of one claim, or of several (no ``kind``)."""
+    return next(verdict for verdict in (precedence(kind) if kind else PRECEDENCE) if verdict in verdicts)
 
 
 def claim_outcomes(
@@ -86,7 +102,9 @@ def claim_outcomes(
 
 
 def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
-    verdict = worst({result.verdict for result in results})
+    if passive := _passive_half(claim, results):
+        results = (*results, passive)
+    verdict = worst({result.verdict for result in results}, claim.kind)
     speaker = next(result for result in results if result.verdict is verdict)
     counted = [result for result in results if result.verdict is not ClaimVerdict.NOT_APPLICABLE]
     missing = tuple(dict.fromkeys(result.part for result in counted if result.part and result.verdict in _OPEN))
@@ -104,8 +122,39 @@ def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
         remedy=speaker.remedy,
         decided=decided if missing else (),
         missing=missing,
+        builds=by_build([one for each in results for one in each.decisions if speaks(one, claim)], claim.kind),
         results=tuple(results),
     )
+
+
+def speaks(one: Decision, claim: Claim) -> bool:
+    """Whether a decision says anything about the claim: that something can happen is shown by its happening alone."""
+    shown = one.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in one.halves
+    return shown or claim.modality is not Modality.CAN_HAPPEN
+
+
+def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult | None:
+    """What is missing where a limitation was read and never tried; None: nothing is, or nothing was decided.
+
+    What a claim of another kind demands can be read; that nothing was tried is said all the same (:func:`half`).
+    """
+    read = all("read" in one.halves for result in results for one in result.decisions)
+    if claim.kind is not ClaimKind.LIMITATION or not read or not half(claim, results):
+        return None
+    return ClaimResult(
+        claim=claim.id, verdict=ClaimVerdict.NOT_RUN, test="", part=ACTIVE_HALF, reason=half(claim, results),
+        remedy=claim.verify, active=True, evidence=results[0].evidence,
+    )  # fmt: skip
+
+
+def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
+    """Why the half of a claim that changes something says nothing; empty: it did, or there is no such half."""
+    decided = [result for result in results if result.verdict not in (*_OPEN, ClaimVerdict.NOT_APPLICABLE)]
+    if claim.active is None or not decided or any(result.active for result in decided):
+        return ""
+    if tried := next((result for result in results if result.active and result.part != ACTIVE_HALF), None):
+        return f"its active half was not run: {tried.reason}"
+    return "its active half was not run: there is no test for it yet"
 
 
 def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome:

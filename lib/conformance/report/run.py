@@ -138,6 +138,7 @@ def _claim(outcome: ClaimOutcome) -> dict[str, Any]:
         "remedy": outcome.remedy,
         "decided_parts": list(outcome.decided),
         "missing_parts": list(outcome.missing),
+        "builds": {build: str(verdict) for build, verdict in outcome.builds.items()},
         "results": [to_plain(result) for result in outcome.results],
     }
 

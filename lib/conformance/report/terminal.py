@@ -10,7 +10,7 @@ from conformance.catalog import IsolationKind
 from conformance.model.claim import ClaimVerdict
 from conformance.report import probing
 from conformance.report.matrix import render
-from conformance.report.outcomes import ClaimOutcome
+from conformance.report.outcomes import ClaimOutcome, half
 from conformance.report.run import RunReport
 from conformance.report.statistics import lines
 
@@ -83,10 +83,13 @@ def summary(report: RunReport, where: Path) -> Iterator[tuple[str, Tone]]:
 def _claim(outcome: ClaimOutcome, tone: Tone) -> Iterator[tuple[str, Tone]]:
     first = (outcome.reason.splitlines() or [""])[0].removeprefix(f"{outcome.claim.id}  ")
     text = first if outcome.verdict in _WITH_REASON and first else outcome.claim.statement
-    yield f"{outcome.word:12} {outcome.claim.id:9} {text}", tone
+    where = f"{outcome.on_builds}: " if outcome.builds else ""
+    yield f"{outcome.word:12} {outcome.claim.id:9} {where}{text}", tone
     if outcome.missing:
         decided = ", ".join(outcome.decided) or "none"
         yield f"{'':22} decided: {decided}; without verdict: {', '.join(outcome.missing)}", tone
+    if (passive := half(outcome.claim, outcome.results)) and passive not in text:
+        yield f"{'':22} {passive}", tone
     if outcome.remedy and outcome.verdict in _WITH_REASON and outcome.remedy not in text:
         yield f"{'':22} {outcome.remedy}", tone
 

@@ -78,7 +78,7 @@ class Clusters:
         from conformance.facts.preflight import lacking_rights, preflight
         from conformance.facts.rights import lacking
         from conformance.pods.placement import Placement
-        from conformance.run.limits import free_windows_addresses
+        from conformance.run.limits import room_on_windows
         from conformance.undo.lease import LOCK_RIGHTS
 
         door = self.connect(connection, settings)
@@ -97,7 +97,7 @@ class Clusters:
                 facts=facts,
                 no_lock="; ".join(no_lock),
                 lacking=lacking(door),
-                free_windows_addresses=free_windows_addresses(door, facts),
+                room=room_on_windows(door, facts),
             )
         except ApiRefused as trouble:
             forbidden = lacking_rights(door) if trouble.forbidden else []

@@ -29,6 +29,13 @@ class Turn:
     kind: TurnKind = "shared"
     node: str = ""
     """The node that it has to itself, or on which a test that has the cluster does what concerns one node."""
+    also: tuple[str, ...] = ()
+    """Further nodes that it has to itself: one of each other build, which it takes one after the other."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that it does something to, in that order."""
+        return (self.node, *self.also) if self.node else ()
 
     @property
     def exclusive(self) -> bool:
@@ -37,7 +44,7 @@ class Turn:
 
     def __str__(self) -> str:
         """For reports: ``node win-1``, ``cluster``; empty when it is shared."""
-        return {"shared": "", "node": f"node {self.node}", "cluster": "cluster"}[self.kind]
+        return {"shared": "", "node": f"node {', '.join(self.nodes)}", "cluster": "cluster"}[self.kind]
 
 
 SHARED = Turn()
@@ -113,7 +120,7 @@ class Gate:
         """Names of locks and whether they are wanted alone, in the order in which everybody takes them."""
         yield CLUSTER, turn.kind == "cluster"
         if turn.kind == "node":
-            yield f"node-{turn.node}", True
+            yield from ((f"node-{name}", True) for name in sorted(turn.nodes))
         elif turn.kind == "shared":
             yield from ((f"node-{name}", False) for name in self._nodes)
 

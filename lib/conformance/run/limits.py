@@ -1,46 +1,102 @@
-"""What bounds a run: room for pods on Windows nodes (``-n auto``), and the rights that its user lacks.
+"""What bounds a run: what a worker costs on each covered node (``-n auto``), and the rights that its user lacks.
 
-Two things limit a Windows node: the kubelet's max-pods and the one IPAM block it has (of which four addresses are
-reserved).  What cannot be read bounds nothing.
+The kubelet's max-pods, the one IPAM block of a Windows node (of which four addresses are reserved) and memory limit
+a node.  What cannot be read bounds nothing.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from conformance.facts.rights import RBAC_ROLES
-from conformance.kube.client import Kube
+from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.claim import ClaimVerdict
 from conformance.model.facts import Facts
+from conformance.pods.coverage import Covered
 from conformance.report.outcomes import TestOutcome
+from conformance.run.provider import Room
+from conformance.settings import Workers
 
 BLOCKS = ("crd.projectcalico.org/v1", "projectcalico.org/v3")
 """Where IPAMBlock is served: the first by default, the second where Calico's CRDs are native v3."""
 LARGEST = 60
 """Addresses for pods in a /26 block of a Windows node that has none yet."""
+_QUANTITY = re.compile(r"([0-9.]+)(Ki|Mi|Gi|Ti|k|M|G|T|)")
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _ENDED = ("Succeeded", "Failed")
 
 
-def free_windows_addresses(kube: Kube, facts: Facts) -> int | None:
-    """Pods that ready Windows nodes have room for, in all; None where not even pods may be listed."""
+def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
+    """Ready Windows nodes with what they have left; empty where not even pods may be listed."""
     usable = {node.name for node in facts.by_os("windows") if node.ready and node.schedulable}
     try:
         nodes = {one["metadata"]["name"]: one for one in kube.objects("v1", "Node")}
-        pods = Counter(
-            str((one.get("spec") or {}).get("nodeName"))
+        pods = [
+            one["spec"]
             for one in kube.objects("v1", "Pod")
-            if (one.get("status") or {}).get("phase") not in _ENDED
-        )
+            if (one.get("status") or {}).get("phase") not in _ENDED and (one.get("spec") or {}).get("nodeName")
+        ]
     except ApiRefused:
-        return None
+        return {}
     in_blocks = _unallocated(kube)
-    free = 0
-    for name in usable & set(nodes):
-        allocatable = int(((nodes[name].get("status") or {}).get("allocatable") or {}).get("pods") or LARGEST)
-        free += max(0, min(allocatable - pods[name], in_blocks.get(name, LARGEST)))
-    return free
+    found = {}
+    for name in sorted(usable & set(nodes)):
+        allocatable = (nodes[name].get("status") or {}).get("allocatable") or {}
+        here = [spec for spec in pods if spec["nodeName"] == name]
+        left = int(allocatable.get("pods") or LARGEST) - len(here)
+        memory = _mebibytes(str(allocatable["memory"])) if "memory" in allocatable else None
+        taken = sum(_mebibytes(_requested(one)) for spec in here for one in spec.get("containers") or ())
+        found[name] = Room(
+            addresses=max(0, min(left, in_blocks.get(name, LARGEST))),
+            memory=max(0, memory - taken) if memory is not None else None,
+        )
+    return found
+
+
+def workers_for(bounds: Workers, coverage: Sequence[Covered], room: Mapping[str, Room]) -> tuple[int, str]:
+    """How many workers ``-n auto`` starts, and why in one line.
+
+    Each has pods on every covered node, so that the node with the least room decides.
+    """
+    windows = [one.node.name for one in coverage if one.node.os == "windows"]
+    each = bounds.agents_per_node * len(coverage)
+    allowed = {f"at most {bounds.at_most}": bounds.at_most}
+    if windows:
+        allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
+    if each:
+        allowed[f"{bounds.agents} agents, {each} a worker"] = bounds.agents // each
+    if bounds.per_processor:
+        count = os.cpu_count() or 1
+        allowed[f"{bounds.per_processor} for each of this machine's {count} processors"] = bounds.per_processor * count
+    for name in windows:
+        left = room.get(name)
+        if left is None:
+            continue
+        allowed[f"{left.addresses} free addresses on {name}, {bounds.addresses} a worker"] = (
+            left.addresses // bounds.addresses
+        )
+        if left.memory is not None:
+            allowed[f"{left.memory} MiB free on {name}, {bounds.memory} a worker"] = left.memory // bounds.memory
+    why = min(allowed, key=lambda name: allowed[name])
+    number = max(bounds.at_least, allowed[why])
+    return number, f"{number} worker{'' if number == 1 else 's'} on {len(coverage)} covered nodes: {why}"
+
+
+def _requested(container: Obj) -> str:
+    """What a container asks of its node's memory."""
+    return str(((container.get("resources") or {}).get("requests") or {}).get("memory") or "0")
+
+
+def _mebibytes(quantity: str) -> int:
+    """Whole MiB of a Kubernetes quantity: ``256Mi``, ``1Gi``, ``8123456Ki``, ``1000000``."""
+    match = _QUANTITY.fullmatch(quantity)
+    if not match:
+        return 0
+    return int(float(match[1]) * _UNITS[match[2]] / 2**20)
 
 
 def _unallocated(kube: Kube) -> dict[str, int]:

@@ -37,6 +37,11 @@ class ClaimPart:
     part: str = ""
     active: bool = False
 
+    @property
+    def about_windows(self) -> bool:
+        """Whether it does not speak of Linux alone."""
+        return not ("linux" in self.part and "windows" not in self.part)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTest:
@@ -55,8 +60,7 @@ class PlannedTest:
     @property
     def about_windows(self) -> bool:
         """Whether it says anything about Windows: it needs a node, and its parts do not speak of Linux alone."""
-        only_linux = [bool(part.part) and "linux" in part.part and "windows" not in part.part for part in self.parts]
-        return self.needs.windows > 0 and not all(only_linux or [False])
+        return self.needs.windows > 0 and any(part.about_windows for part in self.parts or (ClaimPart(claim=""),))
 
     def claims(self, catalog: Catalog) -> tuple[Claim, ...]:
         """The claims it decides, each once."""
@@ -118,6 +122,13 @@ def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Set
             remedy="give the run that right" if settings.not_disruptive else "allow that with --allow-disruptive",
             inapplicable=inapplicable,
         )
+    if refusal := _not_covered(changing, facts, settings):
+        return Prospect(
+            verdict=ClaimVerdict.NOT_RUN,
+            reason=refusal,
+            remedy="cover every node: --every-node, or --max-nodes-per-os",
+            inapplicable=inapplicable,
+        )
     for one in changing:
         if one.os and settings.disruptive_node and settings.disruptive_node not in _names(facts, one.os):
             return Prospect(
@@ -130,6 +141,16 @@ def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Set
     if lack:
         return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lack[0], remedy=lack[1], inapplicable=inapplicable)
     return Prospect(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)))
+
+
+def _not_covered(changing: Sequence[Isolation], facts: Facts, settings: Settings) -> str:
+    """Why what changes the whole cluster is refused: on a node that is not covered nobody would see what it does."""
+    if all(one.kind is not IsolationKind.DISRUPTIVE for one in changing):
+        return ""
+    coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows")
+    covered = {one.node.name for one in coverage}
+    others = [node.name for node in facts.by_os("windows") if node.name not in covered]
+    return f"it changes the whole cluster, and Windows node {', '.join(others)} is not covered" if others else ""
 
 
 def _names(facts: Facts, os: OS) -> list[str]:
@@ -186,6 +207,7 @@ def not_run(test: PlannedTest, prospect: Prospect, evidence: str) -> tuple[Claim
             part=part.part,
             reason=prospect.inapplicable.get(part.claim, prospect.reason),
             remedy="" if part.claim in prospect.inapplicable else prospect.remedy,
+            active=part.active,
             evidence="lab" if evidence == "lab" else "field",
         )
         for part in test.parts
@@ -195,8 +217,8 @@ def not_run(test: PlannedTest, prospect: Prospect, evidence: str) -> tuple[Claim
 def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings) -> list[Turn]:
     """The turn of each test, the same in every process.
 
-    Node-exclusive tests are dealt out over the nodes of their OS, or all go to ``--disruptive-node``.  A test that will
-    not run changes nothing, whatever it is about.
+    Node-exclusive tests take one node of each build, dealt out over those of the build, or all ``--disruptive-node``.
+    A test that will not run changes nothing, whatever it is about.
     """
     dealt: dict[OS, int] = {}
     found = []
@@ -208,13 +230,20 @@ def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, sett
             continue
         whole = IsolationKind.DISRUPTIVE in kinds
         os: OS = next((one.os for one in wanted if one.os), "windows")
-        nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os)
         number = dealt.get(os, 0)
         dealt[os] = number + 1
+        nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os, number)
         kind: TurnKind = "cluster" if whole or not nodes else "node"
-        found.append(Turn(kind=kind, node=nodes[number % len(nodes)] if nodes else ""))
+        found.append(Turn(kind=kind, node=nodes[0] if nodes else "", also=tuple(nodes[1:]) if kind == "node" else ()))
     return found
 
 
-def _nodes(facts: Facts, settings: Settings, os: OS) -> list[str]:
-    return sorted(node.name for node in Placement(facts, settings.tolerations).usable(os))
+def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
+    """One covered node of each build, the ones that a test of this number gets; it begins with another each time."""
+    builds: dict[str, list[str]] = {}
+    coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(os)
+    for node in sorted((one.node for one in coverage), key=lambda one: one.name):
+        builds.setdefault(node.build, []).append(node.name)
+    found = [names[number % len(names)] for names in builds.values()]
+    first = number % len(found) if found else 0
+    return [*found[first:], *found[:first]]

@@ -44,7 +44,7 @@ class Policy:
         self.change: PolicyChange | None = None
         """The newest one that the API server has accepted."""
 
-    def apply(self, *, into: str = "", **named: Workload | str) -> None:
+    def apply(self, *, into: str = "", **named: Workload | Sequence[Workload] | str) -> None:
         """Apply it with these values for its placeholders: ``policy.apply(server=server)``.
 
         ``into``: another of the worker's namespaces than that of its pods.
@@ -72,7 +72,7 @@ class Policy:
             what=", ".join(target.label for target in self._applied), at=time.monotonic(), enforced_at=_side(filled)
         )
 
-    def filled(self, *, into: str = "", **named: Workload | str) -> Filled:
+    def filled(self, *, into: str = "", **named: Workload | Sequence[Workload] | str) -> Filled:
         """The policies with these values for their placeholders, not yet applied; arguments as of :meth:`apply`."""
         return Filled(self, into, named)
 
@@ -108,7 +108,7 @@ class Filled:
 
     policy: Policy
     into: str
-    named: Mapping[str, Workload | str]
+    named: Mapping[str, Workload | Sequence[Workload] | str]
 
     def apply(self) -> None:
         """As :meth:`Policy.apply`."""

@@ -27,6 +27,16 @@ class Connection:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Room:
+    """What a node has left for pods."""
+
+    addresses: int
+    """Pods that its kubelet and its IPAM block still take."""
+    memory: int | None
+    """MiB that no pod requests; None: not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Inspection:
     """What was found out before anything was changed."""
 
@@ -37,8 +47,8 @@ class Inspection:
     """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: it can."""
     lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Rights that the user does not have, by what needs them (``conformance.facts.rights.NEEDS``)."""
-    free_windows_addresses: int | None = None
-    """Addresses left for pods on Windows nodes; None: not known."""
+    room: dict[str, Room] = field(default_factory=dict)
+    """Windows nodes with what they have left for pods; those of which it is not known are not there."""
 
 
 class Lock(Protocol):

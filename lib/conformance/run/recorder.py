@@ -33,29 +33,35 @@ class Recorder:
         return self._statement.figures
 
     def decided(self, *seen: Seen) -> None:
-        """Keep what an expectation decided: it counts for each claim and part of the test."""
-        self._statement.seen.extend(seen)
+        """Keep what an expectation decided: it counts for each claim and part of the test.
+
+        Nothing is CONFIRMED before the test's body runs, or after it.
+        """
+        for one in seen:
+            for claim in self._claims.values():
+                self._may_be(one.verdict, claim)
+        late = () if self._statement.calling else (ClaimVerdict.CONFIRMED,)
+        self._statement.seen.extend(one for one in seen if one.verdict not in late)
 
     def not_observed(self, reason: str, claim: str = "") -> None:
         """A claim that "can happen" did not, although a witness shows that its cause took effect."""
         for one in self._meant(claim):
-            if one.modality is not Modality.CAN_HAPPEN:
-                raise SuiteTrouble(f"{one.id} holds always: not seeing it is no NOT_OBSERVED")
+            self._may_be(ClaimVerdict.NOT_OBSERVED, one)
         self._statement.special[claim] = (ClaimVerdict.NOT_OBSERVED, reason)
 
     def lifted(self, reason: str, claim: str = "") -> None:
         """A documented limitation is gone: the thing worked in traffic."""
         for one in self._meant(claim):
-            if one.kind not in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE):
-                raise SuiteTrouble(f"{one.id} is a {one.kind}: only limitations and known issues can be LIFTED")
+            self._may_be(ClaimVerdict.LIFTED, one)
         self._statement.special[claim] = (ClaimVerdict.LIFTED, reason)
 
-    def advised(self, reason: str, claim: str = "") -> None:
-        """A recommendation is not followed."""
-        for one in self._meant(claim):
-            if one.kind is not ClaimKind.RECOMMENDATION:
-                raise SuiteTrouble(f"{one.id} is a {one.kind}: only a recommendation can be ADVISED")
-        self._statement.special[claim] = (ClaimVerdict.ADVISED, reason)
+    @staticmethod
+    def _may_be(verdict: ClaimVerdict, claim: Claim) -> None:
+        """Raises SuiteTrouble where a claim cannot have that verdict."""
+        if verdict is ClaimVerdict.NOT_OBSERVED and claim.modality is not Modality.CAN_HAPPEN:
+            raise SuiteTrouble(f"{claim.id} holds always: not seeing it is no NOT_OBSERVED")
+        if verdict is ClaimVerdict.LIFTED and claim.kind not in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE):
+            raise SuiteTrouble(f"{claim.id} is a {claim.kind}: only limitations and known issues can be LIFTED")
 
     def _meant(self, claim: str) -> list[Claim]:
         if claim and claim not in self._claims:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +31,8 @@ class Run:
     inspection: Inspection | None = None
     uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
     """Within it, what is printed reaches the user."""
+    workers: str = ""
+    """How many workers ``-n auto`` chose and why; empty: the user said how many."""
     _lock: Lock | None = None
     _trouble: SuiteTrouble | None = None
 
@@ -57,7 +59,8 @@ class Run:
             self.settings = replace(self.settings, lacking=self.inspection.lacking)
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
-            check_node(self.settings.disruptive_node, self.inspection.facts)
+            check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
+            check_nodes("--nodes", self.settings.cover.nodes, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
         except SuiteTrouble as trouble:
             self._trouble = trouble
@@ -132,8 +135,9 @@ def told_by(connection: Connection | None, settings: Settings) -> Settings:
     return replace(settings, external_target=external_target(connection.external_target))
 
 
-def check_node(name: str, facts: Facts) -> None:
-    """Raises UsageProblem when there is no such node (``--disruptive-node``); empty: none was named."""
-    if name and name not in {node.name for node in facts.nodes}:
-        there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
-        raise UsageProblem(f"--disruptive-node {name}: this cluster has no such node, it has {there}")
+def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
+    """Raises UsageProblem when there is no node that an option names; empty: none was named."""
+    for name in names:
+        if name and name not in {node.name for node in facts.nodes}:
+            there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
+            raise UsageProblem(f"{option} {name}: this cluster has no such node, it has {there}")

@@ -32,7 +32,7 @@ class TurnMark:
 
     def forbids(self, turn: Turn) -> bool:
         """Whether what this one concerns is not to be judged in that turn: all but the turns of other nodes."""
-        return not (self.turn.kind == turn.kind == "node" and self.turn.node != turn.node)
+        return not (self.turn.kind == turn.kind == "node" and not set(self.turn.nodes) & set(turn.nodes))
 
 
 class Unrestored:

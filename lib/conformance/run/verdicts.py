@@ -19,7 +19,7 @@ class Statement:
     """What a test has said so far."""
 
     verdict: ClaimVerdict | None = None
-    """None: nothing yet; a test that ends so has CONFIRMED its claims."""
+    """None: nothing was raised; what its expectations decided then speaks (:mod:`conformance.run.deciding`)."""
     reason: str = ""
     remedy: str = ""
     special: dict[str, tuple[ClaimVerdict, str]] = field(default_factory=dict)
@@ -29,6 +29,8 @@ class Statement:
     figures: FigureLog = field(default_factory=FigureLog)
     seen: list[Seen] = field(default_factory=list)
     """What its expectations have decided, way by way."""
+    calling: bool = False
+    """Its body runs."""
 
     def say(self, verdict: ClaimVerdict, reason: str, remedy: str = "") -> None:
         """Note a verdict; a violation is never taken back, and trouble is not covered up by a skip."""

@@ -69,16 +69,43 @@ class Images:
 
 @dataclass(frozen=True, kw_only=True)
 class Workers:
-    """How ``-n auto`` is resolved.  Pods and Windows nodes bound it; a worker mostly waits, so CPUs do not."""
+    """How ``-n auto`` is resolved: by what a worker costs on each covered node.
 
-    at_least: int = 2
-    """workers.  Fewer would leave the suite's parallel paths unused."""
+    A worker mostly waits, so processors bound it only on a lab, whose pods, nodes and API server are on this machine too.
+    """
+
+    at_least: int = 1
+    """workers.  One covers every node by itself."""
     at_most: int = 8
     """workers.  Every worker has its own pods; Kubernetes' netpol suite uses 3, Calico's Windows lanes 1."""
     per_windows_node: int = 2
     """workers.  At most 2 PowerShell starts at once per node (2 to 4 s and a core each, dotnet-framework-docker#25)."""
-    addresses: int = 8
-    """addresses.  Windows pods that one worker may have at a time: demo, probers, and what policy tests add."""
+    addresses: int = 6
+    """addresses on each covered Windows node: a client, a server, a client in the second namespace, a new pod, and the
+    two replicas of the web server."""
+    memory: int = 6 * 256
+    """MiB on each covered Windows node: what those pods request."""
+    agents_per_node: int = 4
+    """agents on each covered node: those of three pods, and of a new pod on Windows or of the node itself on Linux."""
+    agents: int = 60
+    """live agents of all workers: each holds an exec stream through API server and kubelet."""
+    per_processor: int = 0
+    """workers for each processor of this machine; 0: processors do not bound it, since a cluster works elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cover:
+    """Which nodes a run decides on (:mod:`conformance.pods.coverage`)."""
+
+    at_most: int = 3
+    """nodes.  Of each operating system, beyond those that always belong to it (``--max-nodes-per-os``): the suite's
+    pods and agents on a node are what it costs, and three show what two do not, a node between."""
+    nodes: tuple[str, ...] = ()
+    """Exactly these, of each operating system of which one is named (``--nodes``)."""
+    selector: str = ""
+    """Those with these labels (``--node-selector``)."""
+    every: bool = False
+    """All (``--every-node``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +118,8 @@ class Settings:
     """Where images come from."""
     tolerations: tuple[Toleration, ...] = ()
     """Further taints to put up with (``--tolerate``)."""
+    cover: Cover = field(default_factory=Cover)
+    """Which nodes the run decides on."""
     workers: Workers = field(default_factory=Workers)
     """Bounds of ``-n auto``."""
     calicoctl: Path | None = None

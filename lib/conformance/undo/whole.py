@@ -11,8 +11,9 @@ from conformance.expect.traffic import Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
+from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
-from conformance.pods.cast import DEMO, Cast
+from conformance.pods.cast import Cast
 from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement
 from conformance.pods.roles import DEMO_PORT
@@ -28,17 +29,17 @@ def not_whole(kube: Kube, facts: Facts, settings: Settings, *, process: str = ""
     run = Ownership(settings.run_id, "whole", process)
     settings = replace(settings, worker=run.worker)
     pods = Pods(kube, Changes(kube, run), facts, settings)
-    placement = Placement(facts, settings.tolerations)
+    placement = Placement(facts, settings.tolerations, cover=settings.cover)
     with TemporaryDirectory(prefix="calico-conformance-") as folder:
         prober = Prober(kube, Path(folder), settings)
         cast = Cast(pods, placement)
         trouble = ""
         try:
-            members = [*DEMO, *(f"{os}-peer" for os in ("linux", "windows") if len(placement.usable(os)) > 1)]
-            found = cast.of(*members)
-            servers = [one.tcp(DEMO_PORT) for one in found if one.role.endswith("-server")]
+            systems: tuple[OS, ...] = ("linux", "windows")
+            clients = [one for os in systems for one in cast.clients(os)]
+            servers = [one.tcp(DEMO_PORT) for os in systems for one in cast.servers(os)]
             Expect(prober, settings.timings).reachable(
-                [one for one in found if not one.role.endswith("-server")],
+                clients,
                 servers,
                 because="everything that was changed has been put back, and no policy is in force",
             )

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import secrets
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import invalid, invalid_value, unauthorized
+from hybridlab.api.errors import invalid, invalid_value, not_found, unauthorized
 from hybridlab.api.requests import AUTHENTICATED, User
 from hybridlab.api.store import Store
 
@@ -23,6 +24,8 @@ MINIMUM_SECONDS = 600
 
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
 """Whom tokens for the API are for."""
+_BOUND = {"Pod": "pods", "Secret": "secrets"}
+"""Kinds that a token can be bound to; only that they exist is looked at."""
 _ACCOUNT = "system:serviceaccount:"
 
 
@@ -46,6 +49,7 @@ class Token:
     expires_at: float | None = None
     """Unix time, seconds; None: never."""
     uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Authenticator:
@@ -92,7 +96,7 @@ class Authenticator:
         user = self._users.get(token)
         if user is None:
             groups = tuple(dict.fromkeys((*meaning.groups, AUTHENTICATED)))
-            user = self._users[token] = User(meaning.user, groups, meaning.uid)
+            user = self._users[token] = User(meaning.user, groups, meaning.uid, meaning.extra)
         return user
 
     def issue(self, account: Obj, request: Obj) -> Obj:
@@ -103,11 +107,16 @@ class Authenticator:
             cause = invalid_value("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
             raise invalid("TokenRequest", "authentication.k8s.io", "", [cause])
         meta = account["metadata"]
+        bound = spec.get("boundObjectRef") or {}
+        place = (meta["namespace"], bound.get("name", ""))
+        if bound.get("kind") in _BOUND and self._store.bucket(_BOUND[bound["kind"]]).get(place) is None:
+            raise not_found(_BOUND[bound["kind"]], "", bound.get("name", ""))
         token = secrets.token_urlsafe(32)
         expires = self._clock() + seconds
         name = f"{_ACCOUNT}{meta['namespace']}:{meta['name']}"
         groups = account_groups(meta["namespace"])
-        self._tokens[token] = Token(name, groups, expires, meta["uid"])
+        extra = {"authentication.kubernetes.io/credential-id": (f"JTI={uuid.uuid4()}",)}
+        self._tokens[token] = Token(name, groups, expires, meta["uid"], extra)
         self._accounts[token] = (meta["namespace"], meta["name"], meta["uid"])
         until = datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         spec = {"boundObjectRef": None, **spec, "expirationSeconds": seconds}
@@ -119,6 +128,7 @@ class Authenticator:
             "metadata": {
                 "name": meta["name"],
                 "namespace": meta["namespace"],
+                "uid": str(uuid.uuid4()),
                 "creationTimestamp": datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             },
             "spec": spec,

@@ -91,9 +91,9 @@ class Authorizer:
             raise forbidden("", "", "", f'User "{user.name}" cannot {verb} path "{path}"')
 
     def allows(self, user: User, asked: Attributes) -> str | None:
-        """Return why a request is allowed, or None when it is not."""
+        """Return why a request is allowed, empty for system:masters, or None when it is not."""
         if MASTERS in user.groups:
-            return "system:masters"
+            return ""  # no role has been asked
         for grant in self._of(user):
             if grant.namespace and grant.namespace != asked.namespace:
                 continue
@@ -129,12 +129,14 @@ class Authorizer:
                     continue
                 kind = "ClusterRoleBinding" if plural == "clusterrolebindings" else "RoleBinding"
                 reference = binding["roleRef"]
-                title = f'{kind} "{binding["metadata"]["name"]}"'
-                why = f'RBAC: allowed by {title} of {reference["kind"]} "{reference["name"]}"'
+                title = f'{kind} "{binding["metadata"]["name"]}{f"/{namespace}" if namespace else ""}"'
+                by = f'RBAC: allowed by {title} of {reference["kind"]} "{reference["name"]}"'
                 for subject in binding.get("subjects") or ():
-                    who = f"{subject['kind']} {subject['name']}"
+                    who, shown = f"{subject['kind']} {subject['name']}", subject["name"]
                     if subject["kind"] == "ServiceAccount":
                         who = f"User {_ACCOUNT}{subject.get('namespace', '')}:{subject['name']}"
+                        shown += f"/{subject.get('namespace', '')}"
+                    why = f'{by} to {subject["kind"]} "{shown}"'
                     found.setdefault(who, []).extend(Grant(namespace, rule, why) for rule in role.get("rules") or ())
         return found
 

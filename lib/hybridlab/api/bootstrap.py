@@ -9,6 +9,7 @@ from typing import Any
 from hybridlab.api.contract import Obj
 from hybridlab.api.kinds.definitions import STORAGE
 from hybridlab.api.kinds.rights import GROUP
+from hybridlab.api.lifecycle import timestamp
 from hybridlab.api.operations import Operations
 from hybridlab.api.requests import AUTHENTICATED, MASTERS, Target, WriteOptions
 from hybridlab.api.resources import ALL_VERBS, Resource
@@ -79,11 +80,17 @@ _ROLES: dict[str, list[Obj]] = {
     ],
 }
 _BINDINGS = {
-    "cluster-admin": MASTERS,
-    "system:basic-user": AUTHENTICATED,
-    "system:discovery": AUTHENTICATED,
-    "system:public-info-viewer": AUTHENTICATED,
+    "cluster-admin": (MASTERS,),
+    "system:basic-user": (AUTHENTICATED,),
+    "system:discovery": (AUTHENTICATED,),
+    "system:public-info-viewer": (AUTHENTICATED, "system:unauthenticated"),
 }
+_UPDATED = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
+_CA_DESCRIPTION = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
+    "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
+    "clusters."
+)
 _BOOTSTRAPPED = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 
 
@@ -102,19 +109,21 @@ class Bootstrap:
     def populate_namespace(self, namespace: str) -> None:
         """Create what every namespace has: the default ServiceAccount and the cluster's CA certificate."""
         self._create("serviceaccounts", {"metadata": {"name": "default"}}, namespace)
-        self._create("configmaps", {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": self._ca}}, namespace)
+        meta = {"name": "kube-root-ca.crt", "annotations": {"kubernetes.io/description": _CA_DESCRIPTION}}
+        self._create("configmaps", {"metadata": meta, "data": {"ca.crt": self._ca}}, namespace)
 
     def run(self) -> None:
         """Create everything."""
         for name in NAMESPACES:
             self._create("namespaces", {"metadata": {"name": name}})
         for name, rules in _ROLES.items():
-            self._create(f"clusterroles.{GROUP}", {"metadata": {"name": name, "labels": _BOOTSTRAPPED}, "rules": rules})
-        for name, group in _BINDINGS.items():
+            meta = {"name": name, "labels": _BOOTSTRAPPED, "annotations": _UPDATED}
+            self._create(f"clusterroles.{GROUP}", {"metadata": meta, "rules": rules})
+        for name, groups in _BINDINGS.items():
             binding = {
-                "metadata": {"name": name, "labels": _BOOTSTRAPPED},
+                "metadata": {"name": name, "labels": _BOOTSTRAPPED, "annotations": _UPDATED},
                 "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
-                "subjects": [{"apiGroup": GROUP, "kind": "Group", "name": group}],
+                "subjects": [{"apiGroup": GROUP, "kind": "Group", "name": group} for group in groups],
             }
             self._create(f"clusterrolebindings.{GROUP}", binding)
         service = {
@@ -141,7 +150,7 @@ class Bootstrap:
         }
         if name.endswith("projectcalico.org") and name.startswith("v3."):
             condition = {"type": "Available", "status": "True", "reason": "Passed", "message": "all checks passed"}
-        patch = {"status": {"conditions": [condition]}}
+        patch = {"status": {"conditions": [{**condition, "lastTransitionTime": timestamp()}]}}
         self._operations.patch(target, patch, "merge", WriteOptions(tracked=False))
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Obj
-from hybridlab.api.errors import Cause, bad_request, forbidden, invalid, invalid_value, not_found
+from hybridlab.api.errors import Cause, bad_request, forbidden, invalid, invalid_value, not_found, unexplained
 from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.managedfields import duplicate_keys
 from hybridlab.api.requests import WriteOptions
 from hybridlab.api.resources import CRD_V1, Resource
 from hybridlab.api.schemas.go_types import decoding_problem
@@ -30,23 +31,26 @@ class Checks:
         """Return the fields of a resource's stored objects; None when they are open."""
         return shapes().of(resource.storage_version, resource.storage_kind)
 
-    def decode(self, resource: Resource, namespace: str, body: Any) -> Obj:
-        """Check that a body is an object of this resource and belongs to the request's namespace."""
+    def decode(self, resource: Resource, namespace: str, body: Any, patched: Callable[[], str] | None = None) -> Obj:
+        """Check that a body is an object of this resource and belongs to the request's namespace.
+
+        ``patched`` as for :meth:`fields`.
+        """
         if not isinstance(body, dict):
             raise bad_request("the request body is not an object")
         obj: Obj = body
         given = obj.setdefault("apiVersion", resource.api_version)
-        if given != resource.api_version:
+        kind = obj.setdefault("kind", resource.kind)
+        if given != resource.api_version and resource.by_crd:
             raise bad_request(
                 f"the API version in the data ({given}) does not match the expected API version "
                 f"({resource.api_version})"
             )
-        kind = obj.setdefault("kind", resource.kind)
-        if kind != resource.kind:
-            raise bad_request(
-                f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: the kind in the data '
-                "does not match the resource of the request"
-            )
+        if kind != resource.kind and resource.by_crd:
+            name = (obj.get("metadata") or {}).get("name", "")
+            raise invalid(kind, resource.group, name, [invalid_value("kind", kind, f"must be {resource.kind}")])
+        if (given, kind) != (resource.api_version, resource.kind):
+            raise _other_kind(resource, given, kind, patched)
         meta = obj.get("metadata")
         if meta is None:
             meta = obj["metadata"] = {}
@@ -114,25 +118,51 @@ class Checks:
     def declared(self, resource: Resource, wanted: Obj, namespace: str) -> None:
         """Check that the kind has every field that a server-side apply names; ApiError 500, as on the real server."""
         findings = check_object(self.shape(resource), wanted) if resource.structural is None else None
+        why = ""
         if findings is not None and findings.unknown:
-            meta = wanted["metadata"]
-            what = f"{namespace}/{meta['name']}; {resource.api_version}, Kind={resource.kind}"
             why = f".{findings.unknown[0]}: field not declared in schema"
-            raise ApiError(500, "", f"failed to create typed patch object ({what}): {why}")
+        elif findings is not None and not findings.undecodable:
+            why = next(duplicate_keys(wanted, self.shape(resource)), "")
+        if why:
+            what = f"{namespace}/{wanted['metadata']['name']}; {resource.api_version}, Kind={resource.kind}"
+            raise unexplained(f"failed to create typed patch object ({what}): {why}")
 
     def rules(self, resource: Resource, strategy: Strategy, obj: Obj, old: Obj | None, options: WriteOptions) -> None:
         """Check the metadata and whatever the kind says about its objects; what it only warns about is noted."""
         causes: list[Cause] = []
         meta = obj["metadata"]
         if old is None:
+            prefix = meta.get("generateName")
+            if prefix and (problem := strategy.name_problem(prefix[:-1] + "a" if prefix[-1] in "-" else prefix)):
+                causes.append(invalid_value("metadata.generateName", prefix, problem))
             problem = strategy.name_problem(meta["name"])
             if problem:
                 causes.append(invalid_value("metadata.name", meta["name"], problem))
         causes.extend(_metadata_problems(meta, old))
-        causes.extend(strategy.validate(obj, old))
+        if strategy.checks_dry_runs or not options.dry_run:
+            causes.extend(strategy.validate(obj, old))
         if causes:
             raise invalid(resource.kind, resource.group, self._views.shown_name(resource, meta["name"]), causes)
         options.warnings.extend(strategy.warnings(obj))
+
+
+_INTERNAL_PACKAGES = {"": "core", "events.k8s.io": "core"}
+_SCHEME = 'in scheme "pkg/runtime/scheme.go:110"'
+
+
+def _other_kind(resource: Resource, version: str, kind: str, patched: Callable[[], str] | None) -> ApiError:
+    """Return the refusal of an object of another kind or version."""
+    if shapes().of(version, kind) is None or not version.endswith("v1"):
+        why = f'no kind "{kind}" is registered for version "{version}" {_SCHEME}'
+    else:
+        package = _INTERNAL_PACKAGES.get(resource.group, resource.group.partition(".")[0])
+        own_package = "v1" if patched is not None or not version else version.rpartition("/")[2]
+        why = f"converting ({own_package}.{kind}) to ({package}.{resource.kind}): unknown conversion"
+    if patched is not None:
+        return invalid("", "", "", [invalid_value("patch", patched(), why)])
+    return bad_request(
+        f'{kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {resource.kind}: {why}'
+    )
 
 
 def _undecodable(resource: Resource, why: str, patched: Callable[[], str] | None) -> ApiError:

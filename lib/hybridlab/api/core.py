@@ -14,7 +14,7 @@ from hybridlab.api.bootstrap import Bootstrap, built_in_definitions
 from hybridlab.api.client import LocalClient
 from hybridlab.api.contract import Obj
 from hybridlab.api.escalation import Escalation
-from hybridlab.api.kinds.calico import SelectorProblem
+from hybridlab.api.kinds.calico_rules import SelectorProblem
 from hybridlab.api.kinds.definitions import Definitions
 from hybridlab.api.kinds.table import strategies
 from hybridlab.api.operations import Operations

@@ -20,6 +20,7 @@ CauseType = Literal[
     "FieldValueDuplicate",
     "FieldValueTypeInvalid",
     "FieldValueTooLong",
+    "FieldValueTooMany",
     "FieldValueNotFound",
     "FieldManagerConflict",
 ]
@@ -116,14 +117,27 @@ def not_found(plural: str, group: str, name: str) -> ApiError:
     return ApiError(404, "NotFound", message, _details(plural, group, name))
 
 
+class GenericError(ApiError):
+    """An answer that is about no object: its details are there, and empty."""
+
+
+class NoSuchPage(ApiError):
+    """404 in plain text: nothing at all is served below this path."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "NotFound", "404 page not found\n")
+
+
 def no_such_resource() -> ApiError:
-    """404: the path names nothing this server serves."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource")
+    """404: the path names no resource that this server serves."""
+    return GenericError(404, "NotFound", "the server could not find the requested resource")
 
 
-def already_exists(plural: str, group: str, name: str) -> ApiError:
-    """409: create of an object that is there."""
+def already_exists(plural: str, group: str, name: str, *, ending: bool = False) -> ApiError:
+    """409: create of an object that is there (``ending``: and is being deleted)."""
     message = f'{qualified(plural, group)} "{name}" already exists'
+    if ending:
+        message = f"object is being deleted: {message}"
     return ApiError(409, "AlreadyExists", message, _details(plural, group, name))
 
 
@@ -151,7 +165,7 @@ def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
     named = f' "{name}"' if name else ""
     message = f"{qualified(plural, group)}{named} is forbidden: {why}"
     if not plural:
-        message = f"forbidden: {why}"
+        return GenericError(403, "Forbidden", f"forbidden: {why}")
     return ApiError(403, "Forbidden", message, _details(plural, group, name))
 
 
@@ -172,16 +186,38 @@ def expired(message: str) -> ApiError:
 
 def method_not_allowed(why: str = "the server does not allow this method on the requested resource") -> ApiError:
     """405: the resource exists and this verb does not."""
-    return ApiError(405, "MethodNotAllowed", why)
+    return GenericError(405, "MethodNotAllowed", why)
 
 
-def unsupported_media_type(given: str, accepted: Sequence[str]) -> ApiError:
+_FORMS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+
+
+def unsupported_media_type() -> ApiError:
     """415: the body's content type is none that this verb takes."""
-    message = (
-        f"the body of the request was in an unknown format ({given or 'no Content-Type'}) - "
-        f"accepted media types include: {', '.join(accepted)}"
-    )
+    message = f"the body of the request was in an unknown format - accepted media types include: {_FORMS}"
     return ApiError(415, "UnsupportedMediaType", message)
+
+
+def unsupported_patch() -> ApiError:
+    """415: the body's content type is none of a patch."""
+    return GenericError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+
+
+def not_acceptable() -> ApiError:
+    """406: the client takes no form that this server answers in."""
+    return ApiError(
+        406, "NotAcceptable", "only the following media types are accepted: application/json, application/yaml"
+    )
+
+
+def options_invalid(kind: str, cause: Cause) -> ApiError:
+    """422: the options of a request, such as ``CreateOptions``, make no sense."""
+    return invalid(kind, "meta.k8s.io", "", [cause])
+
+
+def not_a_number(text: str) -> ApiError:
+    """400: a parameter that must be a number is none."""
+    return bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
 
 
 def too_many_requests(message: str, retry_after_seconds: int, causes: Sequence[Obj] = ()) -> ApiError:
@@ -192,6 +228,11 @@ def too_many_requests(message: str, retry_after_seconds: int, causes: Sequence[O
     if retry_after_seconds > 0:
         details["retryAfterSeconds"] = retry_after_seconds
     return ApiError(429, "TooManyRequests", message, details)
+
+
+def unexplained(message: str) -> ApiError:
+    """500: the real server's answer to some mistakes of clients, which it gives no reason."""
+    return ApiError(500, "", message)
 
 
 def internal(message: str) -> ApiError:
@@ -212,9 +253,10 @@ def status_of(error: ApiError) -> Obj:
         "metadata": {},
         "status": "Failure",
         "message": error.message,
-        "reason": error.reason,
     }
-    if error.details:
+    if error.reason:
+        status["reason"] = error.reason
+    if error.details or isinstance(error, GenericError):
         status["details"] = dict(error.details)
     status["code"] = error.code
     return status

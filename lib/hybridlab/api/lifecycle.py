@@ -19,6 +19,8 @@ from hybridlab.api.requests import DeleteOptions
 from hybridlab.api.store import Change, Key, Store
 
 FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+_MODIFIED = "The object might have been modified"
 _STEPS_AT_ONCE = 64
 """Queued deletions done before other work gets a turn: about a millisecond."""
 
@@ -32,6 +34,43 @@ def timestamp(offset_seconds: int = 0) -> str:
 def without(items: list[Any], value: object) -> list[Any]:
     """Return a list without one value."""
     return [item for item in items if item != value]
+
+
+def _marked(obj: Obj) -> Obj:
+    """Return an object as it is when its deletion has begun and need not wait."""
+    meta = {**obj["metadata"], "deletionGracePeriodSeconds": 0}
+    if "deletionTimestamp" not in meta:
+        meta["deletionTimestamp"] = timestamp()
+        if "generation" in meta:
+            meta["generation"] += 1
+    return {**obj, "metadata": meta}
+
+
+_SINCE = "lastTransitionTime"
+
+
+def ending_conditions(content: Mapping[str, int], finalizers: Mapping[str, int]) -> list[Obj]:
+    """Return the conditions of a namespace that ends: how many objects of each resource, how many of each finalizer."""
+    listed = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(content.items()))
+    held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    rows = [
+        ("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
+        ("NamespaceDeletionGroupVersionParsingFailure", False, "ParsedGroupVersions",
+         "All legacy kube types successfully parsed"),
+        ("NamespaceDeletionContentFailure", False, "ContentDeleted",
+         "All content successfully deleted, may be waiting on finalization"),
+        ("NamespaceContentRemaining", bool(content), "SomeResourcesRemain" if content else "ContentRemoved",
+         f"Some resources are remaining: {listed}" if content else "All content successfully removed"),
+        ("NamespaceFinalizersRemaining", bool(finalizers),
+         "SomeFinalizersRemain" if finalizers else "ContentHasNoFinalizers",
+         f"Some content in the namespace has finalizers remaining: {held}" if finalizers
+         else "All content-preserving finalizers finished"),
+    ]  # fmt: skip
+    now = timestamp()
+    return [
+        {"type": kind, "status": str(true), _SINCE: now, "reason": reason, "message": message}
+        for kind, true, reason, message in rows
+    ]
 
 
 class Lifecycle:
@@ -57,9 +96,8 @@ class Lifecycle:
         if obj is None:
             raise not_found(plural, group, key[1])
         strategy = self._strategies(storage)
-        self._check_preconditions(obj, options, plural, group)
-        if key[1] in strategy.protected:
-            raise forbidden(plural, group, key[1], "this namespace may not be deleted")
+        self._check_preconditions(obj, options, group)
+        self._check_deletable(strategy, obj, options, plural, group)
         meta = dict(obj["metadata"])
         grace = strategy.grace_seconds(obj, options.grace_period_seconds)
         finalizers = list(meta.get("finalizers") or ())
@@ -68,11 +106,19 @@ class Lifecycle:
             meta["finalizers"] = finalizers
         deleting = "deletionTimestamp" in meta
         if grace == 0 and not finalizers and storage != "namespaces":
+            if options.propagation == "Orphan":
+                return self._release(storage, obj, options), False
+            if strategy.ends_in_two_steps:
+                obj = _marked(obj)
             if options.dry_run:
                 return obj, True
-            if options.propagation == "Orphan":
-                self._orphan(meta["uid"])
-            return self._store.remove(storage, key), True
+            if strategy.ends_in_two_steps and "deletionTimestamp" not in bucket.objects[key]["metadata"]:
+                self._store.put(storage, obj)
+            last = self._store.remove(storage, key)
+            return {
+                **obj,
+                "metadata": {**obj["metadata"], "resourceVersion": last["metadata"]["resourceVersion"]},
+            }, True
         shorter = deleting and grace < meta.get("deletionGracePeriodSeconds", 0)
         if deleting and not shorter and meta.get("finalizers") == obj["metadata"].get("finalizers"):
             return obj, False
@@ -94,17 +140,45 @@ class Lifecycle:
             self.later(lambda: self._foreground(storage, key, meta["uid"]))
         return changed, False
 
-    def _check_preconditions(self, obj: Obj, options: DeleteOptions, plural: str, group: str) -> None:
-        meta = obj["metadata"]
-        if options.uid and options.uid != meta["uid"]:
-            why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {meta['uid']}"
-            raise conflict(plural, group, meta["name"], why)
-        if options.resource_version and options.resource_version != meta["resourceVersion"]:
-            why = (
-                f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-                f"ResourceVersion in object meta: {meta['resourceVersion']}"
-            )
-            raise conflict(plural, group, meta["name"], why)
+    def _release(self, storage: str, obj: Obj, options: DeleteOptions) -> Obj:
+        """Mark an object whose dependents are to stay; they lose it as their owner soon, and then it goes."""
+        marked = _marked(obj)
+        marked["metadata"]["finalizers"] = [*(obj["metadata"].get("finalizers") or ()), ORPHAN]
+        if not options.dry_run:
+            self._store.put(storage, marked)
+            self.later(lambda: self._finish_orphans(storage, marked["metadata"]["uid"]))
+        return marked
+
+    def _finish_orphans(self, storage: str, uid: str) -> None:
+        place = self._store.place_of(uid)
+        if place is None:
+            return
+        self._orphan(uid)
+        obj = self._store.bucket(storage).objects[place[1]]
+        finalizers = without(obj["metadata"].get("finalizers") or [], ORPHAN)
+        freed = {**obj, "metadata": {**obj["metadata"], "finalizers": finalizers}}
+        if not self.finish(storage, freed):
+            self._store.put(storage, freed)
+
+    @staticmethod
+    def _check_deletable(strategy: Strategy, obj: Obj, options: DeleteOptions, plural: str, group: str) -> None:
+        name = obj["metadata"]["name"]
+        if name in strategy.protected:
+            raise forbidden(plural, group, name, "this namespace may not be deleted")
+        if not options.dry_run:
+            strategy.check_delete(obj)
+
+    @staticmethod
+    def _check_preconditions(obj: Obj, options: DeleteOptions, group: str) -> None:
+        meta, kind = obj["metadata"], obj["kind"]
+        uid, version = options.uid, options.resource_version
+        if uid and uid != meta["uid"]:
+            why = f"the UID in the precondition ({uid}) does not match the UID in record ({meta['uid']})."
+            hint = "The object might have been deleted and then recreated"
+            raise conflict(kind, group, meta["name"], f"{why} {hint}")
+        if version and version != meta["resourceVersion"]:
+            why = f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record"
+            raise conflict(kind, group, meta["name"], f"{why} ({meta['resourceVersion']}). {_MODIFIED}")
 
     def finish(self, storage: str, obj: Obj) -> bool:
         """Remove an object that is being deleted and that nothing holds any more; say whether it went."""
@@ -209,6 +283,28 @@ class Lifecycle:
         if FOREGROUND in (owner["metadata"].get("finalizers") or ()):
             self._foreground(*place, uid)
 
+    def _tell_what_remains(self, namespace: Obj) -> None:
+        """Keep in the conditions of a namespace that ends what holds it up."""
+        name = namespace["metadata"]["name"]
+        content: dict[str, int] = {}
+        finalizers: dict[str, int] = {}
+        for storage, bucket in self._store.buckets():
+            for obj in bucket.within(name) if storage != "namespaces" else ():
+                plural, group = self._plural(storage)
+                content[f"{plural}.{group}"] = content.get(f"{plural}.{group}", 0) + 1
+                for finalizer in obj["metadata"].get("finalizers") or ():
+                    finalizers[finalizer] = finalizers.get(finalizer, 0) + 1
+        status = namespace.get("status") or {}
+        before = {item["type"]: item for item in status.get("conditions") or ()}
+        conditions = [
+            item if known is None or {**item, _SINCE: ""} != {**known, _SINCE: ""} else known
+            for item in ending_conditions(content, finalizers)
+            for known in (before.get(item["type"]),)
+        ]
+        if conditions != (status.get("conditions") or []):
+            changed = {**status, "conditions": conditions}
+            self._store.put("namespaces", {**namespace, "metadata": dict(namespace["metadata"]), "status": changed})
+
     def _empty_namespace(self, namespace: str) -> None:
         for storage, bucket in self._store.buckets():
             for obj in bucket.within(namespace) if storage != "namespaces" else ():
@@ -226,6 +322,8 @@ class Lifecycle:
         if obj is None or "deletionTimestamp" not in obj["metadata"]:
             return
         if any(bucket.in_namespace(namespace) for _, bucket in self._store.buckets()):
+            if not self._queue:  # with more to delete in line it would change at once
+                self._tell_what_remains(obj)
             return
         spec: Mapping[str, Any] = obj.get("spec") or {}
         others = without(list(spec.get("finalizers") or ()), "kubernetes")

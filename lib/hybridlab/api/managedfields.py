@@ -8,7 +8,7 @@ merged by field, and their lists are replaced as a whole, as the real server doe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ class Conflicts:
         else:
             parts = [
                 f"conflicts with {who}:\n" + "\n".join(f"- {field}" for field in fields)
-                for who, fields in self.by_manager.items()
+                for who, fields in sorted(self.by_manager.items())
             ]
             message = f"Apply failed with {count} conflicts: " + "\n".join(parts)
         causes = [
@@ -108,6 +108,22 @@ def _walk(value: Obj, shape: Shape | None, prefix: Path, found: dict[Path, Any])
                     _walk(entry, inner, at, found)
         else:
             found[path] = item
+
+
+def duplicate_keys(value: Obj, shape: Shape | None, at: str = "") -> Iterator[str]:
+    """Say which keyed lists of an object have two items of one key."""
+    for key, item in value.items():
+        inner, rule, _ = _inner(shape, key)
+        here = f"{at}.{key}"
+        if isinstance(item, dict):
+            yield from duplicate_keys(item, inner, here)
+        elif isinstance(item, list) and rule is not None and rule.keys:
+            steps = [_item_step(entry, rule) for entry in item]
+            for step in sorted({step for step in steps if steps.count(step) > 1}):
+                yield f"{here}: duplicate entries for key {_shown((step,))}"
+            for entry in item:
+                if isinstance(entry, dict):
+                    yield from duplicate_keys(entry, inner, here)
 
 
 # ---- sets of fields
@@ -306,6 +322,7 @@ def _merge_items(old: list[Any], new: list[Any], rule: ListRule, shape: Shape | 
 def _remove(obj: Any, path: Path, shape: Shape | None) -> None:
     """Remove the field at ``path``; every container on the way is copied first, they may be shared."""
     node: Any = obj
+    parent: Any = None
     for index, step in enumerate(path):
         last = index == len(path) - 1
         if step.startswith("f:"):
@@ -320,7 +337,7 @@ def _remove(obj: Any, path: Path, shape: Shape | None) -> None:
             inner, rule, _ = _inner(shape, key)
             if shape is None and index == 0 and key == "metadata":
                 inner = shapes().named("V1ObjectMeta")
-            shape, node, current_rule = inner, child, rule
+            shape, parent, node, current_rule, name = inner, node, child, rule, key
             continue
         if not isinstance(node, list) or current_rule is None:
             return
@@ -329,6 +346,8 @@ def _remove(obj: Any, path: Path, shape: Shape | None) -> None:
             return
         if last:
             del node[place]
+            if not node:
+                del parent[name]
             return
         node[place] = dict(node[place])
         node = node[place]

@@ -27,7 +27,9 @@ from hybridlab.api.errors import (
     invalid,
     invalid_value,
     not_found,
+    options_invalid,
     required,
+    unexplained,
 )
 from hybridlab.api.escalation import Escalation
 from hybridlab.api.kinds.rights import GROUP as RIGHTS
@@ -107,7 +109,7 @@ class Operations(Reading):
         obj = self._checks.decode(resource, namespace, body)
         meta = obj["metadata"]
         if meta.get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            raise unexplained("resourceVersion should not be set on objects to be created")
         given_name = meta.get("name") or ""
         if not given_name and meta.get("generateName"):
             suffix = "".join(self._random.choices(_SUFFIX_LETTERS, k=5))
@@ -131,10 +133,13 @@ class Operations(Reading):
             obj.pop("status", None)
         meta["uid"] = str(uuid.uuid4())
         meta["creationTimestamp"] = timestamp()
-        if strategy.counts_generations and "spec" in obj:
+        _drop_empty(meta)
+        if strategy.counts_generations and ("spec" in obj or strategy.generation_without_spec):
             meta["generation"] = 1
-        if self.store.bucket(resource.storage).get((namespace, meta["name"])) is not None:
-            raise already_exists(resource.plural, resource.group, given_name)
+        present = self.store.bucket(resource.storage).get((namespace, meta["name"]))
+        if present is not None:
+            ending = "deletionTimestamp" in present["metadata"]
+            raise already_exists(resource.plural, resource.group, given_name, ending=ending)
         strategy.default(obj)
         strategy.prepare_create(obj)
         self._checks.rules(resource, strategy, obj, None, options)
@@ -156,13 +161,16 @@ class Operations(Reading):
         obj = self._checks.decode(resource, namespace, body)
         given = obj["metadata"].setdefault("name", name)
         if given != name:
-            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+            raise _other_name(given, name)
         old = self.stored(target)
         obj = self.views.stored(resource, obj)
         strategy = self.strategy(resource.storage)
         if not obj["metadata"].get("resourceVersion") and not strategy.unconditional_update:
             cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid(resource.kind, resource.group, name, [cause])
+            raise invalid(resource.plural, resource.group, name, [cause])
+        version = obj["metadata"].get("resourceVersion") or "0"
+        if not version.isdigit():
+            raise unexplained(f'strconv.ParseUint: parsing "{version}": invalid syntax')
         return self._update(target, obj, old, options)
 
     def patch(self, target: Target, patch: Any, kind: PatchKind, options: WriteOptions) -> Obj:
@@ -172,10 +180,13 @@ class Operations(Reading):
         shown = self.views.shown(resource, old)
         if kind == "json":
             if not isinstance(patch, list):
-                raise bad_request("error decoding patch: a JSON patch is a list of operations")
-            changed = json_patch(shown, patch, resource.kind, name)
+                given = "object" if isinstance(patch, dict) else "string"
+                why = f"json: cannot unmarshal {given} into Go value of type []handlers.jsonPatchOp"
+                raise bad_request(f"error decoding patch: {why}")
+            changed = json_patch(shown, patch)
         elif not isinstance(patch, dict):
-            raise bad_request("error decoding patch: a patch of this type is an object")
+            given = "array" if isinstance(patch, list) else "string"
+            raise bad_request(f"json: cannot unmarshal {given} into Go value of type map[string]interface {{}}")
         elif kind == "merge":
             changed = merge_patch(shown, patch)
         else:
@@ -185,24 +196,27 @@ class Operations(Reading):
                 message = "the body of the request was in an unknown format - accepted media types include: " + accepted
                 raise ApiError(415, "UnsupportedMediaType", message)
             changed = strategic_merge(shown, patch, shape)
-        obj = self._checks.decode(resource, namespace, private(changed))
-        if obj["metadata"].get("name") != shown["metadata"]["name"]:
-            cause = invalid_value("metadata.name", obj["metadata"].get("name", ""), "field is immutable")
-            raise invalid(resource.kind, resource.group, name, [cause])
         shown_patch = partial(_shown_patch, patch if kind == "strategic" else changed, kind)
+        obj = self._checks.decode(resource, namespace, private(changed), shown_patch)
+        new_name = obj["metadata"].get("name", "")
+        if new_name != shown["metadata"]["name"]:
+            raise _other_name(new_name, name)
         return self._update(target, self.views.stored(resource, obj), old, options, shown_patch)
 
     def apply(self, target: Target, body: Any, options: WriteOptions) -> tuple[Obj, bool]:
         """Server-side apply; return the object and whether it was created."""
         resource, namespace, name, subresource = target
         if not options.field_manager:
-            raise bad_request(
-                'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
-            )
+            raise options_invalid("PatchOptions", required("fieldManager", "is required for apply patch"))
+        if isinstance(body, dict) and not (body.get("apiVersion") and body.get("kind")):
+            version = body.get("apiVersion") or "/"
+            raise bad_request(f"invalid object type: {version}, Kind={body.get('kind') or ''}")
         given_namespace = (body.get("metadata") or {}).get("namespace", "") if isinstance(body, dict) else ""
         wanted = self._checks.decode(resource, namespace, body)
-        if wanted["metadata"].setdefault("name", name) != name:
-            raise bad_request("the name of the object does not match the name on the URL")
+        if not wanted["metadata"].get("name"):
+            raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+        if wanted["metadata"]["name"] != name:
+            raise _other_name(wanted["metadata"]["name"], name)
         if wanted["metadata"].get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
         wanted = self.views.stored(resource, wanted)
@@ -253,12 +267,16 @@ class Operations(Reading):
         if given and given != old_meta["resourceVersion"]:
             raise conflict(resource.plural, resource.group, name, STALE)
         if meta.get("uid") and meta["uid"] != old_meta["uid"]:
+            if patched is not None:
+                cause = invalid_value("metadata.uid", meta["uid"], "field is immutable")
+                raise invalid(resource.kind, resource.group, name, [cause])
             why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old_meta['uid']}"
             raise conflict(resource.plural, resource.group, name, why)
         strategy = self.strategy(resource.storage)
         self._checks.fields(resource, obj, options, patched=patched)
         self._check_grants(resource, obj, old, options)
         meta = obj["metadata"]
+        _drop_empty(meta)
         for key in (*_SERVER_OWNED, "resourceVersion"):
             if key in old_meta:
                 meta[key] = old_meta[key]
@@ -298,6 +316,8 @@ class Operations(Reading):
             for key in ("labels", "annotations", "finalizers", "managedFields"):
                 if key in obj["metadata"]:
                     result["metadata"][key] = obj["metadata"][key]
+                elif resource.storage == "pods":
+                    result["metadata"].pop(key, None)
             if "status" in obj:
                 result["status"] = obj["status"]
             else:
@@ -343,6 +363,20 @@ def _shown_patch(value: Any, kind: PatchKind) -> str:
 def is_built_in(group: str) -> bool:
     """Say whether an API group belongs to Kubernetes itself."""
     return group in {"", "apps", "policy"} or group.endswith(".k8s.io")
+
+
+def _other_name(given: str, name: str) -> ApiError:
+    return bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+
+
+def _drop_empty(meta: Obj) -> None:
+    """Take away what is empty, as Go leaves it out."""
+    for key in _EMPTY_IS_ABSENT:
+        if key in meta and not meta[key]:
+            del meta[key]
+
+
+_EMPTY_IS_ABSENT = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")
 
 
 class CustomStrategy(Strategy):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import bad_request, invalid
+from hybridlab.api.errors import GenericError, bad_request, unexplained
 from hybridlab.api.schemas.shapes import ListRule, Shape, shapes
 
 
@@ -25,19 +25,30 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return result
 
 
-def json_patch(target: Obj, operations: list[Any], kind: str, name: str) -> Obj:
+def json_patch(target: Obj, operations: list[Any]) -> Obj:
     """Apply a JSON patch; a failed test or a bad path is ApiError 422."""
     import jsonpatch  # 20 ms, and most labs never see a JSON patch
 
     try:
-        result: Obj = jsonpatch.JsonPatch(operations).apply(target)
+        result: Any = target
+        for operation in operations:
+            result = jsonpatch.JsonPatch([_as_add(result, operation)]).apply(result)
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
-        refused = invalid(kind, "", name, ())
-        refused.message = f"the server rejected our request due to an error in our request: {error}"
-        raise refused from error
+        message = "the server rejected our request due to an error in our request"
+        raise GenericError(422, "Invalid", message) from error
     except (TypeError, KeyError, AttributeError) as error:
         raise bad_request(f"error decoding patch: {error}") from error
-    return result
+    return dict(result)
+
+
+def _as_add(target: Any, operation: Any) -> Any:
+    """Return an operation; replacing a field that is not there adds it, as the real server's library has it."""
+    if not isinstance(operation, dict) or operation.get("op") != "replace":
+        return operation
+    *parents, last = [step.replace("~1", "/").replace("~0", "~") for step in str(operation.get("path")).split("/")[1:]]
+    for step in parents:
+        target = target.get(step) if isinstance(target, dict) else None
+    return {**operation, "op": "add"} if isinstance(target, dict) and last not in target else operation
 
 
 def strategic_merge(target: Any, patch: Any, shape: Shape | None) -> Any:
@@ -50,7 +61,7 @@ def strategic_merge(target: Any, patch: Any, shape: Shape | None) -> Any:
     if directive == "delete":
         return {}
     if directive not in {None, "merge"}:
-        raise bad_request(f"Unknown patch type: {directive}")
+        raise unexplained(f"unknown patch type: {directive} in map: map[$patch:{directive}]")
     result = dict(target) if isinstance(target, dict) else {}
     retain = patch.get("$retainKeys")
     if isinstance(retain, list):
@@ -74,7 +85,8 @@ def strategic_merge(target: Any, patch: Any, shape: Shape | None) -> Any:
     for key, order in orders.items():
         rule = shape.lists.get(key) if shape else None
         if rule and isinstance(result.get(key), list):
-            result[key] = _ordered(result[key], order, rule)
+            before = target.get(key) if isinstance(target, dict) else None
+            result[key] = _ordered(result[key], order, before or [], rule)
     return result
 
 
@@ -92,14 +104,16 @@ def _merge_list(target: Any, patch: list[Any], rule: ListRule | None, shape: Sha
     if rule is None:
         return [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
     current = list(target) if isinstance(target, list) else []
+    before = list(current)
     if rule.is_set:
-        return current + [item for item in patch if item not in current]
+        return _ordered(current + [item for item in patch if item not in current], patch, before, rule)
     if {"$patch": "replace"} in patch:
         return [item for item in patch if item != {"$patch": "replace"}]
     key = rule.patch_key
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+            shown = " ".join(f"{name}:{value}" for name, value in item.items()) if isinstance(item, dict) else item
+            raise unexplained(f"map: map[{shown}] does not contain declared merge key: {key}")
         places = [index for index, old in enumerate(current) if old.get(key) == item[key]]
         if item.get("$patch") == "delete":
             current = [old for index, old in enumerate(current) if index not in places]
@@ -107,14 +121,26 @@ def _merge_list(target: Any, patch: list[Any], rule: ListRule | None, shape: Sha
             current[places[0]] = strategic_merge(current[places[0]], item, shape)
         else:
             current.append(strategic_merge({}, item, shape))
-    return current
+    return _ordered(current, [item for item in patch if item.get("$patch") != "delete"], before, rule)
 
 
-def _ordered(items: list[Any], order: list[Any], rule: ListRule) -> list[Any]:
-    """Sort as the patch's author sees the list; items unknown to the author keep their place at the end."""
-    if rule.is_set:
-        wanted = {value: index for index, value in enumerate(order)}
-        return sorted(items, key=lambda item: wanted.get(item, len(wanted)))
-    key = rule.patch_key
-    places = {entry.get(key): index for index, entry in enumerate(order) if isinstance(entry, dict)}
-    return sorted(items, key=lambda item: places.get(item.get(key), len(places)))
+def _ordered(items: list[Any], order: list[Any], before: list[Any], rule: ListRule) -> list[Any]:
+    """Put the items of a merged list in order: those of ``order`` as there, each of the others where it was.
+
+    An item that only the server has comes before one of the patch only if it came before it in ``before`` too.
+    """
+
+    def identity(item: Any) -> Any:
+        return item.get(rule.patch_key) if isinstance(item, dict) and not rule.is_set else item
+
+    wanted = {identity(item): index for index, item in enumerate(order)}
+    known = {identity(item): index for index, item in enumerate(before)}
+    named = sorted((item for item in items if identity(item) in wanted), key=lambda item: wanted[identity(item)])
+    others = [item for item in items if identity(item) not in wanted]
+    others.sort(key=lambda item: known.get(identity(item), len(known)))
+    result: list[Any] = []
+    while named and others:
+        mine, theirs = known.get(identity(named[0])), known.get(identity(others[0]))
+        first_is_old = mine is not None and theirs is not None and theirs < mine
+        result.append(others.pop(0) if first_is_old else named.pop(0))
+    return [*result, *named, *others]

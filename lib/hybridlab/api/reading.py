@@ -15,7 +15,7 @@ from typing import Literal
 import orjson
 
 from hybridlab.api.contract import Event, Obj
-from hybridlab.api.errors import bad_request, expired, not_found
+from hybridlab.api.errors import bad_request, expired, not_found, unexplained
 from hybridlab.api.requests import Target
 from hybridlab.api.resources import Catalogue, Resource
 from hybridlab.api.selectors import ObjectTest, compile_test, exact_name
@@ -67,7 +67,7 @@ class Reading:
         self, resource: Resource, namespace: str | None, labels: str = "", fields: str = ""
     ) -> tuple[list[Obj], str]:
         """Return the objects that the selectors select, and the resourceVersion of the list."""
-        test = compile_test(labels, fields, resource.selectable)
+        test = compile_test(labels, fields, resource.selectable, custom=resource.by_crd)
         bucket = self.store.bucket(resource.storage)
         revision = str(self.store.revision)
         name = exact_name(fields)
@@ -97,7 +97,7 @@ class Reading:
                     "new list without the continue parameter."
                 ) from None
             except (ValueError, TypeError) as error:
-                raise bad_request(f"continue key is not valid: {error}") from error
+                raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
         else:
             items, revision = self.select(resource, namespace, labels, fields)
             snapshot = ""
@@ -116,13 +116,13 @@ class Reading:
         try:
             return self.store.bucket(resource.storage).position(int(since))
         except ValueError:
-            raise bad_request(
-                f'Invalid value: "{since}": strconv.ParseUint: parsing "{since}": invalid syntax'
+            raise unexplained(
+                f'resourceVersion: Invalid value: "{since}": strconv.ParseUint: parsing "{since}": invalid syntax'
             ) from None
 
     def test(self, resource: Resource, labels: str, fields: str) -> ObjectTest | None:
         """Compile selectors for a resource."""
-        return compile_test(labels, fields, resource.selectable)
+        return compile_test(labels, fields, resource.selectable, custom=resource.by_crd)
 
     async def watch(
         self, resource: Resource, namespace: str | None, position: int, test: ObjectTest | None

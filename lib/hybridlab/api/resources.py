@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hybridlab.api.errors import no_such_resource, qualified
+from hybridlab.api.errors import NoSuchPage, no_such_resource, qualified
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""The same, in the order in which discovery lists them for custom resources."""
 CREATE_ONLY: Final = ("create",)
 NO_COLLECTION: Final = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
 """Namespaces cannot be deleted as a collection."""
@@ -51,6 +53,8 @@ class Resource:
     """additionalPrinterColumns of a custom resource."""
     scale: Mapping[str, str] | None = None
     """Paths of a custom resource's scale subresource."""
+    warnings: tuple[str, ...] = ()
+    """What every client of this resource is warned about."""
     structural: Mapping[str, Any] | None = field(default=None, compare=False, hash=False)
     """openAPIV3Schema of a user's custom resource."""
 
@@ -96,6 +100,7 @@ def _resource(
     storage_kind: str = "",
     storage_version: str = "",
     by_crd: bool = False,
+    warnings: tuple[str, ...] = (),
 ) -> Resource:
     group, _, version = api_version.rpartition("/")
     return Resource(
@@ -114,6 +119,7 @@ def _resource(
         storage_version=storage_version or api_version,
         fields=tuple(fields.split()),
         by_crd=by_crd,
+        warnings=warnings,
     )
 
 
@@ -129,11 +135,12 @@ _POD_FIELDS = (
 _EXTENSIONS = "api-extensions"
 _POD_SUB = "status log exec eviction binding attach portforward proxy ephemeralcontainers"
 
+_ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _r = _resource
 KUBERNETES: Final[tuple[Resource, ...]] = (
     _r("v1", "Binding", "bindings", verbs=CREATE_ONLY),
     _r("v1", "ConfigMap", "configmaps", "cm"),
-    _r("v1", "Endpoints", "endpoints", "ep"),
+    _r("v1", "Endpoints", "endpoints", "ep", warnings=(_ENDPOINTS_WARNING,)),
     _r("v1", "Event", "events", "ev", fields=_CORE_EVENT_FIELDS),
     _r(
         "v1", "Namespace", "namespaces", "ns", cluster=True, sub="status finalize", fields="status.phase",
@@ -276,6 +283,8 @@ class Catalogue:
         """Return the resource of a path; ApiError 404 when it is not served."""
         found = self._by_path.get((group, version, plural))
         if found is None:
+            if group and not any(path[:2] == (group, version) for path in self._by_path):
+                raise NoSuchPage
             raise no_such_resource()
         return found
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hybridlab.api.authentication import AUDIENCE, Authenticator
 from hybridlab.api.authorization import Attributes, Authorizer
-from hybridlab.api.contract import Obj
-from hybridlab.api.errors import bad_request, invalid, required
+from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.errors import Cause, bad_request, invalid, invalid_value
 from hybridlab.api.lifecycle import timestamp
 from hybridlab.api.requests import User
 
@@ -25,24 +25,24 @@ class Reviews:
         if kind == "TokenReview":
             return {**body, "status": self._token(spec)}
         if kind == "SelfSubjectRulesReview":
-            return {**body, "status": self._rules(user, spec)}
+            return {**body, "spec": {}, "status": self._rules(user, spec)}
         if kind == "SelfSubjectAccessReview":
-            return {**body, "status": self._access(user, spec, kind)}
+            return {**body, "status": self._access(user, spec)}
         who = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
         if not who.name and not who.groups:
-            cause = required("spec.user", "at least one of user or group must be specified")
-            raise invalid(kind, "authorization.k8s.io", "", [cause])
+            raise _invalid(invalid_value("spec.user", "", "at least one of user or group must be specified"))
         if kind == "LocalSubjectAccessReview":
             inside = (spec.get("resourceAttributes") or {}).get("namespace", "")
             if inside != namespace:
-                raise bad_request("spec.resourceAttributes.namespace must match the namespace of the review")
-        return {**body, "status": self._access(who, spec, kind)}
+                cause = invalid_value("spec.resourceAttributes.namespace", inside, "must match metadata.namespace")
+                raise _invalid(cause)
+        return {**body, "status": self._access(who, spec)}
 
-    def _access(self, user: User, spec: Obj, kind: str) -> Obj:
+    def _access(self, user: User, spec: Obj) -> Obj:
         about, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
         if (about is None) == (path is None):
-            cause = required("spec", "exactly one of nonResourceAttributes or resourceAttributes must be specified")
-            raise invalid(kind, "authorization.k8s.io", "", [cause])
+            detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            raise _invalid(invalid_value("spec.resourceAttributes", None, detail))
         if about is None:
             path = path or {}
             asked = Attributes(path.get("verb", ""), path=path.get("path", ""))
@@ -58,7 +58,9 @@ class Reviews:
                 about.get("name", ""),
             )
         why = self._authorizer.allows(user, asked)
-        return {"allowed": True, "reason": why} if why is not None else {"allowed": False}
+        if why is None:
+            return {"allowed": False}
+        return {"allowed": True, "reason": why} if why else {"allowed": True}
 
     def _rules(self, user: User, spec: Obj) -> Obj:
         namespace = spec.get("namespace", "")
@@ -82,6 +84,11 @@ class Reviews:
         if user is None or not audiences:
             return {"user": {}, "error": "invalid bearer token"}
         return {"authenticated": True, "user": _user_info(user), "audiences": audiences}
+
+
+def _invalid(cause: Cause) -> ApiError:
+    """Return the refusal of a review, which names no kind on a real server either."""
+    return invalid("", "authorization.k8s.io", "", [cause])
 
 
 def _user_info(user: User) -> Obj:

@@ -1,30 +1,22 @@
 """Label and field selectors, compiled once into predicates.
 
-Label selectors take the whole grammar (``a=b``, ``a==b``, ``a!=b``, ``a in (x,y)``, ``a notin (x,y)``, ``a``,
-``!a``).  Field selectors compare exact values with ``=``, ``==`` and ``!=``; which fields a kind supports is the
-caller's knowledge.  Label selectors inside objects (``matchLabels``/``matchExpressions``) compile here too.
+The grammar of label selectors is in ``label_selectors``.  Field selectors compare exact values with ``=``, ``==`` and
+``!=``; which fields a kind supports is the caller's knowledge.  Label selectors inside objects
+(``matchLabels``/``matchExpressions``) compile here too.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Obj
 from hybridlab.api.errors import bad_request
+from hybridlab.api.label_selectors import LabelTest, parse
 
-LabelTest = Callable[[Mapping[str, str]], bool]
 ObjectTest = Callable[[Obj], bool]
 
-_KEY = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
-_VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
-_SET = re.compile(rf"^({_KEY})\s+(in|notin)\s*\(([^()]*)\)$")
-_EQUALS = re.compile(rf"^({_KEY})\s*(==|=|!=)\s*({_VALUE})$")
-_COMPARE = re.compile(rf"^({_KEY})\s*(>|<)\s*(-?\d+)$")
-_EXISTS = re.compile(rf"^(!?)\s*({_KEY})$")
-_VALUE_ONLY = re.compile(rf"^{_VALUE}$")
 _BOOLEAN_FIELDS = frozenset({"spec.hostNetwork", "spec.unschedulable"})
 """Fields that are false when they are not set."""
 _NO_LABELS: Mapping[str, str] = {}
@@ -44,45 +36,12 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _one_label(part: str, whole: str) -> LabelTest:
-    if found := _SET.match(part):
-        key, operator, listed = found.groups()
-        values = frozenset(item.strip() for item in listed.split(","))
-        if not all(_VALUE_ONLY.match(value) for value in values):
-            raise bad_request(f'unable to parse requirement: invalid label value in "{whole}"')
-        if operator == "in":
-            return lambda labels: labels.get(key) in values
-        return lambda labels: key not in labels or labels[key] not in values
-    if found := _EQUALS.match(part):
-        key, operator, value = found.groups()
-        if operator == "!=":
-            return lambda labels: labels.get(key) != value
-        return lambda labels: labels.get(key) == value
-    if found := _COMPARE.match(part):
-        key, operator, number = found.groups()
-        sign = 1 if operator == ">" else -1
-
-        def compares(labels: Mapping[str, str]) -> bool:
-            try:
-                return sign * (int(labels[key]) - int(number)) > 0
-            except (KeyError, ValueError):
-                return False
-
-        return compares
-    if found := _EXISTS.match(part):
-        absent, key = found.groups()
-        if absent:
-            return lambda labels: key not in labels
-        return lambda labels: key in labels
-    raise bad_request(f'unable to parse requirement: couldn\'t parse the selector string "{whole}" at "{part}"')
-
-
 @lru_cache(maxsize=512)
 def label_selector(text: str) -> LabelTest | None:
     """Compile a label selector; None when it selects everything.  Raises ApiError 400 on bad syntax."""
     if not text.strip():
         return None
-    tests = [_one_label(part, text) for part in _split(text)]
+    tests = [requirement.test for requirement in parse(text)]
     if len(tests) == 1:
         return tests[0]
     return lambda labels: all(test(labels) for test in tests)
@@ -129,24 +88,32 @@ def field_value(obj: Obj, path: str) -> str:
     return str(value)
 
 
-def _one_field(part: str, allowed: Collection[str]) -> tuple[str, bool, str]:
+def _unknown_field(path: str, allowed: Collection[str], *, custom: bool) -> str:
+    """Say that a kind does not know a field; kinds without fields of their own say it in other words."""
+    if custom or len(allowed) > 2:
+        return f"field label not supported: {path}"
+    return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+def _one_field(part: str, allowed: Collection[str], *, custom: bool) -> tuple[str, bool, str]:
     for operator in ("!=", "==", "="):
         path, found, value = part.partition(operator)
         if found:
             path = path.strip()
             if path not in allowed:
-                raise bad_request(f"field label not supported: {path}")
+                raise bad_request(_unknown_field(path, allowed, custom=custom))
             return path, operator != "!=", value.strip()
     raise bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
 
 
-def compile_test(labels: str, fields: str, allowed: Collection[str]) -> ObjectTest | None:
+def compile_test(labels: str, fields: str, allowed: Collection[str], *, custom: bool = False) -> ObjectTest | None:
     """Compile both selectors into one predicate over objects; None when everything is selected.
 
-    ``allowed`` are the field paths that the kind supports; any other raises ApiError 400.
+    ``allowed`` are the field paths that the kind supports; any other raises ApiError 400.  ``custom``: it is a custom
+    resource, whose refusals are worded differently.
     """
     by_label = label_selector(labels)
-    wanted = [_one_field(part, allowed) for part in _split(fields)] if fields.strip() else []
+    wanted = [_one_field(part, allowed, custom=custom) for part in _split(fields)] if fields.strip() else []
     if by_label is None and not wanted:
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridlab.api.contract import ApiError, Obj
-from hybridlab.api.errors import bad_request, conflict, internal, invalid, invalid_value, required, too_many_requests
+from hybridlab.api.errors import bad_request, conflict, invalid, invalid_value, too_many_requests, unexplained
 from hybridlab.api.lifecycle import timestamp
 from hybridlab.api.operations import Operations
 from hybridlab.api.requests import DeleteOptions, Target, WriteOptions
@@ -29,7 +29,7 @@ class Subresources:
         """Assign a pod to a node and note that it is scheduled."""
         node = (body.get("target") or {}).get("name", "")
         if not node:
-            raise invalid("Binding", "", name, [required("target.name")])
+            raise unexplained("target.name: Required value")
         pods = self._operations.catalogue.named("pods")
         pod = self._operations.get(Target(pods, namespace, name))
         meta, spec = pod["metadata"], pod["spec"]
@@ -63,8 +63,7 @@ class Subresources:
         """Delete a pod unless a PodDisruptionBudget forbids it."""
         pods = self._operations.catalogue.named("pods")
         pod = self._operations.get(Target(pods, namespace, name))
-        named = (body.get("metadata") or {}).get("name")
-        if named and named != name:
+        if (body.get("metadata") or {}).get("name") != name:
             raise bad_request("name in URL does not match name in Eviction object")
         given = body.get("deleteOptions") or {}
         preconditions = given.get("preconditions") or {}
@@ -79,7 +78,7 @@ class Subresources:
         if not terminal:
             budgets = self._budgets_of(pod)
             if len(budgets) > 1:
-                raise internal(
+                raise unexplained(
                     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
                 )
             if budgets:
@@ -155,7 +154,7 @@ class Subresources:
                 for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
                 if key in meta
             },
-            "spec": {"replicas": _at(obj, paths["specReplicasPath"]) or 0},
+            "spec": {"replicas": replicas} if (replicas := _at(obj, paths["specReplicasPath"])) else {},
             "status": {"replicas": _at(obj, paths["statusReplicasPath"]) or 0},
         }
         if resource.scale is None:

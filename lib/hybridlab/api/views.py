@@ -33,11 +33,19 @@ class Views:
 
     def shown(self, resource: Resource, obj: Obj) -> Obj:
         """Return a stored object as ``resource`` shows it; the same object when nothing differs."""
+        if resource.group == V3 and "generation" in obj["metadata"]:
+            # calico-apiserver shows no generation; the objects of crd.projectcalico.org behind it have one
+            meta = {key: value for key, value in obj["metadata"].items() if key != "generation"}
+            return {**obj, "metadata": meta}
         if not resource.is_view:
             return obj
         view = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
         if resource.storage == "events":
-            return _renamed(view, dict(_EVENT_FIELDS))
+            renamed = _renamed(view, dict(_EVENT_FIELDS))
+            for key in ("reportingController", "reportingInstance"):
+                if not renamed.get(key):
+                    renamed.pop(key, None)
+            return renamed
         if resource.group == CRD_V1:
             meta = view["metadata"]
             changed: dict[str, Any] = {}

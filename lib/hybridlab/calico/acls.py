@@ -49,7 +49,8 @@ class AclListBuilder:
     def build(self, tiers: Sequence[TierPolicies], namespace: str) -> tuple[Acl, ...]:
         """The whole list of an endpoint in ``namespace`` to which these policies apply.  Raises FelixPanic."""
         self.left_out = []
-        found = [Acl(action="Allow", direction="In", priority=FROM_HOST_PRIORITY, remote=self.hosts, id=FROM_HOST_ID)]
+        from_host = Acl(action="Allow", direction="In", priority=FROM_HOST_PRIORITY, remote=self.hosts, id=FROM_HOST_ID)
+        found = [from_host] if self.hosts else []
         for direction, shown_direction in _DIRECTIONS:
             rules = flattened(self._tiers(tiers, direction, namespace), self.release.defects)
             found += (_acl(rule, shown_direction) for rule in rules)

@@ -26,6 +26,7 @@ from hybridlab.calico.installation import (
 from hybridlab.calico.ipam import IPAM, IPAMError, Pool
 from hybridlab.calico.ipam_objects import IPAMWriter
 from hybridlab.calico.objects import configuration
+from hybridlab.calico.policy_definitions import DEFINITIONS, policy_definitions
 from hybridlab.calico.release import Release
 from hybridlab.calico.resources import CalicoResources
 from hybridlab.calico.routes import IPV4_ADDRESS, IPV4_TUNNEL, TUNNEL_MAC
@@ -217,6 +218,8 @@ class Calico:
 
     async def _write_objects(self) -> None:
         profile = self._profile
+        release = Release(profile.calico.version)
+        await asyncio.gather(*(self._operator.create(DEFINITIONS, obj) for obj in policy_definitions(release)))
         writes = [self._client.create(resource, obj) for resource, obj in configuration(profile, self._resources)]
         if profile.calico.install == "operator":
             operator = self._operator

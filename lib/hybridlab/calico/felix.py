@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from hybridlab.calico.acl_lists import AclLists
 from hybridlab.calico.acls import Entry
 from hybridlab.calico.felix_configuration import EXIT_STATUS, effective, needs_restart
-from hybridlab.calico.felix_faults import FelixFaults, FelixLog
+from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_queue import RETRY_SECONDS, PolicyQueue
 from hybridlab.calico.felix_routes import RouteFollower
 from hybridlab.calico.flattener import FelixPanic
@@ -36,7 +36,7 @@ class Felix:
         profile: Profile,
         typha: Typha,
         dataplane: Dataplane,
-        log: FelixLog,
+        log: LevelLog,
         windows: WindowsNode | None = None,
         exits: Callable[[], None] = lambda: None,
     ) -> None:

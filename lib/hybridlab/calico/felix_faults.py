@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 logger = logging.getLogger(__name__)
 
-FelixLog = Callable[[str, str], None]
+LevelLog = Callable[[str, str], None]
 """(level, message)."""
 
 
@@ -18,7 +18,7 @@ class FelixFaults:
     """What is wrong with one Felix, by the ids of the faults that asked for it."""
 
     node: str
-    log: FelixLog
+    log: LevelLog
     frozen: set[str] = field(default_factory=set)
     """Endpoints that were programmed once are not programmed again."""
     storms: set[str] = field(default_factory=set)

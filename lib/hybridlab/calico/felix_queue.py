@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 
 from hybridlab.calico.acl_lists import AclLists
-from hybridlab.calico.felix_faults import FelixFaults, FelixLog
+from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_policy import NodePolicy, PolicyDifference, PolicySource
 from hybridlab.calico.felix_windows_policy import WindowsNodePolicy
 from hybridlab.calico.release import Release
@@ -35,7 +35,7 @@ class PolicyQueue:
         dataplane: Dataplane,
         lists: AclLists | None,
         faults: FelixFaults,
-        log: FelixLog,
+        log: LevelLog,
         delay: float,
     ) -> None:
         """``lists`` on a Windows node; ``delay``: the node's own, seconds from computing a policy to applying it."""

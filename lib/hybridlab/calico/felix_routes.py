@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hybridlab.calico.felix_configuration import FelixSettings
-from hybridlab.calico.felix_faults import FelixLog
+from hybridlab.calico.felix_faults import LevelLog
 from hybridlab.calico.felix_queue import GATHER_SECONDS, RETRY_SECONDS
 from hybridlab.calico.routes import DEFAULT_PORT, RoutingFacts, node_routes, vxlan_spec
 from hybridlab.calico.windows_node import WindowsNode
@@ -25,7 +25,7 @@ class RouteFollower:
         facts: RoutingFacts,
         dataplane: Dataplane,
         windows: WindowsNode | None,
-        log: FelixLog,
+        log: LevelLog,
     ) -> None:
         """``windows`` on a Windows node."""
         self._node, self._profile, self._facts, self._dataplane = node, profile, facts, dataplane

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from hybridlab.calico.acl_lists import AclLists, Lists
 from hybridlab.calico.acls import AclListBuilder
-from hybridlab.calico.felix_faults import FelixFaults, FelixLog
+from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_policy import PolicyDifference
 from hybridlab.calico.policy import PolicyKey
 from hybridlab.calico.policy_sets import SKIPPED
@@ -52,7 +52,7 @@ class WindowsNodePolicy:
         lists: AclLists,
         faults: FelixFaults,
         on_due: Callable[[], None],
-        log: FelixLog,
+        log: LevelLog,
     ) -> None:
         self._node, self._graph, self._defects, self._lists = node, graph, release.defects, lists
         self._faults, self._on_due, self._log = faults, on_due, log

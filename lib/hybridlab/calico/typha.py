@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from hybridlab.api.contract import Client, Obj
 from hybridlab.api.informer import Informer
+from hybridlab.calico.admin_policy import from_admin, from_cluster
 from hybridlab.calico.conversion import (
     block_facts,
     labels_and_name,
@@ -23,6 +24,7 @@ from hybridlab.calico.conversion import (
 )
 from hybridlab.calico.kubernetes_policy import from_kubernetes
 from hybridlab.calico.policy import Policy, PolicyKey, from_calico
+from hybridlab.calico.policy_definitions import GROUP, policy_kinds
 from hybridlab.calico.release import Release
 from hybridlab.calico.resolve import Graph
 from hybridlab.calico.resources import CalicoResources
@@ -127,6 +129,9 @@ class Typha:
         yield Followed(KUBERNETES_POLICIES, from_kubernetes, self._set_policy, self._remove_policy)
         for resource in self._served(*CALICO_POLICIES):
             yield Followed(resource, from_calico, self._set_policy, self._remove_policy)
+        for _, kind, plural, _ in policy_kinds(self._release):
+            convert = from_cluster if kind == "ClusterNetworkPolicy" else from_admin
+            yield Followed(f"{plural}.{GROUP}", convert, self._set_policy, self._remove_policy)
         for resource in self._served("stagedkubernetesnetworkpolicies"):
             yield Followed(resource, from_kubernetes, self._set_policy, self._remove_policy)
         for resource in self._served("networksets", "globalnetworksets"):

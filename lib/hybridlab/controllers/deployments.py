@@ -111,7 +111,7 @@ class Deployments(Controller):
             },
             "spec": {
                 "replicas": replicas,
-                "minReadySeconds": spec.get("minReadySeconds", 0),
+                **({"minReadySeconds": soak} if (soak := spec.get("minReadySeconds", 0)) else {}),
                 "selector": selector,
                 "template": {**spec["template"], "metadata": {**template_meta, "labels": labels}},
             },

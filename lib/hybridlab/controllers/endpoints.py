@@ -105,7 +105,8 @@ class EndpointsController:
                 subsets.append(subset)
         found = self._endpoints.get(namespace, name)
         if found is None:
-            meta = {"name": name, "namespace": namespace, "labels": labels_of(service) or None}
+            labels = {**labels_of(service), "endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+            meta = {"name": name, "namespace": namespace, "labels": labels}
             body = {"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": subsets}
             await self._client.create("endpoints", body, namespace)
         elif (found.get("subsets") or []) != subsets:

@@ -87,9 +87,9 @@ class ReplicaSets(Controller):
             self.work.note_after(min(soak, 1.0), (owner["metadata"]["namespace"], owner["metadata"]["name"]))
         status: Obj = {
             "replicas": len(pods),
-            "fullyLabeledReplicas": sum(template.items() <= labels_of(pod).items() for pod in pods),
-            "readyReplicas": len(ready),
-            "availableReplicas": available,
+            "fullyLabeledReplicas": sum(template.items() <= labels_of(pod).items() for pod in pods) or None,
+            "readyReplicas": len(ready) or None,
+            "availableReplicas": available or None,
             "observedGeneration": owner["metadata"]["generation"],
             "conditions": None,
         }
@@ -110,21 +110,22 @@ class ReplicaSets(Controller):
 
 
 def _available(since: str, soak: int) -> bool:
-    return not soak or time.time() - seconds_of(since) >= soak
+    return not soak or (bool(since) and time.time() - seconds_of(since) >= soak)
 
 
 def new_pod(owner: Obj) -> Obj:
     """A pod from the template of a controller, with a name made from the controller's."""
     template = owner["spec"]["template"]
     meta = template.get("metadata") or {}
+    annotations = {"annotations": dict(meta["annotations"])} if meta.get("annotations") else {}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
+            **annotations,
             "generateName": f"{owner['metadata']['name']}-",
             "namespace": owner["metadata"]["namespace"],
             "labels": dict(meta.get("labels") or {}),
-            "annotations": dict(meta.get("annotations") or {}),
             "ownerReferences": [owner_reference(owner)],
         },
         "spec": template["spec"],

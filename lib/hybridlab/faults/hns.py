@@ -1,4 +1,4 @@
-"""Faults of HNS networks: a VSID that follows the VNI, differs from it, or comes back after removal."""
+"""Faults of HNS: a VSID that follows the VNI, differs from it, or comes back; an HNS that cannot be asked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.model import Fault
 from hybridlab.windows.hns_faults import HnsFaults
+from hybridlab.windows.host import HNS_FAILURES
 
 
 class HnsHabit(Fault):
@@ -50,6 +51,33 @@ def procedure_does_not_heal(bench: Bench, identity: str, parameters: Mapping[str
     """A network that was removed comes back with the VSID it had."""
     words = "gives a new network the VSID of the removed one"
     return HnsHabit(bench, identity, parameters, lambda faults: faults.remembers_vsid, words)
+
+
+class HnsFails(Fault):
+    """HNS of some Windows nodes answers nobody who asks it; what it has programmed goes on."""
+
+    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+        self._identity, self._how = identity, parameters["answer"]
+        if self._how not in HNS_FAILURES:
+            raise BadFault(f"answer is {self._how!r}, expected one of {', '.join(HNS_FAILURES)}")
+        self._nodes = {
+            node: bench.calico.windows[node].hns.faults for node in bench.nodes_of("windows", parameters["node"])
+        }
+
+    async def inject(self) -> None:
+        """From now on."""
+        for faults in self._nodes.values():
+            faults.fails[self._identity] = self._how
+
+    async def heal(self) -> None:
+        """No longer."""
+        for faults in self._nodes.values():
+            faults.fails.pop(self._identity, None)
+
+    async def evidence(self) -> list[str]:
+        """The nodes whose HNS fails because of this fault."""
+        words = f"answers who asks it: {self._how}"
+        return [f"HNS of {node} {words}" for node, faults in self._nodes.items() if self._identity in faults.fails]
 
 
 class VsidDiffers(Fault):

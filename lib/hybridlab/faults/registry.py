@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hybridlab.faults import api, exec
 from hybridlab.faults.felix import PolicyLate, ReservedNotReserved
-from hybridlab.faults.hns import VsidDiffers, procedure_does_not_heal, vni_followed_live
+from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.ping import ping_dropped, ping_natted
 from hybridlab.faults.pods import PodRestarts
@@ -227,6 +227,17 @@ _TYPES = (
         description="an HNS network that was removed comes back with its old VSID",
         parameters=(_WINDOWS_OR_ALL,),
         make=procedure_does_not_heal,
+    ),
+    FaultType(
+        name="hns-fails",
+        layer="hns",
+        scope="all, Windows node",
+        description="HNS cannot be asked: its cmdlets print an error and null, or an empty text, and exit with 0",
+        parameters=(
+            _WINDOWS_OR_ALL,
+            Parameter(name="answer", meaning="error, silent or garbled", default="error"),
+        ),
+        make=HnsFails,
     ),
     FaultType(
         name="exec-hangs",

@@ -102,9 +102,18 @@ class _Call:
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
     @cached_property
-    def decoders(self) -> dict[str, Callable[[Any, str], Any]]:
-        """By the names of the parameters, and ``return``."""
-        return {name: decoder(hint) for name, hint in typing.get_type_hints(self.function).items()}
+    def _hints(self) -> dict[str, Any]:
+        return typing.get_type_hints(self.function)
+
+    @cached_property
+    def _decoders(self) -> dict[str, Callable[[Any, str], Any]]:
+        """By the names of the parameters; only the answering end needs them."""
+        return {name: decoder(hint) for name, hint in self._hints.items() if name != "return"}
+
+    @cached_property
+    def result(self) -> Callable[[Any, str], Any]:
+        """From (what has arrived, its place for messages) to the result.  Raises ShapeError."""
+        return decoder(self._hints["return"])
 
     def arguments(self, params: Any) -> dict[str, object]:
         """The arguments in what has arrived.  Raises Refused and ShapeError."""
@@ -112,7 +121,7 @@ class _Call:
         if not isinstance(params, dict) or params.keys() != names:
             found = ", ".join(params) if isinstance(params, dict) else repr(params)
             raise Refused(f"it takes {', '.join(names) or 'nothing'}, not {found or 'nothing'}")
-        return {name: self.decoders[name](value, name) for name, value in params.items()}
+        return {name: self._decoders[name](value, name) for name, value in params.items()}
 
 
 def _members(protocol: type) -> set[str]:
@@ -134,7 +143,7 @@ def _calling(call: _Call, channel: Caller, error: Callable[[str], Exception]) ->
         bound.apply_defaults()
         with refused_as(error, method):
             result = await channel.call(method, bound.arguments)
-        return call.decoders["return"](result, method)
+        return call.result(result, method)
 
     remote.__name__ = call.name
     remote.__qualname__ = method

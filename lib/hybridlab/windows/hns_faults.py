@@ -13,8 +13,15 @@ class HnsFaults:
     """A VNI that is delivered while the network is there becomes its VSID."""
     remembers_vsid: set[str] = field(default_factory=set)
     """A network that is made anew gets the VSID that the removed one had."""
+    fails: dict[str, str] = field(default_factory=dict)
+    """It cannot be asked: ``error``, ``silent`` or ``garbled``, by the fault that wants it."""
     removed_vsid: int | None = None
     """VSID of the network that was removed last."""
+
+    @property
+    def failing(self) -> str:
+        """How it answers who asks: by one of ``fails``; empty when it works."""
+        return next(iter(self.fails.values()), "")
 
     def vsid_of_new(self, vni: int) -> int:
         """The VSID that a network gets which is made when ``vni`` is delivered: that one."""

@@ -11,7 +11,10 @@ from hybridlab.windows.hns_networks import HnsEndpoint, HnsNetwork
 
 Object = dict[str, Any]
 RUNNING = 1
-"""State of networks and endpoints that are in order (3 is an error)."""
+"""State of networks that are in order."""
+ATTACHED, ATTACHED_SHARING = 2, 3
+"""States of endpoints as hcsshim numbers them (internal/hns, EndpointState): 0 uninitialized, 1 created, 2 attached, 3
+attached and shared by several containers, 4 detached, 5 degraded, 6 destroyed."""
 PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
@@ -65,7 +68,8 @@ def endpoint(
         "ActivityId": found.id,
         "ID": found.id,
         "Name": found.name,
-        "State": RUNNING,
+        # a pod's sandbox shares its endpoint with the pod's containers; the host's own endpoint is the host's alone
+        "State": ATTACHED_SHARING if found.pod else ATTACHED,
         "VirtualNetwork": on.id,
         "VirtualNetworkName": on.name,
         "IPAddress": found.address,

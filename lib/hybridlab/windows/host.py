@@ -23,6 +23,13 @@ ALWAYS_RUNNING = ("containerd", "hns", "kubelet", "vmcompute")
 CALICO_SERVICES = ("CalicoFelix", "CalicoNode")
 """Services of an installation without operator; an operator runs the same scripts in HostProcess containers."""
 FELIX_SERVICE = "CalicoFelix"
+HNS_QUESTIONS = frozenset(("networks", "endpoints", "policy-lists", "remove-network"))
+HNS_FAILURES = {
+    "error": "An unexpected error occurred while processing the request.",
+    "silent": "",
+    "garbled": "Conversion from JSON failed.",
+}
+"""How HNS can fail, with the words of the error that the cmdlets write, if they write one."""
 RUNNING, STOPPED = "Running", "Stopped"
 
 
@@ -69,6 +76,8 @@ class WindowsHost:
 
         Raises HostRefused.
         """
+        if question in HNS_QUESTIONS:
+            self._hns_fails()
         match question:
             case "networks":
                 return self._networks()
@@ -93,6 +102,10 @@ class WindowsHost:
         return None
 
     # -- HNS
+
+    def _hns_fails(self) -> None:
+        if how := self._state.hns.faults.failing:
+            raise HostRefused(f"hns-{how}", f"HNS failed with error : {HNS_FAILURES[how]}")
 
     def _networks(self) -> list[dict[str, Any]]:
         hns, address = self._state.hns, self._machine.address
@@ -120,7 +133,7 @@ class WindowsHost:
 
     async def _remove_network(self, identity: str) -> None:
         if identity not in {one.id for one in self._state.hns.networks}:
-            raise HostRefused("hns", f"HNS failed with error : The network was not found. ({identity})")
+            raise HostRefused("hns-error", f"HNS failed with error : The network was not found. ({identity})")
         await self._act(self._state.remove_network(identity))
 
     # -- services and processes

@@ -12,13 +12,13 @@ CALICO = "networkpolicies.projectcalico.org"
 ALL = ("l1", "l2", "w1", "w2", "l1b", "w1b")
 
 
-def test_every_pod_reaches_every_other_and_shows_its_own_address(pods: CalicoLab):
+def test_every_pod_reaches_every_other_and_shows_its_own_address(pods: CalicoLab) -> None:
     for source, target in itertools.permutations(ALL, 2):
         assert pods.attempt(source, target) == pods.addresses[source], (source, target)
 
 
 @pytest.mark.parametrize("target", ["l1", "w1"])
-def test_a_policy_lets_in_who_it_names_and_silently_drops_the_rest(pods: CalicoLab, target: str):
+def test_a_policy_lets_in_who_it_names_and_silently_drops_the_rest(pods: CalicoLab, target: str) -> None:
     allowed = {"from": [{"podSelector": {"matchLabels": {"app": "l2"}}}], "ports": [{"port": 8080}]}
     with pods.policy({"podSelector": {"matchLabels": {"app": target}}, "ingress": [allowed]}):
         assert pods.reaches("l2", target)
@@ -34,7 +34,7 @@ def test_a_policy_lets_in_who_it_names_and_silently_drops_the_rest(pods: CalicoL
 
 
 @pytest.mark.parametrize("source", ["l1", "w1"])
-def test_egress_and_order_of_calico_policies(pods: CalicoLab, source: str):
+def test_egress_and_order_of_calico_policies(pods: CalicoLab, source: str) -> None:
     rules = [
         {"action": "Deny", "destination": {"selector": "app == 'l2'"}},
         {"action": "Allow", "protocol": "TCP", "destination": {"nets": ["192.168.0.0/16"], "ports": ["8080:8090"]}},
@@ -46,7 +46,7 @@ def test_egress_and_order_of_calico_policies(pods: CalicoLab, source: str):
 
 
 @pytest.mark.parametrize(("target", "skipped"), [("l1", False), ("w1", True)])
-def test_a_negated_rule_holds_on_linux_and_is_not_there_on_windows(pods: CalicoLab, target: str, skipped: bool):
+def test_a_negated_rule_holds_on_linux_and_is_not_there_on_windows(pods: CalicoLab, target: str, skipped: bool) -> None:
     deny = {"action": "Deny", "source": {"notNets": [f"{pods.addresses['l2']}/32"]}}
     spec = {"selector": f"app == '{target}'", "types": ["Ingress"], "ingress": [deny, {"action": "Allow"}]}
     with pods.policy(spec, CALICO):
@@ -70,7 +70,7 @@ def test_a_negated_rule_holds_on_linux_and_is_not_there_on_windows(pods: CalicoL
 
 
 @pytest.mark.parametrize(("target", "node"), [("l1", "linux-1"), ("w1", "windows-2022")])
-def test_without_its_felix_a_node_gets_no_new_policy_until_it_is_back(pods: CalicoLab, target: str, node: str):
+def test_without_its_felix_a_node_gets_no_new_policy_until_it_is_back(pods: CalicoLab, target: str, node: str) -> None:
     pods.stop_felix(node)
     try:
         with pods.policy({"podSelector": {}}):
@@ -83,7 +83,7 @@ def test_without_its_felix_a_node_gets_no_new_policy_until_it_is_back(pods: Cali
     assert pods.reaches("w2", target)
 
 
-def test_a_new_pod_is_closed_until_felix_knows_it_and_on_windows_only_for_ingress(pods: CalicoLab):
+def test_a_new_pod_is_closed_until_felix_knows_it_and_on_windows_only_for_ingress(pods: CalicoLab) -> None:
     for node in ("linux-3", "windows-2019"):
         pods.stop_felix(node)
     pods.pod("nl", "linux-3")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 from tests.lab.calico.conftest import PORT, CalicoLab
 
-DENY_ALL = {"podSelector": {}}
+DENY_ALL: dict[str, Any] = {"podSelector": {}}
 
 
-def test_udp4789_dropped_everywhere_at_a_node_and_between_two(pods: CalicoLab):
+def test_udp4789_dropped_everywhere_at_a_node_and_between_two(pods: CalicoLab) -> None:
     with pods.fault("udp4789-dropped"):
         assert not pods.reaches("l1", "l2")
         assert not pods.reaches("w1", "w2")
@@ -29,7 +30,7 @@ def test_udp4789_dropped_everywhere_at_a_node_and_between_two(pods: CalicoLab):
     assert pods.reaches("l1", "w1")
 
 
-def test_an_mtu_black_hole_lets_small_packets_pass(pods: CalicoLab):
+def test_an_mtu_black_hole_lets_small_packets_pass(pods: CalicoLab) -> None:
     with pods.fault("mtu-black-hole", bytes="700"):
         assert pods.reaches("l1", "w1")
         assert not pods.datagram_passes("l1", "w1", 701 - 50)
@@ -39,7 +40,7 @@ def test_an_mtu_black_hole_lets_small_packets_pass(pods: CalicoLab):
 
 
 @pytest.mark.parametrize(("node", "target", "elsewhere"), [("linux-1", "l1", "l2"), ("windows-2022", "w1", "w2")])
-def test_policy_not_enforced(pods: CalicoLab, node: str, target: str, elsewhere: str):
+def test_policy_not_enforced(pods: CalicoLab, node: str, target: str, elsewhere: str) -> None:
     with pods.policy(DENY_ALL):
         with pods.fault("policy-not-enforced", node=node):
             assert pods.reaches("w1b", target)
@@ -47,7 +48,7 @@ def test_policy_not_enforced(pods: CalicoLab, node: str, target: str, elsewhere:
         assert not pods.reaches("w1b", target)
 
 
-def test_policy_late_until_it_is_healed(pods: CalicoLab):
+def test_policy_late_until_it_is_healed(pods: CalicoLab) -> None:
     with pods.fault("policy-late", node="linux-1", seconds="60"), pods.policy(DENY_ALL):
         assert pods.reaches("w1", "l1")
         assert not pods.reaches("w1", "l2")
@@ -58,7 +59,7 @@ def test_policy_late_until_it_is_healed(pods: CalicoLab):
 
 
 @pytest.mark.parametrize(("node", "source", "beside"), [("linux-1", "l1", "l1b"), ("windows-2022", "w1", "w1b")])
-def test_source_nat_on_pod_to_pod(pods: CalicoLab, node: str, source: str, beside: str):
+def test_source_nat_on_pod_to_pod(pods: CalicoLab, node: str, source: str, beside: str) -> None:
     block = pods.calico.ipam.blocks_of(node)[0]
     tunnel = block.address(1 if node.startswith("w") else 0)
     with pods.fault("snat-pod-to-pod", node=node):
@@ -69,7 +70,7 @@ def test_source_nat_on_pod_to_pod(pods: CalicoLab, node: str, source: str, besid
 
 
 @pytest.mark.parametrize("backend", ["l2", "w1b", "w2"])
-def test_the_source_of_a_windows_pod_by_cluster_ip_is_what_the_fault_makes_it(pods: CalicoLab, backend: str):
+def test_the_source_of_a_windows_pod_by_cluster_ip_is_what_the_fault_makes_it(pods: CalicoLab, backend: str) -> None:
     service, node, own = ("10.96.1.1", 80), "windows-2022", pods.addresses["w1"]
     source_vip = pods.calico.ipam.blocks_of(node)[0].address(2)
     port = ServicePort(
@@ -94,7 +95,7 @@ def test_the_source_of_a_windows_pod_by_cluster_ip_is_what_the_fault_makes_it(po
     pods.run(pods.plane.set_services(node, ServiceTable(ports=())))
 
 
-def test_a_windows_pod_gets_a_reserved_address_and_works_with_it(pods: CalicoLab):
+def test_a_windows_pod_gets_a_reserved_address_and_works_with_it(pods: CalicoLab) -> None:
     with pods.fault("reserved-not-reserved", node="windows-2019"):
         block = pods.calico.ipam.blocks_of("windows-2019")[0]
         assert pods.pod("thief", "windows-2019") == block.address(2)
@@ -104,7 +105,7 @@ def test_a_windows_pod_gets_a_reserved_address_and_works_with_it(pods: CalicoLab
     pods.remove("honest")
 
 
-def test_rules_of_every_rule_fault_are_taken_by_the_kernel_and_leave_nothing(pods: CalicoLab):
+def test_rules_of_every_rule_fault_are_taken_by_the_kernel_and_leave_nothing(pods: CalicoLab) -> None:
     service = {
         "spec": {"type": "NodePort", "ports": [{"name": "a", "port": 53, "protocol": "UDP"}, {"name": "b", "port": 80}]}
     }

@@ -67,7 +67,7 @@ def friends(pods: CalicoLab) -> CalicoLab:
     return pods
 
 
-def test_a_policy_that_comes_and_goes(friends: CalicoLab):
+def test_a_policy_that_comes_and_goes(friends: CalicoLab) -> None:
     with contextlib.ExitStack() as first:
         client, server = first.enter_context(connection(friends, "l2", "w1"))
         with friends.policy(FROM_FRIENDS):
@@ -78,7 +78,7 @@ def test_a_policy_that_comes_and_goes(friends: CalicoLab):
         assert friends.reaches("l2", "w1")
 
 
-def test_an_egress_policy_ends_what_the_pod_opened(friends: CalicoLab):
+def test_an_egress_policy_ends_what_the_pod_opened(friends: CalicoLab) -> None:
     for target in ("l2", "w2", "w1b"):
         with connection(friends, "w1", target) as (client, server):
             with friends.policy(
@@ -87,7 +87,7 @@ def test_an_egress_policy_ends_what_the_pod_opened(friends: CalicoLab):
                 assert (fate(server), fate(client, STAYS)) == ("reset", "silence")
 
 
-def test_a_pod_that_the_selector_comes_to_match_or_no_longer_does(friends: CalicoLab):
+def test_a_pod_that_the_selector_comes_to_match_or_no_longer_does(friends: CalicoLab) -> None:
     def label(value: str | None) -> None:
         friends.run(friends.client.patch("pods", "l1b", {"metadata": {"labels": {"friend": value}}}, "demo"))
         friends.run(friends.settled())
@@ -99,7 +99,7 @@ def test_a_pod_that_the_selector_comes_to_match_or_no_longer_does(friends: Calic
                 assert fate(client) == "reset"
 
 
-def test_a_felix_that_starts_again(friends: CalicoLab):
+def test_a_felix_that_starts_again(friends: CalicoLab) -> None:
     with connection(friends, "l2", "w1") as (client, _), connection(friends, "l2", "w2") as elsewhere:
         friends.stop_felix("windows-2022")
         assert fate(client, STAYS) == "silence"
@@ -108,7 +108,7 @@ def test_a_felix_that_starts_again(friends: CalicoLab):
         assert works(*elsewhere)
 
 
-def test_linux_pods_and_windows_pods_whose_list_stays_keep_theirs(friends: CalicoLab):
+def test_linux_pods_and_windows_pods_whose_list_stays_keep_theirs(friends: CalicoLab) -> None:
     with (
         connection(friends, "l2", "w1b") as beside,
         connection(friends, "l2", "l1") as linux,
@@ -123,7 +123,7 @@ def test_linux_pods_and_windows_pods_whose_list_stays_keep_theirs(friends: Calic
                 assert works(*connected)
 
 
-def test_fault_linux_pods_connections_end_with_a_policy_too(friends: CalicoLab):
+def test_fault_linux_pods_connections_end_with_a_policy_too(friends: CalicoLab) -> None:
     with friends.fault("rst-storm-linux"), connection(friends, "l2", "l1") as (client, server):
         with friends.policy(TO_ALL):
             assert (fate(client), fate(server)) == ("reset", "reset")
@@ -132,7 +132,7 @@ def test_fault_linux_pods_connections_end_with_a_policy_too(friends: CalicoLab):
         assert works(*connected)
 
 
-def test_fault_no_new_connection_after_a_reprogramming(friends: CalicoLab):
+def test_fault_no_new_connection_after_a_reprogramming(friends: CalicoLab) -> None:
     with friends.fault("no-reset-recovery", node="windows-2022"):
         assert friends.reaches("l2", "w1")
         with friends.policy(TO_ALL):
@@ -144,7 +144,7 @@ def test_fault_no_new_connection_after_a_reprogramming(friends: CalicoLab):
     assert friends.reaches("w1", "l2")
 
 
-def test_fault_a_list_that_is_not_replaced(friends: CalicoLab):
+def test_fault_a_list_that_is_not_replaced(friends: CalicoLab) -> None:
     felix = friends.calico.felixes["windows-2022"]
     uid = friends.pods["w1"]["metadata"]["uid"]
     with friends.policy({"podSelector": {}}):
@@ -162,7 +162,7 @@ def test_fault_a_list_that_is_not_replaced(friends: CalicoLab):
     assert friends.reaches("l2", "w1")
 
 
-def test_fault_a_felix_that_does_not_start_again(friends: CalicoLab):
+def test_fault_a_felix_that_does_not_start_again(friends: CalicoLab) -> None:
     felix = friends.calico.felixes["windows-2022"]
     with friends.fault("felix-never-restarts", node="windows-2022"):
         assert felix.running
@@ -177,7 +177,7 @@ def test_fault_a_felix_that_does_not_start_again(friends: CalicoLab):
         assert not friends.reaches("l2", "w1")
 
 
-def test_fault_a_new_pod_is_open_until_it_is_programmed(friends: CalicoLab):
+def test_fault_a_new_pod_is_open_until_it_is_programmed(friends: CalicoLab) -> None:
     with friends.policy({"podSelector": {}}):
         with friends.fault("policy-late", node="windows-2022", seconds="60"):
             friends.pod("held", "windows-2022")

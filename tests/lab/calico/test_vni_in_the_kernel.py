@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def breaking() -> Iterator[CalicoLab]:
 
 def devices(lab: CalicoLab) -> dict[str, int]:
     """VNI of each node's VXLAN device as the kernel says."""
-    links = {node: lab.run(lab.plane.facts(node))["links"] for node in lab.calico.nodes}
+    links: dict[str, Any] = {node: lab.run(lab.plane.facts(node))["links"] for node in lab.calico.nodes}
     return {node: one["vni"] for node, all_ in links.items() for one in all_ if one["ifname"] == "vxlan.calico"}
 
 
@@ -73,7 +74,7 @@ def renew(lab: CalicoLab, node: str, pods: dict[str, str], vni: int) -> None:
         lab.pod(pod, node, app=pod)
 
 
-def test_linux_moves_and_windows_stays_until_its_network_is_made_anew(own: CalicoLab):
+def test_linux_moves_and_windows_stays_until_its_network_is_made_anew(own: CalicoLab) -> None:
     assert set(devices(own).values()) == {OLD}
     deliver(own, NEW)
     assert {node: vni for node, vni in devices(own).items() if node in WINDOWS} == dict.fromkeys(WINDOWS, OLD)
@@ -94,7 +95,7 @@ def test_linux_moves_and_windows_stays_until_its_network_is_made_anew(own: Calic
         assert own.reaches(source, target), (source, target)
 
 
-def test_between_windows_nodes_it_breaks_where_the_profile_says_so(breaking: CalicoLab):
+def test_between_windows_nodes_it_breaks_where_the_profile_says_so(breaking: CalicoLab) -> None:
     assert breaking.reaches("w1", "w2")
     deliver(breaking, NEW)
     assert not breaking.reaches("w1", "w2")
@@ -107,7 +108,7 @@ def test_between_windows_nodes_it_breaks_where_the_profile_says_so(breaking: Cal
     assert breaking.reaches("l1", "w1")
 
 
-def test_pods_of_a_removed_network_are_cut_off_and_their_node_is_not(own: CalicoLab):
+def test_pods_of_a_removed_network_are_cut_off_and_their_node_is_not(own: CalicoLab) -> None:
     hns = own.calico.windows["windows-2022"].hns
     assert hns.pod_network is not None
     own.run(own.calico.remove_hns_network("windows-2022", hns.pod_network.id))
@@ -125,7 +126,7 @@ def test_pods_of_a_removed_network_are_cut_off_and_their_node_is_not(own: Calico
     assert own.reaches("w1", "w2")
 
 
-def test_a_vni_that_windows_does_not_support_fails_the_plugin(own: CalicoLab):
+def test_a_vni_that_windows_does_not_support_fails_the_plugin(own: CalicoLab) -> None:
     own.run(restart(own.calico, "windows-2022", 4095))
     with pytest.raises(Exception, match="Windows does not support VXLANVNI < 4096"):
         own.pod("late", "windows-2022")
@@ -134,7 +135,7 @@ def test_a_vni_that_windows_does_not_support_fails_the_plugin(own: CalicoLab):
 
 
 @pytest.mark.parametrize("node", WINDOWS)
-def test_fault_vni_followed_live(own: CalicoLab, node: str):
+def test_fault_vni_followed_live(own: CalicoLab, node: str) -> None:
     pod = {"windows-2022": "w1", "windows-2019": "w2"}
     with own.fault("vni-followed-live", node=node):
         deliver(own, NEW)
@@ -143,7 +144,7 @@ def test_fault_vni_followed_live(own: CalicoLab, node: str):
     assert not own.reaches("w1", "w2")
 
 
-def test_fault_vsid_differs(own: CalicoLab):
+def test_fault_vsid_differs(own: CalicoLab) -> None:
     felix = own.calico.felixes["windows-2022"]
     with own.fault("vsid-differs", node="windows-2022", vsid="4321"):
         own.run(own.until(lambda: vni_of(felix) == 4321 and felix.routing.routes))
@@ -155,7 +156,7 @@ def test_fault_vsid_differs(own: CalicoLab):
     assert own.reaches("l1", "w1")
 
 
-def test_fault_procedure_does_not_heal(own: CalicoLab):
+def test_fault_procedure_does_not_heal(own: CalicoLab) -> None:
     deliver(own, NEW)
     with own.fault("procedure-does-not-heal"):
         renew(own, "windows-2022", {"w1": "w1"}, NEW)

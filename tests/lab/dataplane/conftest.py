@@ -14,6 +14,7 @@ import socket
 import time
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
+from socket import socket as Socket  # noqa: N812 (a class; Lab has a method of its name)
 from typing import Any, TypeVar
 
 import pytest
@@ -80,8 +81,8 @@ class Lab:
         await asyncio.gather(
             *(self.add_pod(node, letter) for node in self.nodes for letter in ("a", "b")),
         )
-        for node in self.nodes:
-            await self.open_all(node)
+        for name in self.nodes:
+            await self.open_all(name)
 
     def routes(self, name: str) -> NodeRoutes:
         own = self.nodes[name]
@@ -165,13 +166,13 @@ class Lab:
         finally:
             self.run(self.plane.clear_fault_rules(scope, "test"))
 
-    def socket(self, where: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
+    def socket(self, where: str, kind: int = socket.SOCK_STREAM) -> Socket:
         sock = self.run(sandbox_socket(self.channel, where, socket.AF_INET, kind))
         sock.settimeout(DENIED_SECONDS)
         return sock
 
     @contextlib.contextmanager
-    def listening(self, *where: str, port: int = 8080) -> Iterator[dict[str, socket.socket]]:
+    def listening(self, *where: str, port: int = 8080) -> Iterator[dict[str, Socket]]:
         """TCP listeners in these sandboxes."""
         with contextlib.ExitStack() as opened:
             listeners = {}
@@ -183,7 +184,7 @@ class Lab:
                 listeners[name] = sock
             yield listeners
 
-    def attempt(self, source: str, address: str, port: int, *listeners: socket.socket) -> Answer:
+    def attempt(self, source: str, address: str, port: int, *listeners: Socket) -> Answer:
         """One TCP connection from a sandbox; whichever listener gets it tells the source it saw."""
         with self.socket(source) as client:
             try:
@@ -204,8 +205,10 @@ class Lab:
         """The outcome for each source, all tried at once, to a pod's port 8080."""
         with contextlib.ExitStack() as opened, self.listening(target), selectors.DefaultSelector() as waiting:
             results = ["timed out"] * len(sources)
+            clients: list[Socket] = []
             for number, source in enumerate(sources):
                 client = opened.enter_context(self.socket(source))
+                clients.append(client)
                 client.setblocking(False)
                 client.connect_ex((self.address(target), 8080))
                 waiting.register(client, selectors.EVENT_WRITE, number)
@@ -213,7 +216,7 @@ class Lab:
             while waiting.get_map() and (left := end - time.monotonic()) > 0:
                 for key, _ in waiting.select(left):
                     waiting.unregister(key.fileobj)
-                    number = key.fileobj.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                    number = clients[key.data].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                     results[key.data] = errno.errorcode[number] if number else "open"
             return results
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from typing import Any
 
 import dnslib
 
 from hybridlab.dataplane.dns import Resolver
 from hybridlab.dataplane.model import Zone
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
+from tests.lab.dataplane.conftest import Lab
 
 ZONE = Zone(domain="cluster.local", a={"web.default.svc.cluster.local": ("10.96.1.1",)})
 
@@ -18,16 +20,16 @@ ZONE = Zone(domain="cluster.local", a={"web.default.svc.cluster.local": ("10.96.
 class PodSockets:
     """Sockets of a pod as the runtime hands them to a server; born beforehand, because labd is remote."""
 
-    def __init__(self, *born):
+    def __init__(self, *born: Any) -> None:
         self.born = list(born)
 
-    def socket(self, family=socket.AF_INET, kind=socket.SOCK_STREAM, proto=0):
+    def socket(self, family: Any = socket.AF_INET, kind: Any = socket.SOCK_STREAM, proto: int = 0) -> Any:
         sock = next(s for s in self.born if s.type == kind)
         self.born.remove(sock)
         return sock
 
 
-async def connected(lab, source, server):
+async def connected(lab: Lab, source: Any, server: Any) -> Any:
     """Connect once the server listens; a socket that was refused is used up."""
     while True:
         sock = await sandbox_socket(lab.channel, source)
@@ -40,8 +42,8 @@ async def connected(lab, source, server):
             return sock
 
 
-def test_pods_resolve_over_udp_and_tcp_until_the_server_is_cancelled(lab):
-    async def ask_both():
+def test_pods_resolve_over_udp_and_tcp_until_the_server_is_cancelled(lab: Lab) -> None:
+    async def ask_both() -> list[Any]:
         loop = asyncio.get_running_loop()
         resolver = Resolver()
         resolver.set_zone(ZONE)

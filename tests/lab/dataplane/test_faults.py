@@ -8,11 +8,12 @@ import pytest
 
 from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.model import Backend, EndpointProgram, Rule, ServicePort, Tier
+from tests.lab.dataplane.conftest import Lab
 
 DENY_ALL = EndpointProgram(ingress=(Tier(name="default", rules=(Rule(action="deny"),)),))
 
 
-def test_dropping_4789_on_the_underlay_cuts_all_nodes_apart_and_nothing_else(lab):
+def test_dropping_4789_on_the_underlay_cuts_all_nodes_apart_and_nothing_else(lab: Lab) -> None:
     with lab.fault("fabric", ("f_fwd", "udp dport 4789 drop")):
         assert lab.outcomes("l1b", "l1a", "l2a", "w1a") == ["open", "timed out", "timed out"]
         rules = lab.run(lab.plane.fault_rules("fabric"))
@@ -21,7 +22,7 @@ def test_dropping_4789_on_the_underlay_cuts_all_nodes_apart_and_nothing_else(lab
     assert lab.outcomes("l1b", "l2a", "w1a") == ["open", "open"]
 
 
-def test_one_direction_of_one_pair(lab):
+def test_one_direction_of_one_pair(lab: Lab) -> None:
     rule = "ip saddr 10.0.0.11 ip daddr 10.0.0.14 udp dport 4789 drop"
     with lab.fault("fabric", ("f_fwd", rule)):
         assert lab.outcomes("w2a", "l1a", "l2a") == ["timed out", "open"]
@@ -29,7 +30,7 @@ def test_one_direction_of_one_pair(lab):
 
 
 @pytest.mark.parametrize("target", ["l1a", "w1a"])
-def test_policy_is_passed_by_and_a_new_program_does_not_mend_it(lab, target):
+def test_policy_is_passed_by_and_a_new_program_does_not_mend_it(lab: Lab, target: str) -> None:
     with lab.policy(target, DENY_ALL):
         assert lab.outcomes(target, "l2a") == ["timed out"]
         with lab.fault(lab.pods[target].node, ("f_policy", 'oifname "cali*" accept')):
@@ -39,13 +40,13 @@ def test_policy_is_passed_by_and_a_new_program_does_not_mend_it(lab, target):
         assert lab.outcomes(target, "l2a") == ["timed out"]
 
 
-def test_source_nat_on_pod_to_pod(lab):
+def test_source_nat_on_pod_to_pod(lab: Lab) -> None:
     with lab.fault("l1", ("f_snat", 'oifname "vxlan.calico" masquerade')):
         assert lab.tcp("l1a", "l2a").source == "192.168.1.0"
     assert lab.tcp("l1a", "l2a").source == lab.address("l1a")
 
 
-def test_a_services_traffic_is_led_to_a_dead_backend(lab):
+def test_a_services_traffic_is_led_to_a_dead_backend(lab: Lab) -> None:
     port = ServicePort(
         name="default/web:",
         protocol="tcp",
@@ -62,7 +63,7 @@ def test_a_services_traffic_is_led_to_a_dead_backend(lab):
         assert lab.attempt("l1a", "10.96.1.1", 80, listeners["l2a"]).outcome == "open"
 
 
-def test_two_faults_are_healed_one_by_one(lab):
+def test_two_faults_are_healed_one_by_one(lab: Lab) -> None:
     with lab.fault("l1", ("f_raw", "udp dport 53 drop"), ("f_fwd", "tcp dport 9 drop")):
         lab.run(lab.plane.set_fault_rules("l1", "other", [("f_fwd", "tcp dport 7 drop")]))
         assert set(lab.run(lab.plane.fault_rules("l1"))) == {"test", "other"}
@@ -71,7 +72,7 @@ def test_two_faults_are_healed_one_by_one(lab):
     assert lab.run(lab.plane.fault_rules("l1")) == {}
 
 
-def test_a_rule_that_cannot_be_is_refused_and_injects_nothing(lab):
+def test_a_rule_that_cannot_be_is_refused_and_injects_nothing(lab: Lab) -> None:
     with pytest.raises(DataplaneError, match="no chain f_nowhere; there are f_raw"):
         lab.run(lab.plane.set_fault_rules("l1", "bad", [("f_nowhere", "drop")]))
     with pytest.raises(DataplaneError, match="in: add rule ip fault f_fwd tcp dport nonsense drop"):
@@ -81,7 +82,7 @@ def test_a_rule_that_cannot_be_is_refused_and_injects_nothing(lab):
         lab.run(lab.plane.set_fault_rules("nowhere", "bad", []))
 
 
-def test_a_pod_answers_on_a_second_address_until_it_is_taken_away(lab):
+def test_a_pod_answers_on_a_second_address_until_it_is_taken_away(lab: Lab) -> None:
     reserved = "192.168.1.130"
     lab.run(lab.plane.add_address("w1a", reserved))
     try:
@@ -95,7 +96,7 @@ def test_a_pod_answers_on_a_second_address_until_it_is_taken_away(lab):
         lab.run(lab.plane.remove_address("w1a", reserved))
 
 
-def test_dns_is_dropped_or_led_astray_on_one_node(lab):
+def test_dns_is_dropped_or_led_astray_on_one_node(lab: Lab) -> None:
     with lab.socket("l2a", socket.SOCK_DGRAM) as server, lab.socket("l1a", socket.SOCK_DGRAM) as client:
         server.bind(("0.0.0.0", 53))
         with lab.fault("l1", ("f_raw", "udp dport 53 drop")):

@@ -11,7 +11,9 @@ import sys
 import textwrap
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,12 +22,13 @@ from hybridlab.dataplane.model import NodeSpec
 from hybridlab.kernel import preflight
 from hybridlab.kernel.wire import CallFailed, ChannelClosed
 from hybridlab.labd.launch import LabdFailed, LabdSettings, launch
+from tests.lab.dataplane.conftest import Lab
 
 NODE = NodeSpec(name="n", os="linux", address="10.0.0.11", prefix_length=24)
 LIBRARY = str(Path(preflight.__file__).resolve().parents[2])
 
 
-def namespaces(pid):
+def namespaces(pid: Any) -> Any:
     """Every namespace that a process is in or holds."""
     found = set()
     for folder in ("ns", "fd"):
@@ -39,7 +42,7 @@ def namespaces(pid):
     return found
 
 
-def held(spaces):
+def held(spaces: Any) -> Any:
     """Which of these namespaces a process is in or holds.
 
     Only processes in one of the user namespaces among them are looked at: the kernel gives the numbers of namespaces
@@ -56,7 +59,7 @@ def held(spaces):
     return found
 
 
-def marked(mark):
+def marked(mark: Any) -> Any:
     """Processes that were started, or forked from one that was started, with this in their environment."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -69,11 +72,11 @@ def marked(mark):
     return found
 
 
-def children(pid):
+def children(pid: Any) -> list[Any]:
     return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def gone(pids, spaces, patience=5.0):
+def gone(pids: Any, spaces: Any, patience: float = 5.0) -> Any:
     """What of it is left, waiting for the kernel to finish in the background."""
     end = time.monotonic() + patience
     while True:
@@ -83,7 +86,7 @@ def gone(pids, spaces, patience=5.0):
         time.sleep(0.02)
 
 
-def alive(pid):
+def alive(pid: Any) -> Any:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
@@ -108,7 +111,7 @@ LAUNCHER = textwrap.dedent("""
 
 
 @pytest.fixture
-def launcher():
+def launcher() -> Iterator[Any]:
     """A process that has launched a labd with a node, as ``hybridlab up`` does."""
     process = subprocess.Popen(
         [sys.executable, "-c", LAUNCHER],
@@ -127,7 +130,7 @@ def launcher():
 
 
 @pytest.mark.parametrize("victim", ["launcher", "waiter", "labd"])
-def test_killing_any_process_leaves_no_process_and_no_namespace(launcher, victim):
+def test_killing_any_process_leaves_no_process_and_no_namespace(launcher: Any, victim: str) -> None:
     process, pids = launcher
     spaces = (namespaces(pids["labd"]) | namespaces(pids["waiter"])) - namespaces(os.getpid())
     assert len([s for s in spaces if s.startswith("net:")]) >= 3  # home, underlay, node
@@ -137,7 +140,7 @@ def test_killing_any_process_leaves_no_process_and_no_namespace(launcher, victim
         assert process.stdout.read() == "end of file\n"
 
 
-def test_a_labd_that_hangs_ends_with_its_launcher_too(launcher):
+def test_a_labd_that_hangs_ends_with_its_launcher_too(launcher: Any) -> None:
     _, pids = launcher
     spaces = namespaces(pids["labd"]) - namespaces(os.getpid())
     os.kill(pids["labd"], signal.SIGSTOP)
@@ -145,33 +148,34 @@ def test_a_labd_that_hangs_ends_with_its_launcher_too(launcher):
     assert gone([pids["waiter"], pids["labd"]], spaces) == []
 
 
-def test_labds_home_network_is_empty(launcher):
+def test_labds_home_network_is_empty(launcher: Any) -> None:
     _, pids = launcher
     lines = Path(f"/proc/{pids['labd']}/net/dev").read_text().splitlines()[2:]
     assert [line.split(":")[0].strip() for line in lines] == ["lo"]
     assert Path(f"/proc/{pids['labd']}/net/route").read_text().splitlines()[1:] == []
 
 
-def test_no_process_of_a_pod_could_inherit_what_labd_holds(launcher):
+def test_no_process_of_a_pod_could_inherit_what_labd_holds(launcher: Any) -> None:
     _, pids = launcher
     open_on_exec = []
     for info in Path(f"/proc/{pids['labd']}/fdinfo").iterdir():
-        flags = int(re.search(r"^flags:\t(\d+)$", info.read_text(), re.M)[1], 8)
+        (written,) = re.findall(r"^flags:\t(\d+)$", info.read_text(), re.M)
+        flags = int(written, 8)
         if int(info.name) > 2 and not flags & os.O_CLOEXEC:
             open_on_exec.append(info.name)
     assert open_on_exec == []
 
 
-def test_labd_does_not_die_by_the_terminals_interrupt(launcher):
+def test_labd_does_not_die_by_the_terminals_interrupt(launcher: Any) -> None:
     _, pids = launcher
     assert len({os.getsid(pids[name]) for name in ("waiter", "labd")}) == 1
     assert os.getsid(pids["labd"]) != os.getsid(pids["launcher"])
 
 
-def test_closing_ends_everything_before_it_returns():
+def test_closing_ends_everything_before_it_returns() -> None:
     labd = launch(LabdSettings(services=("dataplane",)))
 
-    async def live():
+    async def live() -> Any:
         channel = await labd.connect()
         await remote_dataplane(channel).add_node(NODE)
         (inside,) = children(labd.pid)
@@ -189,10 +193,10 @@ def test_closing_ends_everything_before_it_returns():
     assert gone([labd.pid, inside], spaces) == []
 
 
-def test_two_labs_do_not_see_each_other():
+def test_two_labs_do_not_see_each_other() -> None:
     first, second = (launch(LabdSettings(services=("dataplane",))) for _ in range(2))
 
-    async def both():
+    async def both() -> None:
         planes = [remote_dataplane(await labd.connect()) for labd in (first, second)]
         await planes[0].add_node(NODE)
         await planes[1].add_node(NODE)
@@ -203,7 +207,7 @@ def test_two_labs_do_not_see_each_other():
     asyncio.run(both())
 
 
-def test_a_labd_that_cannot_start_says_so(monkeypatch):
+def test_a_labd_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybridlab.labd.launch.asdict", lambda settings: {"services": [], "no_such_setting": 1})
     null = os.open(os.devnull, os.O_WRONLY)
     labd = launch(LabdSettings(), log_fd=null)
@@ -213,12 +217,12 @@ def test_a_labd_that_cannot_start_says_so(monkeypatch):
         asyncio.run(labd.connect())
 
 
-def test_an_unknown_method_is_answered_with_the_known_ones(lab):
+def test_an_unknown_method_is_answered_with_the_known_ones(lab: Lab) -> None:
     with pytest.raises(CallFailed, match=r"there is no method Dataplane\.fly; known are Dataplane\.add_address"):
         lab.run(lab.channel.call("Dataplane.fly"))
 
 
-def test_a_machine_that_has_everything_lacks_nothing_and_nothing_of_the_trial_stays():
+def test_a_machine_that_has_everything_lacks_nothing_and_nothing_of_the_trial_stays() -> None:
     mark = f"PREFLIGHT_TEST={uuid.uuid4()}"
     name, _, value = mark.partition("=")
     done = subprocess.run(
@@ -252,7 +256,7 @@ FORBIDDEN = textwrap.dedent("""
         ("max_pid_namespaces", "namespaces inside a user namespace", "sysctl -w user.max_pid_namespaces"),
     ],
 )
-def test_what_the_machine_forbids_is_named_with_what_to_allow(limit, what, remedy):
+def test_what_the_machine_forbids_is_named_with_what_to_allow(limit: str, what: str, remedy: str) -> None:
     """In a user namespace of its own the test may forbid what an administrator would."""
     done = subprocess.run(
         [sys.executable, "-c", FORBIDDEN, limit],
@@ -267,7 +271,7 @@ def test_what_the_machine_forbids_is_named_with_what_to_allow(limit, what, remed
     assert remedy in done.stdout
 
 
-def test_a_missing_library_is_a_lack_with_its_package(monkeypatch):
+def test_a_missing_library_is_a_lack_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybridlab.kernel.nft.LIBRARY", "libnftables-is-not-here.so.1")
     monkeypatch.setattr("hybridlab.kernel.nft._library", _uncached_library())
     (lack,) = preflight.check()
@@ -275,7 +279,7 @@ def test_a_missing_library_is_a_lack_with_its_package(monkeypatch):
     assert "libnftables-is-not-here.so.1 cannot be loaded" in lack.why
 
 
-def _uncached_library():
+def _uncached_library() -> Any:
     from hybridlab.kernel import nft
 
     return nft._library.__wrapped__

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.model import PodSpec
+from tests.lab.dataplane.conftest import Lab
 
 PAIRS = [("l1a", "l1b"), ("l1a", "l2a"), ("l1a", "w1a"), ("w1a", "l1a"), ("w1a", "w1b"), ("w1a", "w2a")]
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_a_pod_reaches_a_pod_and_keeps_its_address(lab, source, target):
+def test_a_pod_reaches_a_pod_and_keeps_its_address(lab: Lab, source: Any, target: Any) -> None:
     answer = lab.tcp(source, target)
     assert (answer.outcome, answer.source) == ("open", lab.address(source))
 
@@ -26,29 +29,29 @@ def test_a_pod_reaches_a_pod_and_keeps_its_address(lab, source, target):
         ("w1", "l1a", "192.168.1.129"),
     ],
 )
-def test_a_node_reaches_pods_with_its_own_or_its_tunnel_address(lab, node, target, seen):
+def test_a_node_reaches_pods_with_its_own_or_its_tunnel_address(lab: Lab, node: str, target: str, seen: str) -> None:
     answer = lab.tcp(f"node:{node}", target)
     assert (answer.outcome, answer.source) == ("open", seen)
 
 
-def test_an_address_of_a_block_without_a_pod_is_silent(lab):
+def test_an_address_of_a_block_without_a_pod_is_silent(lab: Lab) -> None:
     assert lab.attempt("l1a", "192.168.1.190", 8080).outcome == "timed out"
 
 
-def test_a_pod_leaving_the_pools_carries_its_nodes_address(lab):
+def test_a_pod_leaving_the_pools_carries_its_nodes_address(lab: Lab) -> None:
     with lab.listening("node:l2") as listeners:
         answer = lab.attempt("l1a", "10.0.0.12", 8080, listeners["node:l2"])
     assert (answer.outcome, answer.source) == ("open", "10.0.0.11")
 
 
-def test_a_pod_reaches_its_own_node_with_its_own_address(lab):
+def test_a_pod_reaches_its_own_node_with_its_own_address(lab: Lab) -> None:
     with lab.listening("node:l1") as listeners:
         answer = lab.attempt("l1a", "10.0.0.11", 8080, listeners["node:l1"])
     assert (answer.outcome, answer.source) == ("open", lab.address("l1a"))
 
 
-def test_an_address_is_usable_again_once_its_pod_is_removed(lab):
-    async def replace():
+def test_an_address_is_usable_again_once_its_pod_is_removed(lab: Lab) -> None:
+    async def replace() -> None:
         spec = await lab.add_pod("l1", "c")
         await lab.open_all("l1")
         await lab.plane.remove_pod(spec.id)
@@ -63,13 +66,14 @@ def test_an_address_is_usable_again_once_its_pod_is_removed(lab):
         del lab.pods["l1c"]
 
 
-def connections_with(lab, node, address):
-    facts = lab.run(lab.plane.facts(node))
+def connections_with(lab: Lab, node: Any, address: Any) -> list[Any]:
+    facts: Any = lab.run(lab.plane.facts(node))
     return [c for c in facts["connections"] if address in (c["original"]["source"], c["original"]["destination"])]
 
 
-def test_who_gets_an_address_next_does_not_inherit_its_connections(lab):
+def test_who_gets_an_address_next_does_not_inherit_its_connections(lab: Lab) -> None:
     spec = lab.run(lab.add_pod("l1", "f"))
+    assert spec.address
     lab.run(lab.open_all("l1"))
     assert lab.tcp("l2a", spec.id).outcome == "open"
     (connection,) = connections_with(lab, "l1", spec.address)
@@ -82,7 +86,7 @@ def test_who_gets_an_address_next_does_not_inherit_its_connections(lab):
     del lab.pods[spec.id]
 
 
-def test_a_host_network_pod_is_its_node_and_leaves_it_whole(lab):
+def test_a_host_network_pod_is_its_node_and_leaves_it_whole(lab: Lab) -> None:
     spec = PodSpec(id="host", node="l2", name="host", namespace="default", address=None)
     lab.run(lab.plane.add_pod(spec))
     with lab.listening("host") as listeners:
@@ -94,7 +98,7 @@ def test_a_host_network_pod_is_its_node_and_leaves_it_whole(lab):
         lab.socket("host")
 
 
-def test_the_same_pod_twice_is_refused_and_the_first_lives_on(lab):
+def test_the_same_pod_twice_is_refused_and_the_first_lives_on(lab: Lab) -> None:
     with pytest.raises(DataplaneError, match="default/l1a: a sandbox with id l1a exists already"):
         lab.run(lab.plane.add_pod(lab.pods["l1a"]))
     with pytest.raises(DataplaneError, match="no node l9; there are l1, l2, w1, w2"):

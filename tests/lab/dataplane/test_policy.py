@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import pytest
 
 from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.model import Acl, EndpointProgram, Match, PolicyUpdate, Rule, Tier
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
+from tests.lab.dataplane.conftest import Lab
 from tests.lab.dataplane.lists import with_list
 
 ALLOW, DENY, PASS = "allow", "deny", "pass"
 both = pytest.mark.parametrize("target", ["l1a", "w1a"])
 
 
-def tier(*rules, name="default", end=DENY):
+def tier(*rules: Any, name: str = "default", end: Any = DENY) -> Tier:
     return Tier(name=name, rules=tuple(Rule(action=action, match=Match(**match)) for action, match in rules), end=end)
 
 
-def ingress(*rules):
+def ingress(*rules: Any) -> EndpointProgram:
     return EndpointProgram(ingress=(tier(*rules),))
 
 
-def egress(*rules):
+def egress(*rules: Any) -> EndpointProgram:
     return EndpointProgram(egress=(tier(*rules),))
 
 
-def outcomes(lab, target, *sources):
+def outcomes(lab: Lab, target: Any, *sources: Any) -> Any:
     return lab.outcomes(target, *sources)
 
 
 @both
-def test_only_the_allowed_address_connects(lab, target):
+def test_only_the_allowed_address_connects(lab: Lab, target: str) -> None:
     with lab.policy(target, ingress((ALLOW, {"src_nets": (lab.address("l2a") + "/32",)}))):
         assert outcomes(lab, target, "l2a", "l2b", "w2a") == ["open", "timed out", "timed out"]
     assert outcomes(lab, target, "l2b") == ["open"]
 
 
-def test_a_set_decides_and_is_changed_without_the_rules(lab):
+def test_a_set_decides_and_is_changed_without_the_rules(lab: Lab) -> None:
     target, node = "l1a", "l1"
     with lab.policy(target, ingress((ALLOW, {"src_sets": ("friends",)})), friends=(lab.address("l2a"),)):
         assert outcomes(lab, target, "l2a", "w2a") == ["open", "timed out"]
@@ -49,7 +51,7 @@ def test_a_set_decides_and_is_changed_without_the_rules(lab):
         assert outcomes(lab, target, "w2a") == ["timed out"]
 
 
-def test_sets_are_all_of_and_networks_any_of(lab):
+def test_sets_are_all_of_and_networks_any_of(lab: Lab) -> None:
     target = "l1a"
     rule = {"src_sets": ("a", "b"), "src_nets": ("192.168.1.64/26", "192.168.1.192/26")}
     members = {
@@ -72,7 +74,7 @@ def test_sets_are_all_of_and_networks_any_of(lab):
         ({"src_nets": ("0.0.0.0/0",)}, ["open", "open"]),
     ],
 )
-def test_negated_and_empty_criteria(lab, match, allowed):
+def test_negated_and_empty_criteria(lab: Lab, match: Any, allowed: Any) -> None:
     target = "l1a"
     with lab.policy(target, ingress((ALLOW, match)), foes=(lab.address("l2a"),), nobody=()):
         assert outcomes(lab, target, "l2a", "w2a") == allowed
@@ -90,7 +92,7 @@ def test_negated_and_empty_criteria(lab, match, allowed):
         ({"protocol": "tcp", "src_ports": ((1, 1023),)}, "timed out"),
     ],
 )
-def test_protocols_and_ports(lab, target, match, outcome):
+def test_protocols_and_ports(lab: Lab, target: str, match: Any, outcome: str) -> None:
     with lab.policy(target, ingress((ALLOW, match))):
         assert outcomes(lab, target, "l2a") == [outcome]
 
@@ -110,12 +112,12 @@ def test_protocols_and_ports(lab, target, match, outcome):
         ({"dst_ip_port_sets": ("web",)}, "open"),
     ],
 )
-def test_what_only_linux_matches(lab, match, outcome):
+def test_what_only_linux_matches(lab: Lab, match: Any, outcome: str) -> None:
     with lab.policy("l1a", ingress((ALLOW, match)), web=(f"{lab.address('l1a')},tcp,8080",)):
         assert outcomes(lab, "l1a", "l2a") == [outcome]
 
 
-def test_egress_to_named_ports(lab):
+def test_egress_to_named_ports(lab: Lab) -> None:
     source = "l1a"
     members = (f"{lab.address('l2a')},tcp,8080", f"{lab.address('w2a')},udp,8080")
     with lab.policy(source, egress((ALLOW, {"dst_ip_port_sets": ("web",)})), web=members):
@@ -124,7 +126,7 @@ def test_egress_to_named_ports(lab):
 
 
 @both
-def test_the_first_matching_rule_wins(lab, target):
+def test_the_first_matching_rule_wins(lab: Lab, target: str) -> None:
     near, far = {"src_nets": ("192.168.1.64/26",)}, {"src_nets": (lab.address("l2a"),)}
     with lab.policy(target, ingress((DENY, far), (ALLOW, near))):
         assert outcomes(lab, target, "l2a", "l2b") == ["timed out", "open"]
@@ -132,7 +134,7 @@ def test_the_first_matching_rule_wins(lab, target):
         assert outcomes(lab, target, "l2a", "l2b") == ["open", "open"]
 
 
-def test_a_tier_passes_on_by_rule_or_at_its_end(lab):
+def test_a_tier_passes_on_by_rule_or_at_its_end(lab: Lab) -> None:
     target = "l1a"
     friend, other = {"src_nets": (lab.address("l2a"),)}, {"src_nets": (lab.address("l2b"),)}
     by_rule = EndpointProgram(ingress=(tier((PASS, friend), name="first"), tier((ALLOW, {}), name="second")))
@@ -148,7 +150,7 @@ def test_a_tier_passes_on_by_rule_or_at_its_end(lab):
         assert outcomes(lab, target, "l2a", "l2b") == ["timed out", "open"]
 
 
-def test_a_list_is_asked_by_priority_and_blocks_what_it_does_not_name(lab):
+def test_a_list_is_asked_by_priority_and_blocks_what_it_does_not_name(lab: Lab) -> None:
     near, far = "192.168.1.64/26", f"{lab.address('l2a')}/32"
     entries = (
         Acl(action="Allow", direction="In", priority=1001, remote=(near,)),
@@ -161,7 +163,7 @@ def test_a_list_is_asked_by_priority_and_blocks_what_it_does_not_name(lab):
         assert lab.tcp("w1a", "w2a").outcome == "open", "a direction without entries is open"
 
 
-def test_fewer_tiers_leave_no_chain_behind(lab):
+def test_fewer_tiers_leave_no_chain_behind(lab: Lab) -> None:
     three = EndpointProgram(ingress=tuple(tier((PASS, {}), name=f"t{i}") for i in range(3)))
     with lab.policy("l1a", three):
         assert "t2" in str(lab.run(lab.plane.facts("l1"))["ruleset"])
@@ -170,7 +172,7 @@ def test_fewer_tiers_leave_no_chain_behind(lab):
     assert "-1 {" not in ruleset
 
 
-def test_both_ends_have_their_say_on_one_node(lab):
+def test_both_ends_have_their_say_on_one_node(lab: Lab) -> None:
     with lab.policy("l1b", egress((ALLOW, {"dst_nets": (lab.address("l1a"),)}))):
         assert outcomes(lab, "l1a", "l1b") == ["open"]
         with lab.policy("l1a", ingress((DENY, {}))):
@@ -178,7 +180,7 @@ def test_both_ends_have_their_say_on_one_node(lab):
 
 
 @both
-def test_a_node_always_reaches_its_own_pod(lab, target):
+def test_a_node_always_reaches_its_own_pod(lab: Lab, target: str) -> None:
     node = lab.pods[target].node
     with lab.policy(target, ingress((DENY, {}))):
         assert lab.tcp(f"node:{node}", target).outcome == "open"
@@ -186,14 +188,14 @@ def test_a_node_always_reaches_its_own_pod(lab, target):
 
 
 @both
-def test_egress_policy_holds_towards_the_pods_own_node(lab, target):
+def test_egress_policy_holds_towards_the_pods_own_node(lab: Lab, target: str) -> None:
     node = lab.pods[target].node
     with lab.policy(target, egress((DENY, {}))), lab.listening(f"node:{node}"):
         assert lab.attempt(target, lab.nodes[node].spec.address, 8080).outcome == "timed out"
 
 
 @both
-def test_an_established_connection_survives_a_new_denial_and_a_new_one_does_not_come_up(lab, target):
+def test_an_established_connection_survives_a_new_denial_and_a_new_one_does_not_come_up(lab: Lab, target: str) -> None:
     with lab.listening(target) as listeners, lab.socket("l2a") as client:
         client.connect((lab.address(target), 8080))
         server, _ = listeners[target].accept()
@@ -205,7 +207,9 @@ def test_an_established_connection_survives_a_new_denial_and_a_new_one_does_not_
 
 
 @pytest.mark.parametrize(("node", "may_send"), [("l1", "timed out"), ("w1", "open")])
-def test_a_pod_without_a_program_is_reached_by_its_node_alone_and_sends_as_its_system_lets_it(lab, node, may_send):
+def test_a_pod_without_a_program_is_reached_by_its_node_alone_and_sends_as_its_system_lets_it(
+    lab: Lab, node: str, may_send: str
+) -> None:
     spec = lab.run(lab.add_pod(node, "d"))
     try:
         assert lab.tcp("l2a", spec.id).outcome == "timed out"
@@ -220,7 +224,7 @@ def test_a_pod_without_a_program_is_reached_by_its_node_alone_and_sends_as_its_s
         del lab.pods[spec.id]
 
 
-def test_a_program_that_comes_before_its_pod_takes_effect_with_it(lab):
+def test_a_program_that_comes_before_its_pod_takes_effect_with_it(lab: Lab) -> None:
     lab.run(lab.plane.update_policy("l1", PolicyUpdate(endpoints={"l1e": EndpointProgram()})))
     spec = lab.run(lab.add_pod("l1", "e"))
     try:
@@ -231,7 +235,7 @@ def test_a_program_that_comes_before_its_pod_takes_effect_with_it(lab):
 
 
 @both
-def test_a_replacement_is_never_half_done(lab, target):
+def test_a_replacement_is_never_half_done(lab: Lab, target: str) -> None:
     """Two versions that both allow l2a and deny l2b, replaced while both try: neither ever sees a gap."""
     friend = lab.address("l2a")
     fillers = tuple((ALLOW, {"src_nets": (f"10.9.{i}.0/24",)}) for i in range(20))
@@ -241,7 +245,7 @@ def test_a_replacement_is_never_half_done(lab, target):
     ]
     node = lab.pods[target].node
 
-    async def replace_while_trying():
+    async def replace_while_trying() -> Any:
         loop = asyncio.get_running_loop()
         listener = await sandbox_socket(lab.channel, target)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -270,7 +274,7 @@ def test_a_replacement_is_never_half_done(lab, target):
         assert lab.run(replace_while_trying()) == (0, False)
 
 
-def test_a_rule_that_the_kernel_refuses_changes_nothing_and_names_itself(lab):
+def test_a_rule_that_the_kernel_refuses_changes_nothing_and_names_itself(lab: Lab) -> None:
     bad = PolicyUpdate(
         endpoints={"l1a": ingress((ALLOW, {"src_nets": ("192.168.1.0/24",), "protocol": "no-such-thing"}))}
     )
@@ -280,24 +284,24 @@ def test_a_rule_that_the_kernel_refuses_changes_nothing_and_names_itself(lab):
         assert outcomes(lab, "l1a", "l2a", "l2b") == ["open", "timed out"]
 
 
-def test_a_program_naming_a_set_that_was_never_sent_is_refused(lab):
+def test_a_program_naming_a_set_that_was_never_sent_is_refused(lab: Lab) -> None:
     with pytest.raises(DataplaneError, match="never sent or are removed: ghosts"):
         lab.program("l1a", ingress((ALLOW, {"src_sets": ("ghosts",)})))
 
 
-def test_removing_a_set_that_a_program_still_names_is_refused(lab):
+def test_removing_a_set_that_a_program_still_names_is_refused(lab: Lab) -> None:
     with lab.policy("l1a", ingress((ALLOW, {"src_sets": ("kept",)})), kept=(lab.address("l2a"),)):
         with pytest.raises(DataplaneError, match="endpoint l1a names IP sets"):
             lab.run(lab.plane.update_policy("l1", PolicyUpdate(removed_sets=("kept",))))
 
 
-def test_a_program_of_thousands_of_rules_holds(lab):
+def test_a_program_of_thousands_of_rules_holds(lab: Lab) -> None:
     rules = [(ALLOW, {"src_nets": (f"10.{i // 250}.{i % 250}.0/24",)}) for i in range(2500)]
     with lab.policy("l1a", ingress(*rules, (ALLOW, {"src_nets": (lab.address("l2a"),)}))):
         assert outcomes(lab, "l1a", "l2a", "l2b") == ["open", "timed out"]
 
 
-def test_policy_holds_for_udp_behind_a_service_by_the_backends_address(lab):
+def test_policy_holds_for_udp_behind_a_service_by_the_backends_address(lab: Lab) -> None:
     with lab.policy("l1a", ingress((ALLOW, {"src_nets": (lab.address("l2a"),), "protocol": "udp"}))):
         with lab.socket("l1a", socket.SOCK_DGRAM) as server:
             server.bind(("0.0.0.0", 53))

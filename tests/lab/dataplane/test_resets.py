@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from hybridlab.dataplane.model import Backend, EndpointProgram, Match, PolicyUpdate, Rule, ServicePort, Tier
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
 from hybridlab.kernel.conntrack import ConntrackSocket
+from tests.lab.dataplane.conftest import Lab
 from tests.lab.dataplane.lists import with_list
 
 SOON = 1.0
@@ -54,7 +56,7 @@ class Connection:
 
 
 @contextlib.contextmanager
-def connection(lab, source, target, address=None, port=8080) -> Iterator[Connection]:
+def connection(lab: Lab, source: Any, target: Any, address: Any = None, port: int = 8080) -> Iterator[Connection]:
     """An established connection over which something was said in both directions."""
     with lab.socket(source) as client:
         with lab.listening(target) as listeners:
@@ -84,13 +86,13 @@ def fate(end: socket.socket, seconds: float) -> str:
         return "silence"
 
 
-def reprogram(lab, *pods, program=ALLOW_ALL) -> None:
+def reprogram(lab: Lab, *pods: Any, program: Any = ALLOW_ALL) -> None:
     """Give a pod's ACL list anew, as Felix does; what was allowed still is."""
     node = lab.pods[pods[0]].node
     lab.run(lab.plane.update_policy(node, PolicyUpdate(endpoints=dict.fromkeys(pods, program), reset=pods)))
 
 
-def forget(lab, node: str) -> None:
+def forget(lab: Lab, node: str) -> None:
     """Delete all that a node tracks, as time does."""
     conntrack = ConntrackSocket.__new__(ConntrackSocket)
     conntrack._socket = lab.run(sandbox_socket(lab.channel, f"node:{node}", socket.AF_NETLINK, socket.SOCK_RAW, 12))
@@ -103,7 +105,7 @@ def forget(lab, node: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def open_again(lab):
+def open_again(lab: Lab) -> Iterator[None]:
     yield
     for node in ("l1", "w1", "w2"):
         lab.run(lab.open_all(node))
@@ -121,7 +123,7 @@ PATHS = {
 
 @pytest.mark.parametrize("speaks", ["nobody", "client", "server"])
 @pytest.mark.parametrize("path", PATHS)
-def test_the_far_end_is_reset_and_the_pods_own_end_stalls(lab, path, speaks):
+def test_the_far_end_is_reset_and_the_pods_own_end_stalls(lab: Lab, path: Any, speaks: str) -> None:
     source, target = PATHS[path]
     address = lab.nodes["w1"].spec.address if target == "node:w1" else None
     pods_end = "client" if source == "w1a" else "server"
@@ -137,7 +139,7 @@ def test_the_far_end_is_reset_and_the_pods_own_end_stalls(lab, path, speaks):
 
 @pytest.mark.parametrize("speaks", ["nobody", "client", "server"])
 @pytest.mark.parametrize(("source", "target"), [("l2a", "w2a"), ("w2a", "l2a"), ("w2b", "w2a"), ("w1a", "w2a")])
-def test_both_ends_are_reset_where_the_node_is_made_so(lab, source, target, speaks):
+def test_both_ends_are_reset_where_the_node_is_made_so(lab: Lab, source: str, target: str, speaks: str) -> None:
     with connection(lab, source, target) as connected:
         reprogram(lab, "w2a")
         if speaks != "nobody":
@@ -147,7 +149,7 @@ def test_both_ends_are_reset_where_the_node_is_made_so(lab, source, target, spea
 
 @pytest.mark.parametrize("backend", ["l2a", "w1b", "w2a"])
 @pytest.mark.parametrize("snat", [None, "192.168.1.130"], ids=["keeps its source", "source-NATed"])
-def test_a_connection_through_a_cluster_ip_ends_likewise(lab, backend, snat):
+def test_a_connection_through_a_cluster_ip_ends_likewise(lab: Lab, backend: str, snat: str | None) -> None:
     port = ServicePort(
         name="default/web:http",
         protocol="tcp",
@@ -165,7 +167,7 @@ def test_a_connection_through_a_cluster_ip_ends_likewise(lab, backend, snat):
 
 
 @pytest.mark.parametrize("source", ["l2a", "node:l1"])
-def test_a_connection_through_a_node_port_ends_likewise(lab, source):
+def test_a_connection_through_a_node_port_ends_likewise(lab: Lab, source: str) -> None:
     port = ServicePort(
         name="default/web:http",
         protocol="tcp",
@@ -179,7 +181,7 @@ def test_a_connection_through_a_node_port_ends_likewise(lab, source):
         assert [fate(connected.client, SOON), fate(connected.server, STALLED)] == ["reset", "silence"]
 
 
-def test_a_new_connection_works_at_once_and_a_second_reprogramming_ends_it_too(lab):
+def test_a_new_connection_works_at_once_and_a_second_reprogramming_ends_it_too(lab: Lab) -> None:
     for _ in range(3):
         with connection(lab, "l2a", "w1a") as connected:
             reprogram(lab, "w1a")
@@ -188,7 +190,7 @@ def test_a_new_connection_works_at_once_and_a_second_reprogramming_ends_it_too(l
                 talk(new.client, new.server)
 
 
-def test_no_repetition_is_missed(lab):
+def test_no_repetition_is_missed(lab: Lab) -> None:
     """Alternately idle and busy, as server and as client."""
     for number in range(20):
         source, target = [("l2a", "w1a"), ("w1a", "l2a")][number % 2]
@@ -199,7 +201,7 @@ def test_no_repetition_is_missed(lab):
             assert connected.fate("client" if target == "w1a" else "server", SOON) == "reset"
 
 
-def test_fifty_connections_end_together(lab):
+def test_fifty_connections_end_together(lab: Lab) -> None:
     with contextlib.ExitStack() as opened, lab.listening("w1a") as listeners:
         clients = []
         for _ in range(50):
@@ -211,7 +213,7 @@ def test_fifty_connections_end_together(lab):
         assert {fate(client, SOON) for client in clients} == {"reset"}
 
 
-def test_a_stream_in_full_flow_ends_at_both_ends(lab):
+def test_a_stream_in_full_flow_ends_at_both_ends(lab: Lab) -> None:
     with connection(lab, "l2a", "w2a") as connected:
         fates: dict[str, str] = {}
 
@@ -242,7 +244,7 @@ def test_a_stream_in_full_flow_ends_at_both_ends(lab):
         assert set(fates.values()) <= {"ConnectionResetError"}
 
 
-def test_a_pod_whose_list_is_left_alone_and_linux_pods_keep_theirs(lab):
+def test_a_pod_whose_list_is_left_alone_and_linux_pods_keep_theirs(lab: Lab) -> None:
     with connection(lab, "l2a", "w1b") as beside, connection(lab, "l2b", "l1a") as linux:
         reprogram(lab, "w1a")
         lab.run(lab.plane.update_policy("w1", PolicyUpdate(endpoints={"w1b": ALLOW_ALL})))
@@ -251,7 +253,7 @@ def test_a_pod_whose_list_is_left_alone_and_linux_pods_keep_theirs(lab):
             talk(survivor.client, survivor.server)
 
 
-def test_a_denial_takes_the_connection_with_it(lab):
+def test_a_denial_takes_the_connection_with_it(lab: Lab) -> None:
     with connection(lab, "l2a", "w1a") as connected:
         reprogram(lab, "w1a", program=DENY_ALL)
         assert fate(connected.client, SOON) == "reset"
@@ -260,7 +262,7 @@ def test_a_denial_takes_the_connection_with_it(lab):
         assert lab.attempt("l2a", lab.address("w1a"), 8080).outcome == "timed out"
 
 
-def test_the_first_program_ends_what_the_pod_opened_before_it(lab):
+def test_the_first_program_ends_what_the_pod_opened_before_it(lab: Lab) -> None:
     spec = lab.run(lab.add_pod("w1", "d"))
     try:
         with connection(lab, spec.id, "l2a") as connected:
@@ -271,7 +273,7 @@ def test_the_first_program_ends_what_the_pod_opened_before_it(lab):
         del lab.pods[spec.id]
 
 
-def test_a_stalled_pod_hears_nothing_even_when_its_connection_is_forgotten(lab):
+def test_a_stalled_pod_hears_nothing_even_when_its_connection_is_forgotten(lab: Lab) -> None:
     """Mid-stream packets of an unknown connection are dropped: were they not, the far end would answer with a reset."""
     with connection(lab, "l2a", "w1a") as connected:
         reprogram(lab, "w1a")
@@ -281,7 +283,7 @@ def test_a_stalled_pod_hears_nothing_even_when_its_connection_is_forgotten(lab):
         assert fate(connected.server, 3 * STALLED) == "silence"
 
 
-def test_each_of_several_new_pods_loses_what_it_opened_before_its_own_program(lab):
+def test_each_of_several_new_pods_loses_what_it_opened_before_its_own_program(lab: Lab) -> None:
     one, other = (lab.run(lab.add_pod("w1", letter)) for letter in ("d", "e"))
     try:
         with connection(lab, other.id, "l2a") as connected:
@@ -295,7 +297,9 @@ def test_each_of_several_new_pods_loses_what_it_opened_before_its_own_program(la
 
 
 @pytest.mark.parametrize(("source", "target"), [("l2a", "w1a"), ("w1a", "l2a"), ("w1b", "w1a"), ("w1a", "w1b")])
-def test_an_established_flow_of_datagrams_lasts_only_while_the_list_allows_it(lab, source, target):
+def test_an_established_flow_of_datagrams_lasts_only_while_the_list_allows_it(
+    lab: Lab, source: str, target: str
+) -> None:
     with lab.socket(target, socket.SOCK_DGRAM) as server, lab.socket(source, socket.SOCK_DGRAM) as client:
         server.bind(("0.0.0.0", 8080))
         client.connect((lab.address(target), 8080))
@@ -316,7 +320,7 @@ def test_an_established_flow_of_datagrams_lasts_only_while_the_list_allows_it(la
 
 
 @pytest.mark.parametrize(("source", "target"), [("l2a", "l1a"), ("l1a", "l2a"), ("l1b", "l1a")])
-def test_a_linux_pods_connections_end_only_when_a_fault_says_so(lab, source, target):
+def test_a_linux_pods_connections_end_only_when_a_fault_says_so(lab: Lab, source: str, target: str) -> None:
     with connection(lab, source, target) as connected:
         reprogram(lab, "l1a")
         assert [fate(connected.client, SOON), fate(connected.server, SOON)] == ["reset", "reset"]
@@ -324,7 +328,7 @@ def test_a_linux_pods_connections_end_only_when_a_fault_says_so(lab, source, tar
             talk(new.client, new.server)
 
 
-def test_held_rules_stay_as_they_are(lab):
+def test_held_rules_stay_as_they_are(lab: Lab) -> None:
     update = PolicyUpdate(endpoints={"w1a": DENY_ALL}, held=("w1a",))
     with connection(lab, "l2a", "w1a") as connected:
         lab.run(lab.plane.update_policy("w1", update))

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 
 from hybridlab.dataplane.model import Backend, EndpointProgram, Match, Rule, ServicePort, Tier
+from tests.lab.dataplane.conftest import Lab
 
 CLUSTER_IP = "10.96.1.1"
 
 
-def web(lab, *pods, **other):
+def web(lab: Lab, *pods: Any, **other: Any) -> ServicePort:
     backends = tuple(Backend(address=lab.address(p), port=8080) for p in pods)
-    fields = {"protocol": "tcp", "cluster_ip": CLUSTER_IP, "port": 80, "node_port": 30080} | other
+    fields: dict[str, Any] = {"protocol": "tcp", "cluster_ip": CLUSTER_IP, "port": 80, "node_port": 30080} | other
     return ServicePort(name="default/web:http", backends=backends, **fields)
 
 
 @pytest.mark.parametrize("source", ["l1a", "w2b"])
 @pytest.mark.parametrize("backend", ["l1b", "w1b"])
-def test_a_pod_reaches_a_cluster_ip_and_keeps_its_address(lab, source, backend):
+def test_a_pod_reaches_a_cluster_ip_and_keeps_its_address(lab: Lab, source: str, backend: str) -> None:
     with lab.services(web(lab, backend)), lab.listening(backend) as listeners:
         answer = lab.attempt(source, CLUSTER_IP, 80, listeners[backend])
     assert (answer.outcome, answer.source) == ("open", lab.address(source))
 
 
-def test_calls_spread_over_all_endpoints(lab):
+def test_calls_spread_over_all_endpoints(lab: Lab) -> None:
     backends = ("l1b", "l2b", "w1b")
     reached = set()
     with lab.services(web(lab, *backends)), lab.listening(*backends) as listeners:
@@ -42,39 +44,39 @@ def test_calls_spread_over_all_endpoints(lab):
     assert reached == set(backends)
 
 
-def test_an_endpoint_reaches_itself_through_its_service_with_the_nodes_address(lab):
+def test_an_endpoint_reaches_itself_through_its_service_with_the_nodes_address(lab: Lab) -> None:
     with lab.services(web(lab, "l2b")), lab.listening("l2b") as listeners:
         answer = lab.attempt("l2b", CLUSTER_IP, 80, listeners["l2b"])
     assert (answer.outcome, answer.source) == ("open", "10.0.0.12")
 
 
 @pytest.mark.parametrize(("backend", "seen"), [("l1b", "10.0.0.11"), ("w1b", "192.168.1.0")])
-def test_a_node_reaches_a_cluster_ip(lab, backend, seen):
+def test_a_node_reaches_a_cluster_ip(lab: Lab, backend: str, seen: str) -> None:
     with lab.services(web(lab, backend)), lab.listening(backend) as listeners:
         answer = lab.attempt("node:l1", CLUSTER_IP, 80, listeners[backend])
     assert (answer.outcome, answer.source) == ("open", seen)
 
 
 @pytest.mark.parametrize(("backend", "seen"), [("l2b", "10.0.0.12"), ("w1b", "192.168.1.64")])
-def test_a_node_port_masquerades_to_the_node_it_came_in_by(lab, backend, seen):
+def test_a_node_port_masquerades_to_the_node_it_came_in_by(lab: Lab, backend: str, seen: str) -> None:
     with lab.services(web(lab, backend)), lab.listening(backend) as listeners:
         answer = lab.attempt("node:l1", "10.0.0.12", 30080, listeners[backend])
     assert (answer.outcome, answer.source) == ("open", seen)
 
 
-def test_a_pod_reaches_a_node_port(lab):
+def test_a_pod_reaches_a_node_port(lab: Lab) -> None:
     with lab.services(web(lab, "w1b")), lab.listening("w1b") as listeners:
         assert lab.attempt("w2a", "10.0.0.11", 30080, listeners["w1b"]).outcome == "open"
 
 
 @pytest.mark.parametrize(("source", "port"), [("l1a", 80), ("node:l1", 80), ("l1a", 30080), ("node:l2", 30080)])
-def test_a_service_without_endpoints_refuses(lab, source, port):
+def test_a_service_without_endpoints_refuses(lab: Lab, source: str, port: int) -> None:
     address = CLUSTER_IP if port == 80 else "10.0.0.11"
     with lab.services(web(lab)):
         assert lab.attempt(source, address, port).outcome == "ConnectionRefusedError"
 
 
-def test_a_service_that_is_gone_times_out(lab):
+def test_a_service_that_is_gone_times_out(lab: Lab) -> None:
     with lab.services(web(lab, "l1b")):
         pass
     with lab.listening("l1b"):
@@ -85,7 +87,7 @@ SOURCE_VIP = "192.168.1.130"
 
 
 @pytest.mark.parametrize("backend", ["w1b", "w2b", "l1b"])
-def test_windows_without_dsr_gives_its_pods_another_source_on_the_way_to_a_cluster_ip(lab, backend):
+def test_windows_without_dsr_gives_its_pods_another_source_on_the_way_to_a_cluster_ip(lab: Lab, backend: str) -> None:
     with lab.services(web(lab, backend), snat={"w1": SOURCE_VIP}), lab.listening(backend) as listeners:
         by_service = lab.attempt("w1a", CLUSTER_IP, 80, listeners[backend])
         direct = lab.attempt("w1a", lab.address(backend), 8080, listeners[backend])
@@ -94,7 +96,7 @@ def test_windows_without_dsr_gives_its_pods_another_source_on_the_way_to_a_clust
     assert other_node.source == lab.address("w2a")
 
 
-def test_windows_without_dsr_gives_its_pods_the_nodes_address_where_the_backend_is_a_node(lab):
+def test_windows_without_dsr_gives_its_pods_the_nodes_address_where_the_backend_is_a_node(lab: Lab) -> None:
     on_node = ServicePort(
         name="default/node:http", protocol="tcp", cluster_ip=CLUSTER_IP, port=80, node_port=None,
         backends=(Backend(address="10.0.0.11", port=8080),),
@@ -106,7 +108,7 @@ def test_windows_without_dsr_gives_its_pods_the_nodes_address_where_the_backend_
 
 @pytest.mark.parametrize("backend", ["w1b", "w2b"])
 @pytest.mark.parametrize("by_policy", [SOURCE_VIP, "192.168.1.133"])
-def test_policy_of_windows_pods_sees_the_source_that_they_get(lab, backend, by_policy):
+def test_policy_of_windows_pods_sees_the_source_that_they_get(lab: Lab, backend: str, by_policy: Any) -> None:
     allowed = EndpointProgram(
         ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match(src_nets=(f"{by_policy}/32",))),)),)
     )
@@ -125,20 +127,22 @@ def test_policy_of_windows_pods_sees_the_source_that_they_get(lab, backend, by_p
     ("backend", "kept", "seen"),
     [("w1b", False, SOURCE_VIP), ("w2b", False, SOURCE_VIP), ("l2b", False, SOURCE_VIP), ("w1b", True, "10.0.0.11")],
 )
-def test_a_node_port_of_windows_gives_its_source_vip_unless_the_client_is_kept(lab, backend, kept, seen):
+def test_a_node_port_of_windows_gives_its_source_vip_unless_the_client_is_kept(
+    lab: Lab, backend: str, kept: bool, seen: Any
+) -> None:
     port = web(lab, backend, node_port_keeps_client=kept)
     with lab.services(port, node_ports={"w1": SOURCE_VIP}), lab.listening(backend) as listeners:
         answer = lab.attempt("node:l1", "10.0.0.13", 30080, listeners[backend])
     assert (answer.outcome, answer.source) == ("open", seen)
 
 
-def test_a_node_port_of_linux_keeps_the_client_where_traffic_stays_on_the_node(lab):
+def test_a_node_port_of_linux_keeps_the_client_where_traffic_stays_on_the_node(lab: Lab) -> None:
     with lab.services(web(lab, "l2b", node_port_keeps_client=True)), lab.listening("l2b") as listeners:
         answer = lab.attempt("node:l1", "10.0.0.12", 30080, listeners["l2b"])
     assert (answer.outcome, answer.source) == ("open", "10.0.0.11")
 
 
-def test_policy_of_windows_pods_sees_a_node_ports_source_vip(lab):
+def test_policy_of_windows_pods_sees_a_node_ports_source_vip(lab: Lab) -> None:
     allowed = EndpointProgram(
         ingress=(Tier(name="default", rules=(Rule(action="allow", match=Match(src_nets=(f"{SOURCE_VIP}/32",))),)),)
     )
@@ -148,11 +152,11 @@ def test_policy_of_windows_pods_sees_a_node_ports_source_vip(lab):
         assert lab.attempt("node:l1", lab.address("w1b"), 8080, there["w1b"]).outcome == "timed out"
 
 
-def test_a_udp_flow_moves_on_when_its_endpoint_is_gone(lab):
-    def dns(*pods):
+def test_a_udp_flow_moves_on_when_its_endpoint_is_gone(lab: Lab) -> None:
+    def dns(*pods: Any) -> Any:
         return web(lab, *pods, protocol="udp", port=53, node_port=None)
 
-    def server(pod):
+    def server(pod: Any) -> Any:
         sock = lab.socket(pod, socket.SOCK_DGRAM)
         sock.bind(("0.0.0.0", 8080))
         return sock
@@ -166,7 +170,7 @@ def test_a_udp_flow_moves_on_when_its_endpoint_is_gone(lab):
                 assert new.recv(10) == b"two"
 
 
-def test_an_unwanted_change_is_refused_whole(lab):
+def test_an_unwanted_change_is_refused_whole(lab: Lab) -> None:
     good = web(lab, "l1b")
     bad = ServicePort(
         name="default/bad:", protocol="tcp", cluster_ip="not-an-address", port=1, node_port=None, backends=good.backends

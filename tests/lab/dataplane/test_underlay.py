@@ -6,16 +6,19 @@ import contextlib
 import dataclasses
 import socket
 import struct
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
+from tests.lab.dataplane.conftest import Lab
 
 ETH_P_ALL = 3
 
 
 @contextlib.contextmanager
-def capture(lab, where, device=None):
+def capture(lab: Lab, where: Any, device: Any = None) -> Iterator[Any]:
     """On one device, or on all of the namespace."""
     sock = lab.run(sandbox_socket(lab.channel, where, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
     with sock:
@@ -25,7 +28,7 @@ def capture(lab, where, device=None):
         yield sock
 
 
-def frames(sock):
+def frames(sock: Any) -> Any:
     """Everything captured so far."""
     found = []
     with contextlib.suppress(BlockingIOError):
@@ -34,7 +37,7 @@ def frames(sock):
     return found
 
 
-def encapsulated(captured):
+def encapsulated(captured: Any) -> Iterator[Any]:
     """(outer source, outer destination, UDP port, VNI, inner source, inner destination) of each VXLAN frame."""
     for frame in captured:
         if frame[12:14] != b"\x08\x00" or frame[23] != socket.IPPROTO_UDP:
@@ -54,7 +57,7 @@ def encapsulated(captured):
 
 
 @pytest.mark.parametrize(("where", "device"), [("fabric", None), ("node:l1", "eth0")])
-def test_traffic_between_nodes_is_vxlan_with_vni_4096_on_udp_4789(lab, where, device):
+def test_traffic_between_nodes_is_vxlan_with_vni_4096_on_udp_4789(lab: Lab, where: str, device: str | None) -> None:
     with capture(lab, where, device) as sock:
         assert lab.tcp("l1a", "w2a").outcome == "open"
         seen = set(encapsulated(frames(sock)))
@@ -63,14 +66,14 @@ def test_traffic_between_nodes_is_vxlan_with_vni_4096_on_udp_4789(lab, where, de
     assert {request, answer} <= seen
 
 
-def test_traffic_within_a_node_does_not_leave_it(lab):
+def test_traffic_within_a_node_does_not_leave_it(lab: Lab) -> None:
     with capture(lab, "fabric") as sock:
         assert lab.tcp("l1a", "l1b").outcome == "open"
         assert list(encapsulated(frames(sock))) == []
 
 
-def test_a_node_has_exactly_the_static_entries_that_felix_lays(lab):
-    facts = lab.run(lab.plane.facts("l1"))
+def test_a_node_has_exactly_the_static_entries_that_felix_lays(lab: Lab) -> None:
+    facts: Any = lab.run(lab.plane.facts("l1"))
     remote = [n for n in lab.nodes.values() if n.spec.name != "l1"]
     assert {(e["mac"], e["dst"]) for e in facts["fdb"] if e["dev"] == "vxlan.calico"} == {
         (n.vxlan.tunnel_mac, n.spec.address) for n in remote
@@ -86,12 +89,12 @@ def test_a_node_has_exactly_the_static_entries_that_felix_lays(lab):
     assert (vxlan["vni"], vxlan["port"], vxlan["mtu"], vxlan["up"]) == (4096, 4789, 1450, True)
 
 
-def test_routes_that_are_no_longer_wanted_are_taken_away_and_come_back(lab):
+def test_routes_that_are_no_longer_wanted_are_taken_away_and_come_back(lab: Lab) -> None:
     full = lab.routes("l1")
     fewer = dataclasses.replace(full, remote_blocks=full.remote_blocks[:1])
     lab.run(lab.plane.set_routes("l1", fewer))
     try:
-        facts = lab.run(lab.plane.facts("l1"))
+        facts: Any = lab.run(lab.plane.facts("l1"))
         assert len([e for e in facts["fdb"] if e["dev"] == "vxlan.calico"]) == 1
         assert lab.outcomes("w2a", "l1a", "l2a") == ["timed out", "open"]
     finally:
@@ -99,10 +102,10 @@ def test_routes_that_are_no_longer_wanted_are_taken_away_and_come_back(lab):
     assert lab.tcp("l1a", "w2a").outcome == "open"
 
 
-def test_another_vni_cuts_a_node_off_until_it_is_set_back(lab):
+def test_another_vni_cuts_a_node_off_until_it_is_set_back(lab: Lab) -> None:
     node = lab.nodes["l1"]
 
-    async def move(vni):
+    async def move(vni: Any) -> None:
         await lab.plane.set_vxlan("l1", dataclasses.replace(node.vxlan, vni=vni))
         await lab.plane.set_routes("l1", lab.routes("l1"))
 
@@ -114,7 +117,7 @@ def test_another_vni_cuts_a_node_off_until_it_is_set_back(lab):
     assert lab.outcomes("l1b", "l2a", "w1a") == ["open", "open"]
 
 
-def test_a_pod_does_not_send_more_than_its_mtu(lab):
+def test_a_pod_does_not_send_more_than_its_mtu(lab: Lab) -> None:
     with lab.socket("l1a", socket.SOCK_DGRAM) as sock:
         sock.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER: never fragment
         sock.sendto(b"x" * (1450 - 28), (lab.address("l2a"), 9))

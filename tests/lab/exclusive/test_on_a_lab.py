@@ -49,7 +49,7 @@ def test_shared(pods, services, expect, *, number):
 @verifies("RST-3")
 @pytest.mark.parametrize("number", range(2))
 def test_node(pods, expect, own_node, record, *, number):
-    client, (server,) = pods.client("linux"), pods.at(own_node, "windows-server")
+    client, (server,) = pods.client("linux"), pods.servers("windows").at(own_node)
     record(node=server.node, wanted=own_node)
     expect.reachable(client, server.tcp(8080), because=BECAUSE)
 

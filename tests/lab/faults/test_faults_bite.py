@@ -410,14 +410,14 @@ def test_the_api_refuses_requests_for_a_while(town: Town, fault: str, code: int)
     from kubernetes import client, config
 
     configuration = client.Configuration()
-    config.load_kube_config(str(town.lab.kubeconfig), client_configuration=configuration)
+    config.load_kube_config(str(town.lab.kubeconfig), client_configuration=configuration)  # type: ignore[no-untyped-call]
     configuration.retries = False
     api = client.CoreV1Api(client.ApiClient(configuration))
     with town.fault(fault, seconds="600"):
         with pytest.raises(client.ApiException) as refused:
             api.list_node()
         assert refused.value.status == code
-        assert bool(refused.value.headers.get("Retry-After")) == (code == 429)
+        assert bool((refused.value.headers or {}).get("Retry-After")) == (code == 429)
     with town.fault(fault, seconds="600", namespace="elsewhere"):
         assert len(api.list_node().items) == 6
     assert len(api.list_node().items) == 6
@@ -457,7 +457,7 @@ def test_faults_injected_at_once_are_all_healed_at_once(town: Town) -> None:
 
     threads = [
         threading.Thread(target=inject, args=one)
-        for one in (("udp4789-dropped", {}), ("dns-wrong", {}), ("exec-loses-status", {}))
+        for one in [(name, dict[str, str]()) for name in ("udp4789-dropped", "dns-wrong", "exec-loses-status")]
     ]
     for thread in threads:
         thread.start()

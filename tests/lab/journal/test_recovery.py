@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from conformance.disrupt.procedure import HNS_NETWORK
 from conformance.facts.detect import detect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -125,7 +126,7 @@ def test_what_a_healer_makes_says_whose_process_made_it(monkeypatch: pytest.Monk
     facts = SimpleNamespace(by_os=lambda os: [SimpleNamespace(name="win-1")])
     monkeypatch.setattr(healers, "Pods", pods)
     changes = Changes(None, Ownership("r", process="boot:/file"))  # type: ignore[arg-type]
-    heal = healers.healers_of(changes, facts, Settings())[healers.HNS_NETWORK]  # type: ignore[arg-type]
+    heal = healers.healers_of(changes, facts, Settings())[HNS_NETWORK]  # type: ignore[arg-type]
     with pytest.raises(Seen, match=r"^boot:/file$"):
         heal("dead", {"node": "win-1"})
 

@@ -29,7 +29,7 @@ class Starting:
         """Its processes, once there are so many beside the command."""
         parent = psutil.Process(self.process.pid)
         while self.process.poll() is None:
-            children = parent.children(recursive=True)
+            children: list[psutil.Process] = parent.children(recursive=True)
             if len(children) >= count:
                 return children
             time.sleep(0.005)

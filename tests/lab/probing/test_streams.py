@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with bench.lab(folder, (), "", profile="small") as lab:
         kube = Kube(from_kubeconfig(lab.kubeconfig))
         timings = load_timings(lab=True)
-        quick = {"stream_heartbeat": 0.05, "stream_stall": 0.5, "policy_effect": 1.0}
+        quick: dict[str, Any] = {"stream_heartbeat": 0.05, "stream_stall": 0.5, "policy_effect": 1.0}
         timings = replace(timings, linux=replace(timings.linux, **quick), windows=replace(timings.windows, **quick))
         settings = Settings(timings=timings)
         facts = detect(kube, evidence="lab")

@@ -77,7 +77,10 @@ class Lab:
     async def build(self) -> None:
         blocks = {}
         for number, (name, system) in enumerate((("l1", "linux"), ("w1", "windows")), start=1):
-            tunnel = {"tunnel_address": f"192.168.{number}.1", "tunnel_mac": f"66:00:00:00:00:0{number}"}
+            tunnel: dict[str, Any] = {
+                "tunnel_address": f"192.168.{number}.1",
+                "tunnel_mac": f"66:00:00:00:00:0{number}",
+            }
             vxlan = VxlanSpec(vni=4096, port=4789, mtu=1450, **tunnel)
             spec = NodeSpec(name=name, os=system, address=f"10.0.0.{10 + number}", prefix_length=24, vxlan=vxlan)  # type: ignore[arg-type]
             await self.plane.add_node(spec)

@@ -15,7 +15,7 @@ from hybridlab.runtime.model import ContainerSpec, ExecSpec
 from hybridlab.runtime.streams import LazyReader
 
 if TYPE_CHECKING:
-    from conftest import Lab
+    from tests.lab.runtime.conftest import Lab
 
 SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
 LOOP = ("sh", "-c", "while true; do sleep 3600; done")

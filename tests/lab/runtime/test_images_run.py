@@ -8,7 +8,7 @@ from hybridlab.dataplane.model import Zone
 from hybridlab.runtime.model import ProbeSpec
 
 if TYPE_CHECKING:
-    from conftest import Lab
+    from tests.lab.runtime.conftest import Lab
 
 WEB_SERVER = """
 $listener = New-Object System.Net.HttpListener ; $listener.Prefixes.Add('http://*:80/') ; $listener.Start() ;
@@ -72,7 +72,8 @@ def test_the_listener_script_of_the_windows_web_server_is_interpreted(lab: Lab) 
     ran = lab.exec(linux, "wget", "-q", "-O", "-", url)
     page = "<html><body><H1>Windows Container Web Server</H1><p>IP {} callerCount 1 </body></html>"
     assert ran.out == page.format(lab.address("listener"))
-    script = f"(iwr {url} -UseBasicParsing).Content; (iwr {url} -UseBasicParsing).StatusCode"
+    # without a Content-Type .Content is an array of bytes, as in a real PowerShell
+    script = f"(iwr {url} -UseBasicParsing).RawContent; (iwr {url} -UseBasicParsing).StatusCode"
     ran = lab.exec(windows, "powershell", script)
     assert ran.out.endswith("\r\n200\r\n")
     assert "callerCount 1 <p>IP" in ran.out, "one counter for each caller"

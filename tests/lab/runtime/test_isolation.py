@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Lab
+    from tests.lab.runtime.conftest import Lab
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 

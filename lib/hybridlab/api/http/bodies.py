@@ -7,7 +7,18 @@ from typing import Any, Final
 
 import orjson
 
-from hybridlab.api.errors import bad_request, unsupported_media_type
+from hybridlab.api.contract import ApiError
+from hybridlab.api.errors import (
+    Cause,
+    bad_request,
+    forbidden_field,
+    invalid_value,
+    not_a_number,
+    options_invalid,
+    unexplained,
+    unsupported,
+    unsupported_media_type,
+)
 from hybridlab.api.http import protobuf
 from hybridlab.api.http.aio import web
 from hybridlab.api.http.replies import YAML
@@ -25,19 +36,29 @@ JSON: Final = frozenset({"", "application/json"})
 STRATEGIC: Final = frozenset({"application/strategic-merge-patch+json"})
 
 
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+_POLICIES = ("Foreground", "Background", "Orphan")
+_MANAGER_LIMIT = 128
+
+
 def write_options(request: web.BaseRequest) -> WriteOptions:
-    """Return the options of a write; ApiError 400 for what they cannot be."""
+    """Return the options of a write; ApiError 422 for what they cannot be."""
     query = request.query
+    kind = _OPTIONS.get(request.method, "UpdateOptions")
+    applying = request.content_type in APPLY
     validation = query.get("fieldValidation", "") or "Warn"
     if validation not in {"Ignore", "Warn", "Strict"}:
-        raise bad_request(
-            f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", "Warn", "Strict"'
-        )
+        raise options_invalid(kind, unsupported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
     dry_run = query.get("dryRun", "")
     if dry_run not in {"", "All"}:
-        raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')
+        raise options_invalid(kind, unsupported("dryRun", [dry_run], ("All",)))
     manager = query.get("fieldManager", "")
-    if not manager and request.content_type not in APPLY:
+    if len(manager) > _MANAGER_LIMIT:
+        detail = f"Too long: may not be more than {_MANAGER_LIMIT} bytes"
+        raise options_invalid(kind, Cause("FieldValueTooLong", "fieldManager", detail))
+    if request.method == "PATCH" and "force" in query and not applying:
+        raise options_invalid(kind, forbidden_field("force", "may not be specified for non-apply patch"))
+    if not manager and not applying:
         manager = request.headers.get("User-Agent", "").partition("/")[0][:128]
     return WriteOptions(
         dry_run=dry_run == "All",
@@ -56,19 +77,25 @@ async def delete_options(request: web.BaseRequest) -> DeleteOptions:
         body = protobuf.decode(raw) if request.content_type == protobuf.CONTENT_TYPE else _parse(raw)
     if not isinstance(body, dict):
         raise bad_request("DeleteOptions must be an object")
+    if body.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise unexplained(no_kind(body["kind"], body.get("apiVersion", "")))
     grace = body.get("gracePeriodSeconds")
     if grace is None and query.get("gracePeriodSeconds"):
         try:
             grace = int(query["gracePeriodSeconds"])
         except ValueError:
-            raise bad_request("gracePeriodSeconds: must be a number") from None
-    policy = body.get("propagationPolicy") or query.get("propagationPolicy") or "Background"
-    if body.get("orphanDependents") is True or query.get("orphanDependents") == "true":
-        policy = "Orphan"
-    if policy not in {"Background", "Foreground", "Orphan"}:
-        raise bad_request(
-            f'propagationPolicy: Unsupported value: "{policy}": supported values: "Background", "Foreground", "Orphan"'
-        )
+            raise not_a_number(query["gracePeriodSeconds"]) from None
+    policy = body.get("propagationPolicy") or query.get("propagationPolicy")
+    orphans = body.get("orphanDependents")
+    if orphans is None and "orphanDependents" in query:
+        orphans = query["orphanDependents"] == "true"
+    if policy and orphans is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        raise options_invalid("DeleteOptions", invalid_value("propagationPolicy", policy, detail))
+    policy = policy or ("Orphan" if orphans else "Background")
+    if policy not in _POLICIES:
+        cause = unsupported("propagationPolicy", policy, (*_POLICIES, "nil"))
+        raise options_invalid("DeleteOptions", cause)
     preconditions = body.get("preconditions") or {}
     return DeleteOptions(
         grace_period_seconds=grace,
@@ -79,26 +106,66 @@ async def delete_options(request: web.BaseRequest) -> DeleteOptions:
     )
 
 
-async def body_of(request: web.BaseRequest, accepted: frozenset[str]) -> Any:
-    """Return a request's body; ApiError 415 when its type is none of ``accepted``, 400 when it cannot be read."""
+def no_kind(kind: str, version: str) -> str:
+    """Say that there is no such kind, in the real server's words."""
+    return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
+
+
+async def body_of(request: web.BaseRequest, accepted: frozenset[str], kind_wanted: str = "") -> Any:
+    """Return a request's body; ApiError 415 when its type is none of ``accepted``, 400 when it cannot be read.
+
+    ``kind_wanted`` is what it ought to be an object of; empty for patches.
+    """
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
     if kind == protobuf.CONTENT_TYPE and "application/json" in accepted:
         return protobuf.decode(await request.read())
-    if kind in APPLY and kind in accepted:
-        return _parse(await request.read(), yaml=True)
-    if kind == YAML and "application/json" in accepted:
-        return _parse(await request.read(), yaml=True)
-    if kind not in accepted and kind != "*/*":
-        raise unsupported_media_type(kind, sorted(item for item in accepted if item))
-    return _parse(await request.read())
+    is_yaml = (kind in APPLY and kind in accepted) or (kind == YAML and "application/json" in accepted)
+    if not is_yaml and kind not in accepted and kind != "*/*":
+        raise unsupported_media_type()
+    return _parse(await request.read(), kind_wanted, yaml=is_yaml)
 
 
-def _parse(raw: bytes, *, yaml: bool = False) -> Any:
+def _parse(raw: bytes, kind_wanted: str = "", *, yaml: bool = False) -> Any:
     try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        if yaml:
-            from hybridlab.api.http.yaml_bodies import from_yaml  # 30 ms, and most labs never see YAML
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        if not yaml:
+            problem = _json_problem(raw)
+            raise _unrecognized(raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}") from None
+        from hybridlab.api.http.yaml_bodies import YamlProblem, from_yaml  # 30 ms, and most labs never see YAML
 
-            return from_yaml(raw)
-        raise bad_request(f"the request body is not JSON ({error})") from error
+        try:
+            body = from_yaml(raw)
+        except YamlProblem as error:
+            raise _unrecognized(raw, kind_wanted, str(error)) from error
+    if kind_wanted and not isinstance(body, dict):
+        problem = f"json: cannot unmarshal {_JSON_NAMES.get(type(body), 'null')} into Go value of type {_TYPE_META}"
+        raise _unrecognized(raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}")
+    return body
+
+
+_JSON_NAMES = {list: "array", str: "string", int: "number", float: "number", bool: "bool"}
+_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+def _unrecognized(raw: bytes, kind: str, why: str) -> ApiError:
+    """Return the refusal of a body that cannot be read, with its beginning."""
+    if not kind:
+        return bad_request(f"error decoding patch: {why.rpartition('json parse error: ')[2]}")
+    shown = "<empty>" if not raw else raw[:6].decode(errors="replace") if raw.startswith(b"{") else raw[:6].hex()
+    more = " ..." if len(raw) > 6 else ""
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({shown}{more})")
+
+
+def _json_problem(raw: bytes) -> str:
+    """Say in Go's words why text is no JSON, as far as its beginning shows it."""
+    text = raw.decode(errors="replace").lstrip()
+    if text and text[0] not in '{["-0123456789tfn':
+        return f"invalid character '{text[0]}' looking for beginning of value"
+    try:
+        orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        if not text or error.pos >= len(raw.decode(errors="replace").rstrip()):
+            return "unexpected end of JSON input"
+        return str(error)
+    return ""

@@ -149,7 +149,8 @@ def _slice_endpoints(item: Obj) -> str:
 # ---- events
 def _event_last_seen(event: Obj) -> str:
     series = _at(event, "series.lastObservedTime")
-    return age(series or event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
+    first = event.get("firstTimestamp") or event.get("eventTime")
+    return age(series or event.get("lastTimestamp") or first)
 
 
 def _event_object(event: Obj) -> str:
@@ -213,7 +214,7 @@ _EVENTS = (
     Column("Source", _event_source, wide=True),
     Column("Message", _event_message),
     Column("First Seen", lambda obj: age(obj.get("firstTimestamp") or obj.get("eventTime")), wide=True),
-    Column("Count", lambda obj: str(obj.get("count") or 1), wide=True),
+    Column("Count", lambda obj: obj.get("count") or 1, wide=True),
     Column("Name", _name, wide=True),
 )
 _RBAC = "rbac.authorization.k8s.io"
@@ -262,8 +263,8 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
     "deployments.apps": (
         NAME,
         Column("Ready", lambda obj: f"{_at(obj, 'status.readyReplicas', 0)}/{_at(obj, 'spec.replicas', 0)}"),
-        Column("Up-to-date", _path("status.updatedReplicas", 0), type="integer"),
-        Column("Available", _path("status.availableReplicas", 0), type="integer"),
+        Column("Up-to-date", _path("status.updatedReplicas", 0)),
+        Column("Available", _path("status.availableReplicas", 0)),
         AGE,
         *_TEMPLATE,
     ),
@@ -300,16 +301,16 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
     "events.events.k8s.io": _EVENTS,
     "configmaps": (
         NAME,
-        Column("Data", lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), type="integer"),
+        Column("Data", lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ())),
         AGE,
     ),
     "secrets": (
         NAME,
         Column("Type", _path("type", "")),
-        Column("Data", lambda obj: len(obj.get("data") or ()), type="integer"),
+        Column("Data", lambda obj: len(obj.get("data") or ())),
         AGE,
     ),
-    "serviceaccounts": (NAME, Column("Secrets", lambda obj: len(obj.get("secrets") or ()), type="integer"), AGE),
+    "serviceaccounts": (NAME, Column("Secrets", lambda obj: len(obj.get("secrets") or ())), AGE),
     "customresourcedefinitions.apiextensions.k8s.io": (NAME, CREATED),
     "apiservices.apiregistration.k8s.io": (
         NAME,

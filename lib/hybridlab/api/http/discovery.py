@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import no_such_resource
+from hybridlab.api.errors import NoSuchPage, no_such_resource
 from hybridlab.api.kinds.definitions import version_order
 from hybridlab.api.resources import Catalogue, Resource
 
@@ -112,13 +112,13 @@ class Discovery:
     def _group_or_404(self, group: str) -> Obj:
         versions = self.groups().get(group)
         if not versions or not group:
-            raise no_such_resource()
+            raise NoSuchPage
         return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group, versions)}
 
     def _resources(self, group: str, version: str) -> Obj:
         resources = self._of(group, version)
         if not resources:
-            raise no_such_resource()
+            raise NoSuchPage if group else no_such_resource()
         listed: list[Obj] = []
         for resource in resources:
             entry: Obj = {
@@ -146,7 +146,9 @@ class Discovery:
                     part.update({"group": sub_group, "version": sub_version})
                 listed.append(part)
         group_version = f"{group}/{version}" if group else version
-        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}
+        # the core group's list has no apiVersion on a real server either
+        version_of_list = {"apiVersion": "v1"} if group else {}
+        return {"kind": "APIResourceList", **version_of_list, "groupVersion": group_version, "resources": listed}
 
     def _aggregated(self, *, core: bool) -> Obj:
         items = []
@@ -173,7 +175,7 @@ class Discovery:
     def _aggregated_resource(resource: Resource) -> Obj:
         entry: Obj = {
             "resource": resource.plural,
-            "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+            "responseKind": {"group": "", "version": "", "kind": resource.kind},
             "scope": "Namespaced" if resource.namespaced else "Cluster",
             "singularResource": resource.singular,
             "verbs": list(resource.verbs),
@@ -184,8 +186,9 @@ class Discovery:
             entry["categories"] = list(resource.categories)
         if resource.subresources:
             entry["subresources"] = []
-            for name in resource.subresources:
+            for name in sorted(resource.subresources):
                 kind, group, version, verbs = _subresource(resource, name)
-                shown = {"group": group, "version": version, "kind": kind}
+                own = (group, version) == (resource.group, resource.version)
+                shown = {"group": "" if own else group, "version": "" if own else version, "kind": kind}
                 entry["subresources"].append({"subresource": name, "responseKind": shown, "verbs": list(verbs)})
         return entry

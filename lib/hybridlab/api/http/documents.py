@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hybridlab.api.contract import ApiError, Obj
-from hybridlab.api.errors import no_such_resource
+from hybridlab.api.contract import Obj
+from hybridlab.api.errors import NoSuchPage, no_such_resource, not_acceptable
 from hybridlab.api.http.aio import web
 from hybridlab.api.http.discovery import AGGREGATED, Discovery
 from hybridlab.api.http.openapi import OpenApi
@@ -40,11 +40,11 @@ class Documents:
                                          "/readyz", "/version"]})  # fmt: skip
         if stripped.startswith("/openapi/"):
             if not accepts_json(accept):
-                raise ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json")
+                raise not_acceptable()
             return json_reply(self._openapi_document(stripped))
         found = self._discovery.answer(stripped, aggregated="as=APIGroupDiscoveryList" in accept and "v=v2;" in accept)
         if found is None:
-            raise no_such_resource()
+            raise NoSuchPage
         document, aggregated = found
         return json_reply(document, content_type=AGGREGATED if aggregated else "")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -17,9 +17,11 @@ from hybridlab.api.errors import (
     forbidden,
     internal,
     method_not_allowed,
+    not_a_number,
+    not_acceptable,
     not_emulated,
     unauthorized,
-    unsupported_media_type,
+    unsupported_patch,
 )
 from hybridlab.api.http import execs, logs
 from hybridlab.api.http.aio import web
@@ -42,7 +44,7 @@ from hybridlab.api.http.watching import Watching
 from hybridlab.api.interference import Interference
 from hybridlab.api.operations import is_built_in
 from hybridlab.api.requests import AUTHENTICATED, Target, User, WriteOptions
-from hybridlab.api.resources import V3
+from hybridlab.api.resources import V3, Resource
 from hybridlab.api.views import TIERED
 
 _NOT_EMULATED: Final = {
@@ -52,6 +54,7 @@ _NOT_EMULATED: Final = {
     "ephemeralcontainers": "ephemeral containers (kubectl debug)",
 }
 _AUTHENTICATION: Final = "authentication.k8s.io"
+_INCLUDED: Final = frozenset({"None", "Metadata", "Object"})
 _EXTRA: Final = "impersonate-extra-"
 AgentOf = Callable[[str], NodeAgent | None]
 
@@ -190,16 +193,19 @@ class Handler:
         resource, namespace = target.resource, target.namespace or None
         accept = request.headers.get("Accept", "")
         if not accepts_json(accept):
-            raise ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json")
-        include = query.get("includeObject", "Metadata")
+            raise not_acceptable()
+        include = query.get("includeObject") or "Metadata"
         as_table, as_partial = wants(accept, "Table"), wants(accept, "PartialObjectMetadata")
+        if as_table and include not in _INCLUDED:
+            why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise bad_request(f"Unable to convert to Table as requested: {why}")
         if about.verb == "get":
             obj = self._operations.get(target)
             self._check_tier(user, "get", target, obj)
             if as_table:
                 meta = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-                return json_reply(table(resource, [obj], meta, include=include))
-            return json_reply(partial(obj) if as_partial else obj)
+                return json_reply(table(resource, [obj], meta, include=include), warnings=resource.warnings)
+            return json_reply(partial(obj) if as_partial else obj, warnings=resource.warnings)
         if about.verb == "watch":
             self._note(note, 200)
             return await self._watching.serve(request, resource, namespace, _shown_as(resource, accept, include))
@@ -209,39 +215,37 @@ class Handler:
         )
         meta = {"resourceVersion": page.revision}
         if page.next:
-            meta.update({"continue": page.next, "remainingItemCount": page.remaining})
+            meta["continue"] = page.next
+            if not labels and not fields:
+                meta["remainingItemCount"] = page.remaining
         if as_table:
-            return json_reply(table(resource, page.items, meta, include=include))
+            return json_reply(table(resource, page.items, meta, include=include), warnings=resource.warnings)
         if wants(accept, "PartialObjectMetadataList"):
             listed = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
             return json_reply({**listed, "metadata": meta, "items": [partial(item) for item in page.items]})
-        items: Iterable[Obj] = page.items
-        if is_built_in(resource.group):
-            # the real server leaves these two out of the items of its own lists
-            items = [{k: v for k, v in item.items() if k not in {"apiVersion", "kind"}} for item in items]
-        body = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta, "items": items}
-        return json_reply(body)
+        whole: Obj = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta}
+        return json_reply({**whole, "items": _items(resource, page.items)}, warnings=resource.warnings)
 
     async def _write(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
         target, verb = about.target, about.verb
         options = write_options(request)
         options.user = user
         if verb == "create":
-            body = await body_of(request, JSON)
+            body = await body_of(request, JSON, target.resource.kind)
             self._check_tier(user, verb, target, body)
             return self._reply(request, target, self._operations.create(target, body, options), 201, options)
         if verb == "update":
-            body = await body_of(request, JSON)
+            body = await body_of(request, JSON, target.resource.kind)
             self._check_tier(user, verb, target, body)
             return self._reply(request, target, self._operations.replace(target, body, options), 200, options)
         kind = request.content_type
         if kind in APPLY:
-            body = await body_of(request, APPLY)
+            body = await body_of(request, APPLY, target.resource.kind)
             self._check_tier(user, verb, target, body)
             obj, created = self._operations.apply(target, body, options)
             return self._reply(request, target, obj, 201 if created else 200, options)
         if kind not in PATCHES:
-            raise unsupported_media_type(kind, (*PATCHES, "application/apply-patch+yaml"))
+            raise unsupported_patch()
         patch = await body_of(request, frozenset(PATCHES))
         self._check_tier(user, verb, target, self._operations.get(target))
         changed = self._operations.patch(target, patch, PATCHES[kind], options)
@@ -253,7 +257,7 @@ class Handler:
         if wants(accept, "Table"):
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
             obj = table(target.resource, [obj], meta, include=request.query.get("includeObject", "Metadata"))
-        return json_reply(obj, code, warnings=options.warnings)
+        return json_reply(obj, code, warnings=(*options.warnings, *target.resource.warnings))
 
     async def _delete(self, request: web.BaseRequest, about: Request, user: User) -> web.Response:
         target = about.target
@@ -265,7 +269,7 @@ class Handler:
             deleted = self._operations.delete_collection(resource, target.namespace or None, labels, fields, options)
             meta = {"resourceVersion": str(self._operations.store.revision)}
             listed = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta}
-            return json_reply({**listed, "items": deleted})
+            return json_reply({**listed, "items": _items(resource, deleted)})
         self._check_tier(user, "delete", target, self._operations.get(target))
         obj, gone = self._operations.delete(target, options)
         if gone and not self._operations.strategy(resource.storage).returns_deleted:
@@ -336,9 +340,7 @@ class Handler:
         elif about.verb == "patch" and request.content_type == "application/json-patch+json":
             from hybridlab.api.patches import json_patch  # rare
 
-            body = json_patch(
-                subresources.scale(target), await body_of(request, frozenset(PATCHES)), "Scale", target.name
-            )
+            body = json_patch(subresources.scale(target), await body_of(request, frozenset(PATCHES)))
         else:
             raise method_not_allowed()
         return json_reply(subresources.rescale(target, body, options))
@@ -347,8 +349,10 @@ class Handler:
         target, query = about.target, request.query
         if self._exec_needs_create and about.verb == "get":
             self._core.authorizer.check(user, "create", target)
-        bucket = self._operations.store.bucket("pods")
-        pod = execs.pod_for_exec(bucket.get((target.namespace, target.name)), target.name)
+        found = self._operations.store.bucket("pods").get((target.namespace, target.name))
+        if found is not None:
+            execs.choose_container(found, query.get("container", ""))
+        pod = execs.pod_for_exec(found, target.name)
         argv = tuple(query.getall("command", []))
         if not argv:
             raise bad_request('PodExecOptions "" is invalid: command: Required value')
@@ -406,6 +410,13 @@ def _shown_as(resource: Any, accept: str, include: str) -> Callable[[Obj], Obj]:
     return lambda obj: obj
 
 
+def _items(resource: Resource, items: Sequence[Obj]) -> list[Obj]:
+    """Return the items of a list; the real server leaves kind and version out of those of its own kinds."""
+    if not is_built_in(resource.group):
+        return list(items)
+    return [{k: v for k, v in item.items() if k not in {"apiVersion", "kind"}} for item in items]
+
+
 def _limit(query: Mapping[str, str]) -> int:
     text = query.get("limit", "")
     if not text:
@@ -413,4 +424,4 @@ def _limit(query: Mapping[str, str]) -> int:
     try:
         return int(text)
     except ValueError:
-        raise bad_request(f'limit: Invalid value: "{text}": must be a number') from None
+        raise not_a_number(text) from None

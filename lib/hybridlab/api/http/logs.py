@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from hybridlab.api.contract import NodeAgent, Obj
-from hybridlab.api.errors import bad_request, internal
+from hybridlab.api.errors import bad_request, forbidden_field, internal, invalid, invalid_value
 from hybridlab.api.http.aio import web
 from hybridlab.api.http.execs import choose_container, flag
 from hybridlab.api.http.replies import STREAMING
 
 
-def _number(query: Mapping[str, str], name: str, *, least: int) -> int | None:
+def _number(query: Mapping[str, str], name: str, pod: str, *, least: int) -> int | None:
     text = query.get(name)
     if text is None or text == "":
         return None
@@ -21,16 +21,18 @@ def _number(query: Mapping[str, str], name: str, *, least: int) -> int | None:
     except ValueError:
         raise bad_request(f'{name}: Invalid value: "{text}": must be a number') from None
     if value < least:
-        raise bad_request(f'PodLogOptions "" is invalid: {name}: Invalid value: {value}: must be at least {least}')
+        cause = invalid_value(name, value, f"must be greater than or equal to {least}")
+        raise invalid("PodLogOptions", "", pod, [cause])
     return value
 
 
-def _since(query: Mapping[str, str]) -> int | None:
-    seconds = _number(query, "sinceSeconds", least=1)
+def _since(query: Mapping[str, str], pod: str) -> int | None:
+    seconds = _number(query, "sinceSeconds", pod, least=1)
     text = query.get("sinceTime")
     if text:
         if seconds is not None:
-            raise bad_request('PodLogOptions "" is invalid: : Forbidden: at most one of sinceTime or sinceSeconds')
+            cause = forbidden_field("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified")
+            raise invalid("PodLogOptions", "", pod, [cause])
         try:
             then = datetime.fromisoformat(text)
         except ValueError:
@@ -65,14 +67,13 @@ async def serve(request: web.BaseRequest, pod: Obj, agent: NodeAgent | None) -> 
     query = request.query
     container = choose_container(pod, query.get("container", ""))
     follow, previous = flag(query, "follow"), flag(query, "previous")
-    tail, since = _number(query, "tailLines", least=0), _since(query)
-    limit = _number(query, "limitBytes", least=1)
+    name = pod["metadata"]["name"]
+    tail, since = _number(query, "tailLines", name, least=0), _since(query, name)
+    limit = _number(query, "limitBytes", name, least=1)
     node = pod["spec"].get("nodeName", "")
     response = web.StreamResponse(headers={"Content-Type": "text/plain", "Cache-Control": "no-cache, private"})
     if not node:
-        await response.prepare(request)
-        await response.write_eof()
-        return response
+        return web.Response(status=204)
     _check_started(pod, container, previous=previous)
     if agent is None:
         raise internal(f'error dialing backend: the kubelet of node "{node}" does not answer')

@@ -47,6 +47,8 @@ def parse(method: str, path: str, catalogue: Catalogue, *, watch: bool) -> Reque
     if subresource and subresource not in resource.subresources:
         raise no_such_resource()
     verb = _verb(method, named=bool(name), watch=watch)
+    if method == "HEAD" or (verb == "create" and name and not subresource):
+        raise method_not_allowed()
     if not subresource and verb not in resource.verbs:
         raise method_not_allowed()
     if verb == "create" and not subresource and resource.namespaced and not namespace:

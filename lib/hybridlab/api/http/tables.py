@@ -104,10 +104,10 @@ def table(
     rows = []
     for obj in objects:
         row: Obj = {"cells": [column.value(obj) for column in columns]}
-        if include == "Object":
-            row["object"] = obj
-        elif include != "None":
-            row["object"] = partial(obj)
+        if include == "None":
+            row["object"] = None
+        else:
+            row["object"] = obj if include == "Object" else partial(obj)
         rows.append(row)
     definitions = [
         {

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from hybridlab.api.contract import ApiError, Event, Obj
-from hybridlab.api.errors import bad_request, status_of
+from hybridlab.api.errors import bad_request, forbidden_field, options_invalid, status_of
 from hybridlab.api.http.aio import web
 from hybridlab.api.http.replies import STREAMING
 from hybridlab.api.operations import Operations
@@ -51,7 +51,8 @@ class Watching:
         since = query.get("resourceVersion", "")
         initial = query.get("sendInitialEvents") == "true"
         if initial and query.get("resourceVersionMatch") != "NotOlderThan":
-            raise bad_request("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+            detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            raise options_invalid("ListOptions", forbidden_field("resourceVersionMatch", detail))
         try:
             listed: list[Obj] = []
             if since in {"", "0"} or initial:

@@ -6,7 +6,9 @@ from typing import Any
 
 import yaml
 
-from hybridlab.api.errors import bad_request
+
+class YamlProblem(ValueError):
+    """A body that is no YAML; says where and why."""
 
 
 class _Loader(yaml.CSafeLoader):
@@ -20,12 +22,14 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def from_yaml(raw: bytes) -> Any:
-    """Return the JSON data of a YAML document; ApiError 400 when it is none."""
+    """Return the JSON data of a YAML document.  Raises YamlProblem when it is none."""
     try:
         return _with_text_keys(yaml.load(raw, _Loader))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise YamlProblem(f"yaml: line {line}: {error.problem}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        problem = getattr(error, "problem", None) or str(error)
-        raise bad_request(f"error parsing YAML: {problem}") from error
+        raise YamlProblem(f"yaml: {error}") from error
 
 
 def _with_text_keys(value: Any) -> Any:
@@ -36,6 +40,18 @@ def _with_text_keys(value: Any) -> Any:
     return value
 
 
+class _Dumper(yaml.CSafeDumper):
+    """Quotes what other readers of YAML take for booleans."""
+
+
+def _text(dumper: _Dumper, value: str) -> yaml.Node:
+    style = '"' if value in {"y", "Y", "n", "N"} else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def to_yaml(value: Any) -> bytes:
     """Write JSON data as YAML, keys in order."""
-    return yaml.dump(value, Dumper=yaml.CSafeDumper, encoding="utf-8", allow_unicode=True, sort_keys=True)
+    return yaml.dump(value, Dumper=_Dumper, encoding="utf-8", allow_unicode=True, sort_keys=True)

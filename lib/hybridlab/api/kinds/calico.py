@@ -5,38 +5,42 @@ The syntax of selectors is checked by a function that is given in, so that this 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_network
 from typing import Any, Final
 
-from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, invalid_value, required, unsupported
+from hybridlab.api.contract import ApiError, Obj
+from hybridlab.api.errors import Cause, already_exists, forbidden, invalid_value, required, unsupported
+from hybridlab.api.kinds.calico_rules import SelectorProblem, policy_problems
 from hybridlab.api.kinds.networking import cidr_problem
 from hybridlab.api.kinds.strategy import Strategy
 from hybridlab.api.store import Store
 
-SelectorProblem = Callable[[str], str | None]
-"""Says what is wrong with the syntax of a Calico selector, or None."""
-
-ACTIONS: Final = ("Allow", "Deny", "Log", "Pass")
-PROTOCOLS: Final = ("TCP", "UDP", "ICMP", "ICMPv6", "SCTP", "UDPLite")
+GROUP: Final = "projectcalico.org"
+POLICIES: Final = ("networkpolicies", "stagednetworkpolicies", "globalnetworkpolicies", "stagedglobalnetworkpolicies")
+BUILT_IN_TIERS: Final = frozenset(
+    {"default", "adminnetworkpolicy", "baselineadminnetworkpolicy", "kube-admin", "kube-baseline"}
+)
 TIER_LABEL: Final = "projectcalico.org/tier"
-_WITH_PORTS = {"TCP", "UDP", "SCTP", 6, 17, 132}
 _ENCAPSULATION = ("Always", "CrossSubnet", "Never")
 
 
 class CalicoStrategy(Strategy):
-    """Kinds about which there is nothing more to say."""
+    """Kinds about which there is nothing more to say.
+
+    A dry run ends before Calico's datastore client, which is what checks values, sees anything of it.
+    """
 
     unconditional_update = False
+    checks_dry_runs = False
 
 
 class PolicyStrategy(CalicoStrategy):
     """NetworkPolicy, GlobalNetworkPolicy and their staged twins."""
 
-    def __init__(self, selector_problem: SelectorProblem, store: Store, *, names_with_tier: bool) -> None:
+    def __init__(self, selector_problem: SelectorProblem, store: Store, storage: str, *, names_with_tier: bool) -> None:
         self._selector_problem = selector_problem
-        self._store = store
+        self._store, self._storage = store, storage
         self._names_with_tier = names_with_tier
 
     def default(self, obj: Obj) -> None:
@@ -51,79 +55,26 @@ class PolicyStrategy(CalicoStrategy):
             else:
                 spec["types"] = ["Ingress"]
 
+    def prepare_create(self, obj: Obj) -> None:
+        """Refuse what Calico's datastore client refuses: a name without its tier, and one that another stands for."""
+        name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+        tier = obj["spec"]["tier"]
+        if not self._names_with_tier:
+            return
+        if not (name.startswith(f"{tier}.") or (tier == "default" and "." not in name)):
+            raise ApiError(500, "", f"Incorrectly formatted policy name {name}")
+        twin = name.removeprefix("default.") if name.startswith("default.") else f"default.{name}"
+        if tier == "default" and self._store.bucket(self._storage).get((namespace, twin)) is not None:
+            raise already_exists(self._storage.partition(".")[0], GROUP, name)
+
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         spec = obj["spec"]
-        tier, name = spec["tier"], obj["metadata"]["name"]
-        if self._names_with_tier and tier != "default" and not name.startswith(f"{tier}."):
-            yield invalid_value("metadata.name", name, f"policies of tier {tier} are named {tier}.NAME")
-        if tier not in {"default", "adminnetworkpolicy", "baselineadminnetworkpolicy"} and (
-            self._store.bucket("tiers.projectcalico.org").get(("", tier)) is None
-        ):
+        tier = spec["tier"]
+        if tier not in BUILT_IN_TIERS and self._store.bucket(f"tiers.{GROUP}").get(("", tier)) is None:
             yield Cause.of("FieldValueNotFound", "spec.tier", tier, "the tier does not exist")
         if old is not None and old["spec"].get("tier", "default") != tier:
             yield invalid_value("spec.tier", tier, "field is immutable")
-        for index, kind in enumerate(spec["types"]):
-            if kind not in {"Ingress", "Egress"}:
-                yield unsupported(f"spec.types[{index}]", kind, ("Ingress", "Egress"))
-        for field in ("selector", "serviceAccountSelector", "namespaceSelector"):
-            yield from self._selector(spec.get(field), f"spec.{field}")
-        if spec.get("preDNAT") and spec.get("egress"):
-            yield invalid_value("spec.egress", "", "PreDNAT GlobalNetworkPolicy cannot have 'egress' rules")
-        if spec.get("preDNAT") and spec.get("doNotTrack"):
-            yield invalid_value("spec.preDNAT", True, "PreDNAT and DoNotTrack cannot both be true")
-        for direction in ("ingress", "egress"):
-            for index, rule in enumerate(spec.get(direction) or ()):
-                yield from self._rule(rule, f"spec.{direction}[{index}]")
-
-    def _selector(self, text: object, at: str) -> Iterator[Cause]:
-        if isinstance(text, str) and text and (problem := self._selector_problem(text)):
-            yield invalid_value(at, text, problem)
-
-    def _rule(self, rule: Obj, at: str) -> Iterator[Cause]:
-        if rule["action"] not in ACTIONS:
-            yield unsupported(f"{at}.action", rule["action"], ACTIONS)
-        for field in ("protocol", "notProtocol"):
-            value = rule.get(field)
-            if isinstance(value, str) and value not in PROTOCOLS and not (value.isdigit() and 0 < int(value) < 256):
-                yield unsupported(f"{at}.{field}", value, PROTOCOLS)
-            elif isinstance(value, int) and not 0 < value < 256:
-                yield invalid_value(f"{at}.{field}", value, "must be between 1 and 255, inclusive")
-        if rule.get("ipVersion") not in {None, 4, 6}:
-            yield unsupported(f"{at}.ipVersion", rule["ipVersion"], ("4", "6"))
-        if "icmp" in rule and rule.get("protocol") not in {"ICMP", "ICMPv6", 1, 58}:
-            yield invalid_value(f"{at}.icmp", "", "rules that specify ICMP must set protocol to ICMP or ICMPv6")
-        for side in ("source", "destination"):
-            entity = rule.get(side)
-            if entity:
-                yield from self._entity(entity, rule.get("protocol"), f"{at}.{side}")
-
-    def _entity(self, entity: Obj, protocol: Any, at: str) -> Iterator[Cause]:
-        for field in ("selector", "notSelector", "namespaceSelector"):
-            yield from self._selector(entity.get(field), f"{at}.{field}")
-        yield from self._selector(
-            (entity.get("serviceAccounts") or {}).get("selector"), f"{at}.serviceAccounts.selector"
-        )
-        for field in ("ports", "notPorts"):
-            if entity.get(field) and protocol not in _WITH_PORTS:
-                detail = "rules that specify ports must set protocol to TCP or UDP or SCTP"
-                yield invalid_value(f"{at}.{field}", "", detail)
-            for index, port in enumerate(entity.get(field) or ()):
-                yield from _port_problems(port, f"{at}.{field}[{index}]")
-        for field in ("nets", "notNets"):
-            yield from net_problems(entity.get(field) or [], f"{at}.{field}")
-
-
-def _port_problems(port: object, at: str) -> Iterator[Cause]:
-    if isinstance(port, int):
-        if not 0 <= port <= 65535:
-            yield invalid_value(at, port, "must be between 0 and 65535, inclusive")
-        return
-    first, colon, last = str(port).partition(":")
-    if colon:
-        if not (first.isdigit() and last.isdigit() and 0 <= int(first) <= int(last) <= 65535):
-            yield invalid_value(at, port, "must be a port range of the form MIN:MAX with MIN not above MAX")
-    elif first.isdigit() and int(first) > 65535:
-        yield invalid_value(at, port, "must be between 0 and 65535, inclusive")
+        yield from policy_problems(obj["kind"], spec, self._selector_problem)
 
 
 def net_problems(nets: list[str], at: str) -> Iterator[Cause]:
@@ -201,6 +152,7 @@ class PoolStrategy(CalicoStrategy):
 _FELIX_ENUMS: Final = {
     "logSeverityScreen": ("Trace", "Debug", "Info", "Warning", "Error", "Fatal"),
     "logSeverityFile": ("Trace", "Debug", "Info", "Warning", "Error", "Fatal"),
+    "bpfLogLevel": ("Debug", "Info", "Off"),
     "logSeveritySys": ("Trace", "Debug", "Info", "Warning", "Error", "Fatal"),
     "windowsManageFirewallRules": ("Enabled", "Disabled"),
     "iptablesBackend": ("Legacy", "NFT", "Auto"),
@@ -213,7 +165,6 @@ _FELIX_ENUMS: Final = {
     "workloadSourceSpoofing": ("Disabled", "Any"),
 }
 _FELIX_RANGES: Final = {
-    "vxlanVNI": (1, 16777215),
     "vxlanPort": (1, 65535),
     "healthPort": (1, 65535),
     "prometheusMetricsPort": (1, 65535),
@@ -250,7 +201,21 @@ class SingletonStrategy(CalicoStrategy):
 class TierStrategy(CalicoStrategy):
     """Tier."""
 
-    protected = frozenset({"default"})
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def check_delete(self, obj: Obj) -> None:
+        """Refuse to delete a tier that Calico needs, or one with policies in it."""
+        name = obj["metadata"]["name"]
+        if name in BUILT_IN_TIERS:
+            raise forbidden(
+                "tiers", GROUP, name, f"operation Delete is not supported on {name}: Cannot delete {name} tier"
+            )
+        for plural in POLICIES:
+            if any(
+                policy["spec"].get("tier") == name for policy in self._store.bucket(f"{plural}.{GROUP}").within(None)
+            ):
+                raise ApiError(500, "", f"operation delete is not supported on {name}: Cannot delete a non-empty tier")
 
     def default(self, obj: Obj) -> None:
         obj["spec"].setdefault("defaultAction", "Deny")
@@ -300,13 +265,14 @@ def calico_strategies(store: Store, selector_problem: SelectorProblem, *, names_
     """Return what is particular to each of Calico's stored kinds."""
     plain = CalicoStrategy()
     found: dict[str, Strategy] = dict.fromkeys(_PLAIN, plain)
-    for plural in ("networkpolicies", "stagednetworkpolicies", "globalnetworkpolicies", "stagedglobalnetworkpolicies"):
-        found[plural] = PolicyStrategy(selector_problem, store, names_with_tier=names_with_tier)
+    for plural in POLICIES:
+        storage = f"{plural}.{GROUP}"
+        found[plural] = PolicyStrategy(selector_problem, store, storage, names_with_tier=names_with_tier)
     found["ippools"] = PoolStrategy(selector_problem, store)
     found["felixconfigurations"] = FelixConfigurationStrategy()
     for plural in ("ipamconfigurations", "clusterinformations", "kubecontrollersconfigurations"):
         found[plural] = SingletonStrategy()
-    found["tiers"] = TierStrategy()
+    found["tiers"] = TierStrategy(store)
     found["networksets"] = found["globalnetworksets"] = NetworkSetStrategy()
     found["hostendpoints"] = HostEndpointStrategy()
     return {f"{plural}.projectcalico.org": strategy for plural, strategy in found.items()}

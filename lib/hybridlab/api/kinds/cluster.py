@@ -9,7 +9,7 @@ from typing import Final
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, forbidden_field, invalid_value, required, unsupported
 from hybridlab.api.kinds.pod_security import LEVELS, PREFIX
-from hybridlab.api.kinds.strategy import Strategy, label_problem
+from hybridlab.api.kinds.strategy import Strategy, label_problem, with_times
 
 PROTECTED: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 _DATA_KEY = re.compile(r"^[-._a-zA-Z0-9]+$")
@@ -58,13 +58,15 @@ class NodeStrategy(Strategy):
     keeps_status_on_create = True
 
     def default(self, obj: Obj) -> None:
-        if "status" in obj:
-            obj["status"].setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 10250}})
+        _complete_status(obj)
+
+    def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
+        _complete_status(obj)
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         seen: set[tuple[str, str]] = set()
         for index, taint in enumerate(obj["spec"].get("taints") or ()):
-            at = f"spec.taints[{index}]"
+            at = f"metadata.taints[{index}]"  # where the real server looks for it
             if taint["effect"] not in _EFFECTS:
                 yield unsupported(f"{at}.effect", taint["effect"], _EFFECTS)
             key = (taint["key"], taint["effect"])
@@ -72,10 +74,28 @@ class NodeStrategy(Strategy):
                 yield Cause.of("FieldValueDuplicate", at, taint, "taints must be unique by key and effect pair")
             seen.add(key)
         if old is not None:
-            for name in ("podCIDR", "providerID"):
-                before = old["spec"].get(name)
-                if before and obj["spec"].get(name) != before:
-                    yield forbidden_field(f"spec.{name}", "node updates may not change it except from empty to valid")
+            before = old["spec"]
+            if before.get("podCIDR") and obj["spec"].get("podCIDR") != before["podCIDR"]:
+                yield forbidden_field("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
+            if before.get("providerID") and obj["spec"].get("providerID") != before["providerID"]:
+                yield forbidden_field(
+                    "spec.providerID", 'node updates may not change providerID except from "" to valid'
+                )
+
+
+_NODE_INFO = (
+    "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion",
+    "kubeProxyVersion", "operatingSystem", "architecture",
+)  # fmt: skip
+
+
+def _complete_status(node: Obj) -> None:
+    """Fill in what a Node's status has even when nobody said it."""
+    status = node["status"] = dict(node.get("status") or {})
+    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+    status["nodeInfo"] = {**dict.fromkeys(_NODE_INFO, ""), **(status.get("nodeInfo") or {})}
+    if "conditions" in status:
+        status["conditions"] = with_times(status["conditions"], "lastHeartbeatTime", "lastTransitionTime")
 
 
 class ServiceAccountStrategy(Strategy):

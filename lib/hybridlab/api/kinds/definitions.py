@@ -13,7 +13,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.api.errors import Cause, invalid_value, required, unsupported
 from hybridlab.api.kinds.strategy import Strategy, dns_1035_problem, path_segment_problem, subdomain_problem
 from hybridlab.api.lifecycle import timestamp
-from hybridlab.api.resources import Catalogue, Resource
+from hybridlab.api.resources import CUSTOM_VERBS, Catalogue, Resource
 from hybridlab.api.store import Change, Key, Store
 
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
@@ -59,13 +59,18 @@ class DefinitionStrategy(Strategy):
         names = spec["names"]
         expected = f"{names['plural']}.{spec['group']}"
         if obj["metadata"]["name"] != expected:
-            yield invalid_value(
-                "metadata.name", obj["metadata"]["name"], f'must be spec.names.plural+"."+spec.group: {expected}'
-            )
+            yield invalid_value("metadata.name", obj["metadata"]["name"], 'must be spec.names.plural+"."+spec.group')
         if problem := subdomain_problem(spec["group"]):
             yield invalid_value("spec.group", spec["group"], problem)
         if spec["scope"] not in {"Cluster", "Namespaced"}:
             yield unsupported("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
+        if old is not None and old["spec"]["scope"] != spec["scope"]:
+            yield invalid_value("spec.scope", spec["scope"], "field is immutable")
+        approved = "api-approved.kubernetes.io"
+        if spec["group"].endswith((".k8s.io", ".kubernetes.io")) and not _annotation(obj, approved):
+            detail = f'protected groups must have approval annotation "{approved}"'
+            link = "see https://github.com/kubernetes/enhancements/pull/1111"
+            yield required(f"metadata.annotations[{approved}]", f"{detail}, {link}")
         versions = spec["versions"]
         if sum(bool(item.get("storage")) for item in versions) != 1:
             yield invalid_value("spec.versions", "", "must have exactly one version marked as storage version")
@@ -79,9 +84,13 @@ class DefinitionStrategy(Strategy):
                 yield invalid_value(f"{at}.name", version["name"], problem)
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             if schema is None:
-                yield required(f"{at}.schema.openAPIV3Schema", "schemas are required")
+                yield required(f"{at}.schema.openAPIV3Schema")
             elif place := _cel(schema, f"{at}.schema.openAPIV3Schema"):
                 yield invalid_value(place, "", "not emulated: validation rules in CEL")
+
+
+def _annotation(obj: Obj, name: str) -> str:
+    return str((obj["metadata"].get("annotations") or {}).get(name) or "")
 
 
 def _cel(schema: Any, at: str) -> str | None:
@@ -97,6 +106,9 @@ def _cel(schema: Any, at: str) -> str | None:
 
 class RegistrationStrategy(Strategy):
     """What is particular to APIServices: their names end in a dot for the core group."""
+
+    counts_generations = False
+    unconditional_update = False
 
     def name_problem(self, name: str) -> str | None:
         return path_segment_problem(name)
@@ -160,6 +172,7 @@ def resources_of(definition: Obj) -> list[Resource]:
                 storage_version=f"{group}/{stored}",
                 fields=tuple(item["jsonPath"].lstrip(".") for item in version.get("selectableFields") or ()),
                 by_crd=True,
+                verbs=CUSTOM_VERBS,
                 columns=tuple(version.get("additionalPrinterColumns") or ()),
                 scale=scale,
                 structural=(version.get("schema") or {}).get("openAPIV3Schema"),

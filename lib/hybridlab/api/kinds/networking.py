@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address, ip_interface, ip_network
 from typing import Any
 
 from hybridlab.api.contract import Obj
@@ -11,7 +11,7 @@ from hybridlab.api.errors import Cause, invalid_value, required, unsupported
 from hybridlab.api.kinds.strategy import Strategy
 from hybridlab.api.kinds.workloads import selector_problems
 
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 
 def cidr_problem(text: str) -> str | None:
@@ -40,7 +40,7 @@ class NetworkPolicyStrategy(Strategy):
         yield from selector_problems(spec["podSelector"], "spec.podSelector")
         for index, kind in enumerate(spec["policyTypes"]):
             if kind not in {"Ingress", "Egress"}:
-                yield unsupported(f"spec.policyTypes[{index}]", kind, ("Egress", "Ingress"))
+                yield unsupported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
         for direction, peers in (("ingress", "from"), ("egress", "to")):
             for index, rule in enumerate(spec.get(direction) or ()):
                 at = f"spec.{direction}[{index}]"
@@ -48,6 +48,9 @@ class NetworkPolicyStrategy(Strategy):
                     yield from _port_problems(port, f"{at}.ports[{number}]")
                 for number, peer in enumerate(rule.get(peers) or ()):
                     yield from _peer_problems(peer, f"{at}.{peers}[{number}]")
+
+    def warnings(self, obj: Obj) -> Iterable[str]:
+        yield from _ambiguous(obj["spec"])
 
 
 def _port_problems(port: Obj, at: str) -> Iterator[Cause]:
@@ -61,7 +64,8 @@ def _port_problems(port: Obj, at: str) -> Iterator[Cause]:
         if not isinstance(number, int):
             yield invalid_value(f"{at}.endPort", end, "may not be specified when `port` is non-numeric")
         elif end < number:
-            yield invalid_value(f"{at}.endPort", end, "must be greater than or equal to `port`")
+            # the real server shows the port here
+            yield invalid_value(f"{at}.endPort", number, "must be greater than or equal to `port`")
 
 
 def _peer_problems(peer: Obj, at: str) -> Iterator[Cause]:
@@ -87,7 +91,24 @@ def _peer_problems(peer: Obj, at: str) -> Iterator[Cause]:
             continue
         hole: Any = ip_network(text, strict=False)
         if hole.version != whole.version or not hole.subnet_of(whole) or hole == whole:
-            yield invalid_value(here, text, f"must be a strict subset of `cidr`: {cidr}")
+            yield invalid_value(here, text, "must be a strict subset of `cidr`")
+
+
+def _ambiguous(spec: Obj) -> Iterator[str]:
+    """Warn about CIDRs with bits beyond their prefix."""
+    for direction, peers in (("ingress", "from"), ("egress", "to")):
+        for index, rule in enumerate(spec.get(direction) or ()):
+            for number, peer in enumerate(rule.get(peers) or ()):
+                block = peer.get("ipBlock")
+                if not block:
+                    continue
+                at = f"spec.{direction}[{index}].{peers}[{number}].ipBlock"
+                holes = [(f"{at}.except[{place}]", text) for place, text in enumerate(block.get("except") or ())]
+                for here, text in [(f"{at}.cidr", block.get("cidr", "")), *holes]:
+                    network, given = ip_network(text, strict=False), ip_interface(text)
+                    if given.ip != network.network_address:
+                        either = f'"{network}" or "{given.ip}/{given.max_prefixlen}"'
+                        yield f'{here}: CIDR value "{text}" is ambiguous in this context (should be {either}?)'
 
 
 class EndpointsStrategy(Strategy):
@@ -108,10 +129,13 @@ class EndpointsStrategy(Strategy):
 class EndpointSliceStrategy(Strategy):
     """What is particular to EndpointSlices."""
 
+    generation_without_spec = True
     unconditional_update = False
 
     def default(self, obj: Obj) -> None:
         obj.setdefault("endpoints", [])
+        for endpoint in obj["endpoints"]:
+            endpoint.setdefault("conditions", {})
         for port in obj.get("ports") or ():
             port.setdefault("protocol", "TCP")
             port.setdefault("name", "")
@@ -145,6 +169,8 @@ class EventStrategy(Strategy):
         obj.setdefault("source", {})
         obj.setdefault("reportingComponent", "")
         obj.setdefault("reportingInstance", "")
+        for key in ("firstTimestamp", "lastTimestamp", "eventTime"):
+            obj.setdefault(key, None)
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         involved = (obj.get("involvedObject") or {}).get("namespace") or "default"
@@ -182,4 +208,6 @@ class DisruptionBudgetStrategy(Strategy):
         spec = obj["spec"]
         yield from selector_problems(spec.get("selector"), "spec.selector")
         if "minAvailable" in spec and "maxUnavailable" in spec:
-            yield invalid_value("spec", spec, "minAvailable and maxUnavailable cannot be both set")
+            names = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
+            shown = {name[0].upper() + name[1:]: spec.get(name) for name in names}
+            yield invalid_value("spec", shown, "minAvailable and maxUnavailable cannot be both set")

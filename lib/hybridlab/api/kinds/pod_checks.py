@@ -15,7 +15,7 @@ from hybridlab.api.quantities import quantity
 _PULL = ("Always", "IfNotPresent", "Never")
 _RESTART = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _MOST_SECONDS = 2**31 - 1
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _NODE_OPERATORS = ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn")

@@ -10,7 +10,7 @@ from hybridlab.api.errors import Cause, forbidden, forbidden_field, invalid_valu
 from hybridlab.api.kinds import pod_security
 from hybridlab.api.kinds.pod_checks import pod_spec_problems
 from hybridlab.api.kinds.pod_defaults import default_pod_spec, default_tolerations, qos_class
-from hybridlab.api.kinds.strategy import Strategy
+from hybridlab.api.kinds.strategy import Strategy, with_times
 from hybridlab.api.store import Store
 
 PRIORITIES: Final[Mapping[str, int]] = {
@@ -33,6 +33,7 @@ class PodStrategy(Strategy):
     """What is particular to pods."""
 
     returns_deleted = True
+    ends_in_two_steps = True
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -77,6 +78,9 @@ class PodStrategy(Strategy):
             obj["status"] = {**(obj.get("status") or {}), "qosClass": (old.get("status") or {}).get("qosClass")}
             if obj["status"]["qosClass"] is None:
                 obj["status"]["qosClass"] = qos_class(obj["spec"])
+            if "conditions" in obj["status"]:
+                conditions = obj["status"]["conditions"]
+                obj["status"]["conditions"] = with_times(conditions, "lastProbeTime", "lastTransitionTime")
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         if old is None:

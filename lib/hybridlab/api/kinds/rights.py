@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, forbidden_field, invalid_value, required, unsupported
+from hybridlab.api.errors import Cause, invalid_value, required, unsupported
 from hybridlab.api.kinds.strategy import Strategy, path_segment_problem
 
 GROUP = "rbac.authorization.k8s.io"
@@ -73,4 +73,5 @@ class BindingStrategy(Strategy):
             if subject["kind"] == "ServiceAccount" and not subject.get("namespace"):
                 yield required(f"{at}.namespace")
         if old is not None and old["roleRef"] != role:
-            yield forbidden_field("roleRef", "cannot change roleRef")
+            shown = {"APIGroup": role["apiGroup"], "Kind": role["kind"], "Name": role["name"]}
+            yield invalid_value("roleRef", shown, "cannot change roleRef")

@@ -87,6 +87,10 @@ class ServiceStrategy(Strategy):
             if not spec.get("clusterIP"):
                 spec["clusterIP"] = before.get("clusterIP", "")
                 spec["clusterIPs"] = before.get("clusterIPs") or [spec["clusterIP"]]
+            elif spec.get("clusterIP") != before.get("clusterIP") and spec.get("clusterIPs") == before.get(
+                "clusterIPs"
+            ):
+                spec["clusterIPs"] = [spec["clusterIP"]]
             known = {(port.get("protocol"), port["port"]): port.get("nodePort") for port in before.get("ports") or ()}
             for port in spec.get("ports") or () if spec["type"] != "ClusterIP" else ():
                 if not port.get("nodePort") and known.get((port.get("protocol"), port["port"])):
@@ -147,8 +151,7 @@ class ServiceStrategy(Strategy):
             yield invalid_value(
                 "spec.clusterIPs",
                 [address],
-                f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
-                f"The range of valid IPs is {self._network}",
+                f"failed to allocate IP {address}: the provided network does not match the current range",
             )
         elif self._addresses.get(address, me) != me:
             yield invalid_value(
@@ -283,5 +286,13 @@ def _ports_problems(spec: Obj) -> Iterator[Cause]:
             yield forbidden_field(f"{at}.nodePort", "may not be used when `type` is 'ClusterIP'")
         key = (port["protocol"], port["port"])
         if key in seen:
-            yield duplicate(at, {"protocol": key[0], "port": key[1]})
+            shown = {
+                "Name": "",
+                "Protocol": key[0],
+                "AppProtocol": None,
+                "Port": key[1],
+                "TargetPort": 0,
+                "NodePort": 0,
+            }
+            yield duplicate(at, shown)
         seen.add(key)

@@ -57,6 +57,11 @@ def path_segment_problem(name: str) -> str | None:
     return "may not contain '/' or '%'" if "/" in name or "%" in name else None
 
 
+def with_times(conditions: list[Obj], *names: str) -> list[Obj]:
+    """Return conditions with times that nobody set as null, as Go writes them."""
+    return [{**dict.fromkeys(names), **condition} for condition in conditions]
+
+
 class Strategy:
     """What the verbs ask of a kind.
 
@@ -67,12 +72,18 @@ class Strategy:
     """The status in a create request counts (nodes register themselves with it)."""
     counts_generations = True
     """metadata.generation is kept."""
+    generation_without_spec = False
+    """metadata.generation is kept although there is no spec."""
     unconditional_update = True
     """A replace without resourceVersion overwrites whatever is there."""
     returns_deleted = False
     """The answer to a delete is the object and not a Status."""
+    ends_in_two_steps = False
+    """A deletion without grace is first marked and then done, as for pods."""
     protected: frozenset[str] = frozenset()
     """Names that may not be deleted."""
+    checks_dry_runs = True
+    """Values are checked in a dry run as well."""
 
     def name_problem(self, name: str) -> str | None:
         """Say what is wrong with an object's name, or None."""
@@ -104,6 +115,9 @@ class Strategy:
     def grace_seconds(self, obj: Obj, requested: int | None) -> int:
         """Return how long a deletion waits for the object to end; 0: it goes at once."""
         return 0
+
+    def check_delete(self, obj: Obj) -> None:
+        """Refuse to delete an object; raises ApiError.  Not asked in a dry run."""
 
     def committed(self, obj: Obj | None, old: Obj | None) -> None:
         """Take note of a change that is now in the store (``obj`` None: deleted)."""

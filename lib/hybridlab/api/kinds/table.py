@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hybridlab.api.kinds.calico import SelectorProblem, calico_strategies
+from hybridlab.api.kinds.calico import calico_strategies
+from hybridlab.api.kinds.calico_rules import SelectorProblem
 from hybridlab.api.kinds.cluster import (
     ConfigMapStrategy,
     NamespaceStrategy,

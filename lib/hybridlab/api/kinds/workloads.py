@@ -45,7 +45,7 @@ class WorkloadStrategy(Strategy):
 
     def default(self, obj: Obj) -> None:
         spec = obj["spec"]
-        template = spec.setdefault("template", {}) if self._kind == "ReplicaSet" else spec.get("template")
+        template = spec.setdefault("template", {})
         if isinstance(template, dict):
             template.setdefault("metadata", {})
             if isinstance(template.get("spec"), dict):
@@ -63,8 +63,15 @@ class WorkloadStrategy(Strategy):
                 rolling.setdefault("maxSurge", 0)
                 rolling.setdefault("maxUnavailable", 1)
 
+    def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
+        if self._kind == "DaemonSet" and not subresource:
+            number = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1"))
+            changed = obj["spec"].get("template") != old["spec"].get("template")
+            _annotate(obj, str(number + changed))
+
     def prepare_create(self, obj: Obj) -> None:
         if self._kind == "DaemonSet":
+            _annotate(obj, "1")
             obj["status"] = {
                 "currentNumberScheduled": 0,
                 "numberMisscheduled": 0,
@@ -80,14 +87,17 @@ class WorkloadStrategy(Strategy):
         spec = obj["spec"]
         if old is not None and old["spec"] == spec:
             return
-        selector = spec.get("selector") or {}
-        yield from selector_problems(selector, "spec.selector")
-        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            yield invalid_value("spec.selector", {}, f"empty selector is invalid for {self._kind.lower()}")
+        selector = spec.get("selector")
+        if selector is None:
+            yield required("spec.selector")
+        else:
+            yield from selector_problems(selector, "spec.selector")
+            if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+                yield invalid_value("spec.selector", {}, f"empty selector is invalid for {self._kind.lower()}")
         template = spec.get("template") or {}
-        labels = (template.get("metadata") or {}).get("labels") or {}
-        yield from label_problems(labels, "spec.template.metadata.labels")
-        if not object_selector(selector)(labels):
+        labels = (template.get("metadata") or {}).get("labels")
+        yield from label_problems(labels or {}, "spec.template.metadata.labels")
+        if not object_selector(selector)(labels or {}):
             yield invalid_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
         if "spec" in template:
             yield from pod_spec_problems(template["spec"], "spec.template.spec")
@@ -115,6 +125,15 @@ class WorkloadStrategy(Strategy):
                 return
 
 
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+def _annotate(obj: Obj, generation: str) -> None:
+    """Note on a DaemonSet how often its template has changed."""
+    meta = obj["metadata"]
+    meta["annotations"] = {**(meta.get("annotations") or {}), _TEMPLATE_GENERATION: generation}
+
+
 def _default_deployment(spec: Obj) -> None:
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
@@ -130,7 +149,8 @@ def _default_deployment(spec: Obj) -> None:
 def _deployment_problems(spec: Obj) -> Iterator[Cause]:
     strategy = spec["strategy"]
     if strategy["type"] not in {"Recreate", "RollingUpdate"}:
-        yield unsupported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate"))
+        shown = {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}
+        yield unsupported("spec.strategy", shown, ("Recreate", "RollingUpdate"))
     elif strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
         detail = "may not be specified when strategy `type` is 'Recreate'"
         yield Cause("FieldValueForbidden", "spec.strategy.rollingUpdate", f"Forbidden: {detail}")

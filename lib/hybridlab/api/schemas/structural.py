@@ -8,13 +8,37 @@ reported.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from ipaddress import ip_address
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.api.errors import Cause, invalid_value, required, shown, unsupported
+from hybridlab.api.errors import Cause, duplicate, invalid_value, required, shown, unsupported
 from hybridlab.api.schemas.shapes import Findings, Path_, json_type, render, shapes
 
+
+def _is_address(version: int) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        try:
+            return ip_address(text).version == version
+        except ValueError:
+            return False
+
+    return check
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return "T" in text.upper() and datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+_FORMS: Mapping[str, Callable[[str], bool]] = {
+    "ipv4": _is_address(4), "ipv6": _is_address(6), "date-time": _is_time,
+}  # fmt: skip
+"""Formats that are looked at, of those that the real server knows."""
 Schema = Mapping[str, Any]
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
@@ -56,7 +80,7 @@ def _check(schema: Schema, value: Any, path: Path_, findings: Findings) -> Any:
         return value
     if schema.get("x-kubernetes-int-or-string"):
         if type(value) is not int and type(value) is not str:
-            findings.wrong_type(path, value, "integer or string")
+            findings.wrong_type(path, value, "integer,string")
         return value
     wanted = schema.get("type")
     if wanted and not _is(wanted, value):
@@ -69,6 +93,9 @@ def _check(schema: Schema, value: Any, path: Path_, findings: Findings) -> Any:
         if isinstance(items, dict):
             for index, item in enumerate(value):
                 value[index] = _check(items, item, (path, index), findings)
+        keys = schema.get("x-kubernetes-list-map-keys")
+        if keys:
+            _check_keys(value, keys, path, findings)
         _check_size(schema, len(value), ("minItems", "maxItems"), path, findings)
     _check_value(schema, value, path, findings)
     return value
@@ -104,13 +131,23 @@ def _check_object(schema: Schema, value: Obj, path: Path_, findings: Findings) -
     _check_size(schema, len(value), ("minProperties", "maxProperties"), path, findings)
 
 
+def _check_keys(items: list[Any], keys: list[str], path: Path_, findings: Findings) -> None:
+    """Refuse items of a keyed list that have the same key."""
+    seen: list[Obj] = []
+    for index, item in enumerate(items):
+        key = {name: item[name] for name in keys if isinstance(item, dict) and name in item}
+        if key and key in seen:
+            findings.causes.append(duplicate(render((path, index)), key))
+        seen.append(key)
+
+
 def _check_size(schema: Schema, size: int, limits: tuple[str, str], path: Path_, findings: Findings) -> None:
     low, high = schema.get(limits[0]), schema.get(limits[1])
     at = render(path)
     if low is not None and size < low:
         findings.causes.append(invalid_value(at, size, f"{at} in body should have at least {low} items"))
     if high is not None and size > high:
-        findings.causes.append(invalid_value(at, size, f"{at} in body should have at most {high} items"))
+        findings.causes.append(Cause("FieldValueTooMany", at, f"Too many: {size}: must have at most {high} items"))
 
 
 def _check_value(schema: Schema, value: Any, path: Path_, findings: Findings) -> None:
@@ -119,6 +156,15 @@ def _check_value(schema: Schema, value: Any, path: Path_, findings: Findings) ->
     if "enum" in schema and value not in schema["enum"]:
         causes.append(unsupported(at, value, [str(item) for item in schema["enum"]]))
     if isinstance(value, str):
+        form = schema.get("format", "")
+        if form in _FORMS and not _FORMS[form](value):
+            causes.append(
+                Cause(
+                    "FieldValueTypeInvalid",
+                    at,
+                    f'Invalid value: "{value}": {at} in body must be of type {form}: "{value}"',
+                )
+            )
         pattern = schema.get("pattern")
         if pattern and not re.search(pattern, value):
             causes.append(invalid_value(at, value, f"{at} in body should match '{pattern}'"))

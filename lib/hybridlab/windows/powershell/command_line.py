@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from functools import cache
 
 from hybridlab.runtime.applet import Process
-from hybridlab.windows.powershell import cmdlets, dotnet, host, network, web
+from hybridlab.windows.powershell import dotnet, host, items, json_text, network, piping, web, writing
 from hybridlab.windows.powershell.faults import Fault, clixml, position
-from hybridlab.windows.powershell.interpreter import Exit, Interpreter, Library
+from hybridlab.windows.powershell.flow import Exit
+from hybridlab.windows.powershell.interpreter import Interpreter
 from hybridlab.windows.powershell.parser import parse
+from hybridlab.windows.powershell.shell import Library
 from hybridlab.windows.powershell.syntax import Node, NotEmulated, SyntaxFault
 from hybridlab.windows.probe_programs import recorded
 from hybridlab.windows.probe_programs.run import run as run_probe_program
 
 _SWITCHES = ("nologo", "noprofile", "noninteractive", "sta", "mta", "noexit")
-_VALUES = ("executionpolicy", "outputformat", "inputformat", "windowstyle", "version", "workingdirectory")
+_VALUES = ("executionpolicy", "outputformat", "inputformat", "windowstyle")
 _SCRIPT = ("command", "encodedcommand", "file")
 _SHORT = {
     "c": "command",
@@ -53,8 +55,9 @@ def _flag(word: str) -> str:
     name = word.lstrip("-/").lower()
     if name in _SHORT:
         return _SHORT[name]
-    full = [known for known in (*_SCRIPT, *_SWITCHES, *_VALUES) if name and known.startswith(name)]
-    if len(full) >= 1:
+    known = (*_SCRIPT, *_SWITCHES, *_VALUES)
+    full = [name] if name in known else [one for one in known if name and one.startswith(name)]
+    if len(full) == 1:
         return full[0]
     raise NotEmulated(f"powershell -{name}")
 
@@ -97,7 +100,7 @@ def _parse(words: list[str], *, seven: bool) -> _Invocation:
 def library() -> Library:
     """All cmdlets and types."""
     made = Library()
-    for module in (cmdlets, web, network, dotnet, host):
+    for module in (writing, piping, json_text, items, web, network, dotnet, host):
         module.add_to(made)
     return made
 
@@ -109,8 +112,13 @@ async def run(process: Process, *, seven: bool) -> int:
     except NotEmulated as missing:
         await process.stderr.write(f"not emulated: {missing}\n".encode())
         return 1
-    except _Bad as bad:
-        await process.stderr.write(f"{bad}\r\n".encode())
+    except _Bad as bad:  # 5.1 ends with 0xFFFD0000, 7 with 64 and its usage
+        await process.stderr.write(f"not emulated: the answer to a wrong command line: {bad}\n".encode())
+        return 1
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        # a defect of this emulation: the script fails by name, as with all that is missing, and the lab goes on
+        words = f"this script ({type(error).__name__} in the lab's PowerShell: {error})"
+        await process.stderr.write(f"not emulated: {words}\n".encode())
         return 1
 
 
@@ -133,8 +141,6 @@ async def _run(process: Process, known: Library, *, seven: bool) -> int:
             ) from None
         if recorded.speaks_protocol(content):
             return await run_probe_program(process, name, content, invocation.arguments)
-        if invocation.arguments:
-            raise NotEmulated("arguments of a script file")
         script = content.decode("utf-8-sig", "replace")
     shell = Interpreter(process, known, script, seven=seven, name=name)
     shell.clixml = invocation.clixml
@@ -148,10 +154,9 @@ async def _run(process: Process, known: Library, *, seven: bool) -> int:
 
 async def _interpret(shell: Interpreter, invocation: _Invocation) -> int:
     try:
-        tree = parse(shell.script)
-        await shell.run(tree)
+        await shell.run(parse(shell.script), invocation.arguments)
     except Exit as done:
-        return done.status & 0xFF if done.status >= 0 else 1
+        return done.status
     except SyntaxFault as fault:
         at = Node(min(fault.at, len(shell.script)), min(fault.at + 1, len(shell.script)))
         lines = [*position(shell.script, at), str(fault)]
@@ -164,4 +169,4 @@ async def _interpret(shell: Interpreter, invocation: _Invocation) -> int:
         return 1
     if invocation.file:
         return 0
-    return 0 if shell.variables["?"] else 1
+    return 0 if shell.succeeded else 1

@@ -5,18 +5,28 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
+import math
 import os
+import re
 import time
+import uuid
 from collections.abc import Coroutine
+from decimal import Decimal
 from typing import Any
 
 from hybridlab.runtime.applets import dns, http
 from hybridlab.runtime.applets.refusals import heard_late
+from hybridlab.windows.powershell import regex
 from hybridlab.windows.powershell.addresses import ip_address
-from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Exit, Interpreter, Library
+from hybridlab.windows.powershell.clock import DateTime, TimeSpan
+from hybridlab.windows.powershell.conversion import invalid_cast, to_int, to_number
+from hybridlab.windows.powershell.faults import Fault, call_fault
+from hybridlab.windows.powershell.flow import Exit
+from hybridlab.windows.powershell.formats import format_text
 from hybridlab.windows.powershell.listener import http_listener
-from hybridlab.windows.powershell.objects import Awaitable, HashTable, NetObject, to_number, to_text
+from hybridlab.windows.powershell.numbers import Long
+from hybridlab.windows.powershell.objects import ArrayList, Awaitable, HashTable, NetObject, to_text
+from hybridlab.windows.powershell.shell import Library, Shell
 from hybridlab.windows.powershell.syntax import NotEmulated
 
 _SOCKET_WORDS = {
@@ -35,21 +45,14 @@ _SOCKET_WORDS = {
 }
 
 
-def call_fault(method: str, count: int, message: str, identity: str) -> Fault:
-    """What a .NET exception becomes in PowerShell."""
-    return Fault(
-        f'Exception calling "{method}" with "{count}" argument(s): "{message}"',
-        "NotSpecified: (:) [], MethodInvocationException",
-        identity,
-        kind="System.Management.Automation.MethodInvocationException",
-    )
-
-
-async def _dns(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
-    if arguments is None or name not in ("gethostaddresses", "gethostentry", "gethostname"):
+async def _dns(shell: Shell, name: str, arguments: list[object] | None) -> object:
+    wanted = {"gethostaddresses": 1, "gethostentry": 1, "gethostname": 0}.get(name)
+    if arguments is None or len(arguments) != wanted:
         raise NotEmulated(f"[Net.Dns]::{name}")
     if name == "gethostname":
         return shell.process.net.hostname
+    if not to_text(arguments[0]) or isinstance(arguments[0], (list, NetObject)):
+        raise NotEmulated(f"[Net.Dns]::{name} of this value")
     try:
         found = [ip_address(text) for text in await shell.process.net.resolve(to_text(arguments[0]), timeout=15.0)]
     except dns.NameNotFound:
@@ -67,7 +70,7 @@ async def _dns(shell: Interpreter, name: str, arguments: list[object] | None) ->
             Aliases=[],
             AddressList=found,
         )
-    return found[0] if len(found) == 1 else found
+    return found
 
 
 def _encoding(name: str) -> NetObject:
@@ -87,14 +90,14 @@ def _encoding(name: str) -> NetObject:
     return made
 
 
-async def _encodings(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _encodings(shell: Shell, name: str, arguments: list[object] | None) -> object:
     names = {"utf8": "utf-8", "ascii": "ascii", "unicode": "utf-16-le"}
     if arguments is not None or name not in names:
         raise NotEmulated(f"[Text.Encoding]::{name}")
     return _encoding(names[name])
 
 
-async def _convert(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _convert(shell: Shell, name: str, arguments: list[object] | None) -> object:
     match name, arguments:
         case "tobase64string", [data]:
             raw = bytes(data) if isinstance(data, (bytes, list)) else b""
@@ -104,7 +107,7 @@ async def _convert(shell: Interpreter, name: str, arguments: list[object] | None
     raise NotEmulated(f"[Convert]::{name}")
 
 
-async def _console(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _console(shell: Shell, name: str, arguments: list[object] | None) -> object:
     writer = NetObject("System.IO.TextWriter")
     stream = shell.process.stderr if name == "error" else shell.process.stdout
 
@@ -125,20 +128,89 @@ async def _console(shell: Interpreter, name: str, arguments: list[object] | None
     raise NotEmulated(f"[Console]::{name}")
 
 
-async def _environment(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _datetime(shell: Shell, name: str, arguments: list[object] | None) -> object:
+    match name, arguments:
+        case "now", None:
+            return DateTime.now()
+        case "utcnow", None:
+            return DateTime.now(utc=True)
+    raise NotEmulated(f"[datetime]::{name}")
+
+
+async def _guid(shell: Shell, name: str, arguments: list[object] | None) -> object:
+    if (name, arguments) != ("newguid", []):
+        raise NotEmulated(f"[guid]::{name}")
+    text = str(uuid.uuid4())
+    return NetObject("System.Guid", text=text, table=("Guid",), Guid=text)
+
+
+async def _string(shell: Shell, name: str, arguments: list[object] | None) -> object:
+    match name, arguments:
+        case "isnullorempty", [text] if text is None or isinstance(text, str):
+            return not text
+        case "isnullorwhitespace", [text] if text is None or isinstance(text, str):
+            return not text or not text.strip()
+        case "join", [separator, list() as items]:
+            return to_text(separator).join(to_text(item) for item in items)
+        case "empty", None:
+            return ""
+        case "format", [str() as template, *items] if not any(isinstance(item, list) for item in items):
+            return format_text(template, items)
+    raise NotEmulated(f"[string]::{name}")
+
+
+async def _math(shell: Shell, name: str, arguments: list[object] | None) -> object:
+    if not arguments or any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in arguments):
+        raise NotEmulated(f"[math]::{name}")
+    numbers = [one for one in arguments if isinstance(one, (int, float))]
+    same = len({type(one) for one in numbers}) == 1
+    match name, numbers:
+        case (("max" | "min"), [_, _]) if same:
+            return max(numbers) if name == "max" else min(numbers)
+        case "abs", [int() as one] if type(one) is int:
+            return abs(one)
+        case (("floor" | "ceiling"), [one]) if isinstance(one, float):
+            return float(math.floor(one) if name == "floor" else math.ceil(one))
+        case "round", [float() as one]:
+            return float(round(Decimal(one)))
+    raise NotEmulated(f"[math]::{name} of these numbers")
+
+
+async def _regex(shell: Shell, name: str, arguments: list[object] | None) -> object:
+    match name, arguments:
+        case "match", [text, pattern]:
+            found = regex.compiled(to_text(pattern), sensitive=True).search(to_text(text))
+            value = found[0] if found else ""
+            return NetObject(
+                "System.Text.RegularExpressions.Match", text=value, Value=value, Success=found is not None,
+                Index=found.start() if found else 0, Length=len(value),
+            )  # fmt: skip
+        case "ismatch", [text, pattern]:
+            return bool(regex.compiled(to_text(pattern), sensitive=True).search(to_text(text)))
+        case "replace", [text, pattern, str() as replacement]:
+            return regex.replace(to_text(pattern), replacement, to_text(text), sensitive=True)
+        case "escape", [text] if re.fullmatch(r"[\w./:]*", to_text(text), re.ASCII):
+            return to_text(text).replace(".", "\\.")
+    raise NotEmulated(f"[regex]::{name}")
+
+
+async def _environment(shell: Shell, name: str, arguments: list[object] | None) -> object:
     match name, arguments:
         case "machinename", None:
             return shell.process.net.hostname[:15].upper()
         case "newline", None:
             return "\r\n"
-        case "getenvironmentvariable", [text, *_]:
-            return shell.variable(f"env:{to_text(text)}")
+        case "getenvironmentvariable", [text]:
+            return shell.environment_variable(to_text(text))
         case "exit", [status]:
-            raise Exit(int(to_number(status)))
+            code = to_int(status)
+            if not 0 <= code <= 255:
+                raise NotEmulated(f"exit status {code}")
+            raise Exit(code)
     raise NotEmulated(f"[Environment]::{name}")
 
 
-async def _ip_address_type(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _ip_address_type(shell: Shell, name: str, arguments: list[object] | None) -> object:
     match name, arguments:
         case "any", None:
             return ip_address("0.0.0.0")
@@ -151,20 +223,32 @@ async def _ip_address_type(shell: Interpreter, name: str, arguments: list[object
     raise NotEmulated(f"[Net.IPAddress]::{name}")
 
 
-async def _stopwatch(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
+async def _stopwatch(shell: Shell, name: str, arguments: list[object] | None) -> object:
     if name != "startnew" or arguments != []:
         raise NotEmulated(f"[Diagnostics.Stopwatch]::{name}")
     start = time.monotonic()
     watch = NetObject("System.Diagnostics.Stopwatch")
-    watch.put("ElapsedMilliseconds", lambda: int((time.monotonic() - start) * 1000))
-    watch.method("Stop", lambda: None)
+    stopped: list[float] = []
+
+    def seconds() -> float:
+        return (stopped[0] if stopped else time.monotonic()) - start
+
+    watch.put("ElapsedMilliseconds", lambda: Long(seconds() * 1000))
+    watch.put("Elapsed", lambda: TimeSpan(int(seconds() * 10_000_000)))
+    watch.put("IsRunning", lambda: not stopped)
+
+    def stop() -> None:
+        if not stopped:
+            stopped.append(time.monotonic())
+
+    watch.method("Stop", stop)
     return watch
 
 
-async def _thread(shell: Interpreter, name: str, arguments: list[object] | None) -> object:
-    if name != "sleep" or not arguments:
+async def _thread(shell: Shell, name: str, arguments: list[object] | None) -> object:
+    if name != "sleep" or arguments is None or len(arguments) != 1 or not isinstance(arguments[0], int):
         raise NotEmulated(f"[Threading.Thread]::{name}")
-    await asyncio.sleep(to_number(arguments[0]) / 1000)
+    await asyncio.sleep(max(arguments[0], 0) / 1000)
     return None
 
 
@@ -194,14 +278,18 @@ def _task(work: Coroutine[Any, Any, object], method: str, count: int) -> NetObje
     return made
 
 
-def tcp_client(shell: Interpreter, arguments: list[object]) -> object:
+def tcp_client(shell: Shell, arguments: list[object]) -> object:
     """System.Net.Sockets.TcpClient: connecting and closing; its streams are not emulated."""
     connection: list[asyncio.StreamWriter] = []
 
     async def connect(host: object, port: object) -> None:
         process = shell.process
         address = (await process.net.resolve(to_text(host)))[0]
-        connecting = http.connect(process.net, address, int(to_number(port)))
+        try:
+            number = to_int(port)
+        except ValueError as error:
+            raise invalid_cast(error) from None
+        connecting = http.connect(process.net, address, number)
         _, writer = await heard_late(connecting, process.settings)
         connection.append(writer)
         client.put("Connected", True)
@@ -232,9 +320,19 @@ def tcp_client(shell: Interpreter, arguments: list[object]) -> object:
     client.method("EndConnect", end_connect)
     client.method("Close", close)
     client.method("Dispose", close)
-    if arguments:
-        raise NotEmulated("New-Object Net.Sockets.TcpClient with arguments")
-    return client
+    if not arguments:
+        return client
+    if len(arguments) != 2:
+        raise NotEmulated("New-Object Net.Sockets.TcpClient with these arguments")
+
+    async def connected() -> NetObject:
+        try:
+            await connect(*arguments)
+        except (OSError, dns.NameNotFound, dns.ResolverSilent) as error:
+            raise _socket_fault(".ctor", 2, error, f"{to_text(arguments[0])}:{to_text(arguments[1])}") from None
+        return client
+
+    return connected()
 
 
 def _socket_fault(method: str, count: int, error: Exception, where: str) -> Fault:
@@ -251,6 +349,12 @@ def _socket_fault(method: str, count: int, error: Exception, where: str) -> Faul
     return fault
 
 
+def _empty(made: object, arguments: list[object]) -> object:
+    if arguments:
+        raise NotEmulated("a collection with arguments")
+    return made
+
+
 def add_to(library: Library) -> None:
     """Register types and constructors."""
     library.types |= {
@@ -263,11 +367,16 @@ def add_to(library: Library) -> None:
         "ipaddress": _ip_address_type,
         "diagnostics.stopwatch": _stopwatch,
         "threading.thread": _thread,
+        "datetime": _datetime,
+        "guid": _guid,
+        "string": _string,
+        "math": _math,
+        "regex": _regex,
     }
     library.constructors |= {
         "net.httplistener": http_listener,
         "net.sockets.tcpclient": tcp_client,
         "text.utf8encoding": lambda shell, arguments: _encoding("utf-8"),
-        "collections.hashtable": lambda shell, arguments: HashTable(),
-        "collections.arraylist": lambda shell, arguments: [],
+        "collections.hashtable": lambda shell, arguments: _empty(HashTable(), arguments),
+        "collections.arraylist": lambda shell, arguments: _empty(ArrayList(), arguments),
     }

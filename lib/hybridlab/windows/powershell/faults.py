@@ -12,7 +12,7 @@ WIDTH = 80
 """Columns of a host whose output is no console."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Fault(Exception):
     """An ErrorRecord."""
 
@@ -24,13 +24,22 @@ class Fault(Exception):
     at: Node | None = None
     terminating: bool = True
     """Ends the statement; a non-terminating one only sets ``$?``."""
-    kind: str = "System.Exception"
+    kind: str = ""
+    """The exception's type; empty where it is not known."""
     inner: NetObject | None = None
     """The .NET exception inside."""
-    pending: list[object] = field(default_factory=list)
-    """What the blocks that it leaves had put out."""
+    members: dict[str, object] = field(default_factory=dict)
+    """Further properties of the exception."""
     thrown: bool = False
-    """By ``throw``: ends the script, whatever $ErrorActionPreference says."""
+    """By ``throw``: ends the script, unless $ErrorActionPreference is SilentlyContinue."""
+    stops: bool = False
+    """By a preference of Stop: ends the script."""
+    target: object = None
+    """What was thrown."""
+    details: str = ""
+    """What is shown instead of the exception's message."""
+    recorded: bool = False
+    """Already in $Error."""
 
 
 def position(script: str, at: Node, name: str = "") -> list[str]:
@@ -70,8 +79,8 @@ def _wrap(line: str) -> list[str]:
 def render(fault: Fault, script: str, *, seven: bool, name: str = "") -> list[str]:
     """The lines on standard error."""
     if seven:
-        return [f"{fault.source or 'ParentContainsErrorRecordException'}: {fault.message}"]
-    lines = f"{fault.source} : {fault.message}".removeprefix(" : ").splitlines()
+        return [f"{fault.source or 'ParentContainsErrorRecordException'}: {fault.details or fault.message}"]
+    lines = f"{fault.source} : {fault.details or fault.message}".removeprefix(" : ").splitlines()
     if fault.at is not None:
         lines += position(script, fault.at, name)
     lines.append(f"    + CategoryInfo          : {fault.category}")
@@ -97,19 +106,38 @@ def fold(text: str, width: int) -> list[str]:
     return [line.rstrip() if line.strip() else "" for line in lines]
 
 
-def error_record(fault: Fault) -> NetObject:
-    """``$_`` in a catch block."""
-    exception = NetObject(
-        fault.kind, text=f"{fault.kind}: {fault.message}", Message=fault.message, InnerException=fault.inner
+def call_fault(method: str, count: int, message: str, identity: str) -> Fault:
+    """What an exception of a .NET method becomes in PowerShell."""
+    return Fault(
+        f'Exception calling "{method}" with "{count}" argument(s): "{message}"',
+        "NotSpecified: (:) [], MethodInvocationException",
+        identity,
+        kind="System.Management.Automation.MethodInvocationException",
     )
-    exception.method(
-        "GetType",
-        lambda: NetObject("RuntimeType", text=fault.kind, Name=fault.kind.rsplit(".", 1)[-1], FullName=fault.kind),
-    )
-    exception.method("GetBaseException", lambda: exception)
-    return NetObject(
-        "System.Management.Automation.ErrorRecord",
-        text=fault.message,
-        Exception=exception,
-        FullyQualifiedErrorId=fault.identity,
-    )
+
+
+class ErrorRecord(NetObject):
+    """``$_`` in a catch block, and an element of ``$Error``."""
+
+    def __init__(self, fault: Fault, *, merged: bool = False) -> None:
+        self.fault = fault
+        self.merged = merged
+        """Came from the error stream into the output, by ``2>&1``."""
+        exception = NetObject(fault.kind or "System.Exception", Message=fault.message)
+        if fault.inner is not None or fault.thrown:
+            exception.put("InnerException", fault.inner)
+        if fault.kind:
+            kind = NetObject("System.RuntimeType", text=fault.kind)
+            kind.put("Name", fault.kind.rsplit(".", 1)[-1])
+            kind.put("FullName", fault.kind)
+            exception.method("GetType", lambda: kind)
+        for name, value in fault.members.items():
+            exception.put(name, value)
+        super().__init__(
+            "System.Management.Automation.ErrorRecord",
+            text=fault.details or fault.message,
+            Exception=exception,
+            FullyQualifiedErrorId=fault.identity,
+        )
+        if fault.thrown:
+            self.put("TargetObject", fault.target)

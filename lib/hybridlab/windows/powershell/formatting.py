@@ -1,33 +1,13 @@
-"""Out-Default: objects at the end of a pipeline as the text that a host without a console prints."""
+"""List and table views of objects, 80 columns wide, as the lines of a host without a console."""
 
 from __future__ import annotations
 
 from hybridlab.windows.powershell.faults import WIDTH, fold
 from hybridlab.windows.powershell.objects import HashTable, NetObject, to_text
+from hybridlab.windows.powershell.syntax import NotEmulated
 
-
-def render(values: list[object]) -> list[str]:
-    """The lines for the whole output, object after object."""
-    lines: list[str] = []
-    place = 0
-    while place < len(values):
-        value = values[place]
-        group = [value]
-        while isinstance(value, NetObject) and place + len(group) < len(values):
-            following = values[place + len(group)]
-            if not isinstance(following, NetObject) or following.type_name != value.type_name:
-                break
-            group.append(following)
-        place += len(group)
-        if isinstance(value, NetObject) and value.table:
-            lines += _table([g for g in group if isinstance(g, NetObject)], value.table)
-        elif isinstance(value, NetObject) and (value.shown or value.text is None):
-            lines += _list([g for g in group if isinstance(g, NetObject)])
-        elif isinstance(value, HashTable):
-            lines += _hash(value)
-        else:
-            lines += [to_text(item) for item in group]
-    return lines
+_HASH_KEY = 30
+"""Columns of a hashtable's keys."""
 
 
 def shown(value: object) -> str:
@@ -42,30 +22,52 @@ def shown(value: object) -> str:
     return to_text(value)
 
 
-def _list(objects: list[NetObject]) -> list[str]:
-    lines = ["", ""]
-    for item in objects:
-        names = item.shown or tuple(item.properties)
-        width = max(len(name) for name in names)
-        for name in names:
-            first, *more = fold(shown(item.view(name)), WIDTH - width - 4)
-            lines.append(f"{name:<{width}} : {first}")
-            lines += [" " * (width + 3) + line for line in more]
-        lines.append("")
-    return [*lines, "", ""]
+def list_lines(item: NetObject) -> list[str]:
+    """One object of a list, with the blank line after it."""
+    lines = []
+    names = item.shown or tuple(item.properties)
+    width = max(len(name) for name in names)
+    for name in names:
+        first, *more = fold(shown(item.view(name)), WIDTH - width - 4)
+        lines.append(f"{name:<{width}} : {first}")
+        lines += [" " * (width + 3) + line for line in more]
+    return [*lines, ""]
 
 
-def _table(objects: list[NetObject], names: tuple[str, ...]) -> list[str]:
-    rows = [[shown(item.get(name)) for name in names] for item in objects]
-    widths = [max(len(name), *(len(row[i]) for row in rows)) for i, name in enumerate(names)]
+def table_head(rows: list[NetObject]) -> tuple[list[int], list[str]]:
+    """The columns' widths, negative where they are aligned to the right, and the lines above the rows.
 
-    def line(cells: list[str] | tuple[str, ...]) -> str:
-        return " ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
+    Raises NotEmulated for a table that is wider than the host: its columns are cut by rules of their own.
+    """
+    names = rows[0].table
+    widths = []
+    for name in names:
+        cells = [row.get(name) for row in rows]
+        width = max(len(name), *(len(shown(cell)) for cell in cells))
+        number = isinstance(cells[0], (int, float)) and not isinstance(cells[0], bool)
+        widths.append(-width if number else width)
+    if rows[0].type_name == "System.Collections.DictionaryEntry":
+        if max(map(abs, widths[:1])) > _HASH_KEY or _HASH_KEY + 1 + abs(widths[1]) > WIDTH:
+            raise NotEmulated("a table wider than 80 columns")
+        widths = [_HASH_KEY, abs(widths[1])]
+    if sum(map(abs, widths)) + len(widths) > WIDTH:
+        raise NotEmulated("a table wider than 80 columns")
+    return widths, ["", _cells(names, widths), _cells(tuple("-" * len(name) for name in names), widths)]
 
-    return ["", line(names), line(["-" * len(name) for name in names]), *(line(row) for row in rows), "", ""]
+
+def table_row(row: NetObject, widths: list[int]) -> str:
+    """One line of a table."""
+    return _cells(tuple(shown(row.get(name)) for name in row.table), widths)
 
 
-def _hash(table: HashTable) -> list[str]:
-    lines = ["", f"{'Name':<30} {'Value':<47}", f"{'----':<30} {'-----':<47}"]
-    lines += [f"{to_text(key):<30} {shown(value):<47}" for key, value in table.items()]
-    return [*lines, "", ""]
+def _cells(cells: tuple[str, ...], widths: list[int]) -> str:
+    return " ".join(
+        cell.ljust(width) if width >= 0 else cell.rjust(-width) for cell, width in zip(cells, widths, strict=True)
+    ).rstrip()
+
+
+def lines_of(values: list[object]) -> list[str]:
+    """Out-String: the lines of the plain values, each as the host shows it.  Raises NotEmulated for objects."""
+    if any(isinstance(value, (NetObject, HashTable)) for value in values):
+        raise NotEmulated("Out-String of objects")
+    return [to_text(value) for value in values]

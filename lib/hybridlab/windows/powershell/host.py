@@ -10,10 +10,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from hybridlab.runtime.applet import Host, HostProblem
-from hybridlab.windows.powershell.cmdlets import from_json, get_content, only, parameter
+from hybridlab.windows.powershell.binding import Call
+from hybridlab.windows.powershell.conversion import invalid_cast, to_int
 from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Call, Interpreter, Library
-from hybridlab.windows.powershell.objects import NetObject, enumerate_value, to_number, to_text
+from hybridlab.windows.powershell.items import CONTENT, content, get_content
+from hybridlab.windows.powershell.json_text import from_json
+from hybridlab.windows.powershell.objects import NetObject, enumerate_value, to_text
+from hybridlab.windows.powershell.shell import Library, Shell, Stage
+from hybridlab.windows.powershell.stages import once
 from hybridlab.windows.powershell.syntax import NotEmulated
 
 SERVICE_STATUS = {"Stopped": 1, "Running": 4}
@@ -22,7 +26,23 @@ KNOWN_SERVICES = frozenset({"containerd", "hns", "kubelet", "vmcompute", "calico
 FELIX_PROCESSES = frozenset({"calico-node.exe", "calico.exe"})
 
 
-async def ask(shell: Interpreter, call: Call, question: str, **arguments: object) -> Any:
+_HNS_ANSWERS = {"hns-error": None, "hns-silent": "", "hns-garbled": ""}
+"""What the cmdlets of hns.psm1 return when HNS answers with an error, not at all, or with something that is no JSON."""
+
+
+async def _failed_hns(shell: Shell, call: Call, kind: str, message: str) -> object:
+    """They say it by Write-Error inside a function, so that neither ``$?`` nor the exit status tells it."""
+    if kind != "hns-silent":
+        fault = Fault(
+            message, "NotSpecified: (:) [Write-Error], WriteErrorException",
+            "Microsoft.PowerShell.Commands.WriteErrorException", source=call.name, at=call.node, terminating=False,
+            kind="Microsoft.PowerShell.Commands.WriteErrorException",
+        )  # fmt: skip
+        await shell.write_error(fault, call)
+    return _HNS_ANSWERS[kind]
+
+
+async def ask(shell: Shell, call: Call, question: str, **arguments: object) -> Any:
     """The host's answer.  Raises NotEmulated outside a HostProcess container, Fault when the host refuses."""
     host: Host | None = shell.process.host
     if host is None:
@@ -36,8 +56,8 @@ async def ask(shell: Interpreter, call: Call, question: str, **arguments: object
             raise _missing(call, "ServiceController", name, "NoServiceFoundForGivenName", message) from None
         if problem.kind == "no-process":
             raise _missing(call, "Process", str(arguments["id"]), "NoProcessFoundForGivenId", message) from None
-        if problem.kind == "hns":
-            raise Fault(message, at=call.node, thrown=True) from None
+        if problem.kind in _HNS_ANSWERS:
+            return await _failed_hns(shell, call, problem.kind, message)
         raise NotEmulated(message.removeprefix("not emulated: ")) from None
 
 
@@ -47,44 +67,45 @@ def _missing(call: Call, kind: str, what: str, identity: str, message: str) -> F
         message,
         f"ObjectNotFound: ({what}:String) [{call.name}], {kind}CommandException",
         f"{identity},Microsoft.PowerShell.Commands.{command}Command",
-        source=call.name,
+        source=call.typed,
         terminating=False,
     )
 
 
-async def get_hns_network(shell: Interpreter, call: Call) -> list[object]:
+def _listed(answer: Any) -> list[object]:
+    """The objects of a list; what else a cmdlet returned as it is."""
+    return enumerate_value(from_json(answer)) if isinstance(answer, list) else [answer]
+
+
+async def get_hns_network(shell: Shell, call: Call) -> list[object]:
     """All networks."""
-    only(call)
-    return enumerate_value(from_json(await ask(shell, call, "networks")))
+    return _listed(await ask(shell, call, "networks"))
 
 
-async def get_hns_endpoint(shell: Interpreter, call: Call) -> list[object]:
+async def get_hns_endpoint(shell: Shell, call: Call) -> list[object]:
     """All endpoints."""
-    only(call)
-    return enumerate_value(from_json(await ask(shell, call, "endpoints")))
+    return _listed(await ask(shell, call, "endpoints"))
 
 
-async def get_hns_policy_list(shell: Interpreter, call: Call) -> list[object]:
+async def get_hns_policy_list(shell: Shell, call: Call) -> list[object]:
     """All load balancers."""
-    only(call)
-    return enumerate_value(from_json(await ask(shell, call, "policy-lists")))
+    return _listed(await ask(shell, call, "policy-lists"))
 
 
-async def remove_hns_network(shell: Interpreter, call: Call) -> list[object]:
+class _RemoveHnsNetwork(Stage):
     """The networks that are piped in."""
-    only(call)
-    if call.piped is None:
-        raise NotEmulated("Remove-HnsNetwork without a network piped in")
-    for item in call.piped:
-        if not isinstance(item, NetObject):
+
+    async def process(self, item: object) -> None:
+        if not isinstance(item, NetObject) or not item.has("ID"):
             raise NotEmulated("Remove-HnsNetwork of something that is no network")
-        await ask(shell, call, "remove-network", id=to_text(item.get("ID")))
-    return []
+        await ask(self.shell, self.call, "remove-network", id=to_text(item.get("ID")))
+
+    async def alone(self) -> None:
+        raise NotEmulated("Remove-HnsNetwork without a network piped in")
 
 
-async def get_service(shell: Interpreter, call: Call) -> list[object]:
+async def get_service(shell: Shell, call: Call) -> list[object]:
     """The services of these names."""
-    only(call, "name", positions=1)
     found: list[object] = []
     for name in _names(call):
         services = {key.lower(): (key, status) for key, status in (await ask(shell, call, "services")).items()}
@@ -99,27 +120,25 @@ async def get_service(shell: Interpreter, call: Call) -> list[object]:
     return found
 
 
-async def restart_service(shell: Interpreter, call: Call) -> list[object]:
+async def restart_service(shell: Shell, call: Call) -> list[object]:
     """One service."""
-    only(call, "name", "force", positions=1)
     for name in _names(call):
         await ask(shell, call, "restart-service", name=name)
     return []
 
 
 def _names(call: Call) -> list[str]:
-    names = [to_text(name) for name in enumerate_value(parameter(call, "name", position=0))]
+    names = [to_text(name) for name in enumerate_value(call.get("name"))]
     strange = [name for name in names if name.lower() not in KNOWN_SERVICES]
     if strange or not names:
         raise NotEmulated(f"{call.name} {' '.join(strange) or 'without a name'}")
     return names
 
 
-async def get_cim_instance(shell: Interpreter, call: Call) -> list[object]:
+async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
     """``Win32_Process`` of Felix, by name."""
-    only(call, "classname", "filter", positions=1)
-    kind = to_text(parameter(call, "classname", position=0))
-    wanted = to_text(parameter(call, "filter"))
+    kind = call.text("classname")
+    wanted = call.text("filter")
     named = re.fullmatch(r"\s*name\s*=\s*['\"]([^'\"]+)['\"]\s*", wanted, re.IGNORECASE)
     if kind.lower() != "win32_process" or named is None or named[1].lower() not in FELIX_PROCESSES:
         raise NotEmulated(f"Get-CimInstance {kind} -Filter {wanted!r}")
@@ -132,37 +151,53 @@ async def get_cim_instance(shell: Interpreter, call: Call) -> list[object]:
     ]
 
 
-async def stop_process(shell: Interpreter, call: Call) -> list[object]:
+async def stop_process(shell: Shell, call: Call) -> list[object]:
     """By id."""
-    only(call, "id", "force", positions=1)
-    for identity in enumerate_value(parameter(call, "id", position=0)):
-        await ask(shell, call, "stop-process", id=int(to_number(identity)))
+    for identity in enumerate_value(call.get("id")):
+        try:
+            number = to_int(identity)
+        except ValueError as error:
+            raise invalid_cast(error) from None
+        await ask(shell, call, "stop-process", id=number)
     return []
 
 
-async def get_host_content(shell: Interpreter, call: Call) -> list[object]:
+async def get_host_content(shell: Shell, call: Call) -> list[object]:
     """A file of the container or, in a HostProcess container, of the host; ``*`` stands for any characters there."""
-    path = to_text(parameter(call, "path", "literalpath", position=0))
+    path = call.text("literalpath") or call.text("path")
     if shell.process.host is not None:
-        only(call, "path", "raw", "literalpath", positions=1)
         wanted = path.replace("/", "\\").lower()
         for name, text in (await ask(shell, call, "files")).items():
             if fnmatchcase(name.lower(), wanted):
-                return [text] if call.named.get("raw") else list(text.splitlines())
+                return content(call, text)
+        if "*" in path:
+            return []
     return await get_content(shell, call)
+
+
+_SERVICE = "-DisplayName -Include -Exclude -InputObject"
 
 
 def add_to(library: Library) -> None:
     """Register them."""
-    library.cmdlets |= {
-        "get-hnsnetwork": get_hns_network,
-        "get-hnsendpoint": get_hns_endpoint,
-        "get-hnspolicylist": get_hns_policy_list,
-        "remove-hnsnetwork": remove_hns_network,
-        "get-service": get_service,
-        "restart-service": restart_service,
-        "get-ciminstance": get_cim_instance,
-        "stop-process": stop_process,
-        "get-content": get_host_content,
-    }
-    library.aliases |= {"gsv": "get-service", "gcim": "get-ciminstance", "spps": "stop-process", "kill": "stop-process"}
+    library.add("Get-HnsNetwork", "-Id -Detailed? -Version", once(get_hns_network))
+    library.add("Get-HnsEndpoint", "-Id -Version", once(get_hns_endpoint))
+    library.add("Get-HnsPolicyList", "-Id -Version", once(get_hns_policy_list))
+    library.add("Remove-HnsNetwork", "-InputObjects -Id", _RemoveHnsNetwork)
+    library.add(
+        "Get-Service",
+        f"Name=ServiceName@0 -ComputerName=Cn -DependentServices=DS? -RequiredServices=SDO? {_SERVICE}",
+        once(get_service), "gsv",
+    )  # fmt: skip
+    library.add("Restart-Service", f"Name=ServiceName@0 Force? -PassThru? {_SERVICE}", once(restart_service))
+    library.add(
+        "Get-CimInstance",
+        "ClassName@0 Filter -CimClass -CimSession -ComputerName=CN -InputObject -KeyOnly? -Namespace "
+        "-OperationTimeoutSec -Property -Query -QueryDialect -ResourceUri -Shallow?",
+        once(get_cim_instance), "gcim",
+    )  # fmt: skip
+    library.add(
+        "Stop-Process", "Id@0 Force? -Name=ProcessName -InputObject -PassThru? -WhatIf=wi? -Confirm=cf?",
+        once(stop_process), "spps", "kill",
+    )  # fmt: skip
+    library.add("Get-Content", CONTENT, once(get_host_content), "cat", "type", "gc")

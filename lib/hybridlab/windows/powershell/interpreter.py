@@ -1,89 +1,39 @@
-"""Runs the tree: variables, operators, control flow and pipelines.  What cmdlets and .NET types do is elsewhere.
+"""One run of PowerShell: statements, control flow, scopes, and what becomes of errors.
 
-One long file because statements, pipelines and expressions contain each other: whatever runs one kind calls the others.
+Output streams: whatever a statement puts out goes to its ``emit`` at once, so that what came before an error, a jump or
+the end of a wait is never lost.  An error that ends a statement is reported by the innermost list of statements, which
+goes on with the next one, unless a ``try`` is around it anywhere up the calls (about_Try_Catch_Finally).
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import re
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any
 
 from hybridlab.runtime.applet import Process
-from hybridlab.windows.powershell import formatting, operators
 from hybridlab.windows.powershell import syntax as s
-from hybridlab.windows.powershell.faults import Fault, error_record, render
-from hybridlab.windows.powershell.members import hash_member, plain_member
-from hybridlab.windows.powershell.objects import (
-    HashTable,
-    NetObject,
-    enumerate_value,
-    to_number,
-    to_text,
-    truth,
-    unwrap,
-)
-from hybridlab.windows.powershell.operators import equal, format_text
+from hybridlab.windows.powershell.binding import Call, Given
+from hybridlab.windows.powershell.blocks import bind_block
+from hybridlab.windows.powershell.comparison import equal
+from hybridlab.windows.powershell.display import Display
+from hybridlab.windows.powershell.evaluation import Evaluation, whole
+from hybridlab.windows.powershell.faults import ErrorRecord, Fault, render
+from hybridlab.windows.powershell.flow import Break, Continue, Exit, Flow, Return
+from hybridlab.windows.powershell.objects import ArrayList, HashTable, NetObject, enumerate_value, to_text, truth
+from hybridlab.windows.powershell.pipelines import run_pipeline
+from hybridlab.windows.powershell.scope import PREFERENCES, Scope
+from hybridlab.windows.powershell.shell import Library
+from hybridlab.windows.powershell.streams import Emit, Streams
 from hybridlab.windows.powershell.syntax import Node, NotEmulated
 
-
-@dataclass
-class Call:
-    """A cmdlet's arguments, bound by name and position."""
-
-    node: s.Command
-    name: str
-    named: dict[str, object]
-    positional: list[object]
-    piped: list[object] | None
-    """None when nothing is piped in."""
+_SILENT = ("silentlycontinue", "ignore")
+_ACTIONS = {"0": "silentlycontinue", "1": "stop", "2": "continue", "4": "ignore"}
+"""The numbers of System.Management.Automation.ActionPreference."""
+_WARNING = "System.Management.Automation.WarningRecord"
+_INFORMATION = "System.Management.Automation.InformationRecord"
 
 
-Cmdlet = Callable[["Interpreter", Call], Awaitable[list[object]]]
-Type = Callable[["Interpreter", str, list[object] | None], Awaitable[object]]
-"""A static member: its name, and the arguments of a call (None: a property)."""
-
-
-@dataclass
-class Library:
-    """Cmdlets by lower-case name, aliases, static types, and constructors for New-Object."""
-
-    cmdlets: dict[str, Cmdlet] = field(default_factory=dict)
-    aliases: dict[str, str] = field(default_factory=dict)
-    types: dict[str, Type] = field(default_factory=dict)
-    constructors: dict[str, Callable[[Interpreter, list[object]], object]] = field(default_factory=dict)
-
-
-class Exit(Exception):
-    """``exit N``."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(str(status))
-        self.status = status
-        self.pending: list[object] = []
-
-
-class _Jump(Exception):
-    def __init__(self, kind: str, value: list[object] | None = None) -> None:
-        super().__init__(kind)
-        self.kind = kind
-        self.pending: list[object] = []
-        self.value = value or []
-
-
-@contextlib.contextmanager
-def _keeping(values: list[object]) -> Iterator[None]:
-    """What a block has put out is not lost when it is left by an error or a jump."""
-    try:
-        yield
-    except (Fault, Exit, _Jump) as leaving:
-        leaving.pending = values + leaving.pending
-        raise
-
-
-class Interpreter:
+class Interpreter(Evaluation):
     """One run of powershell."""
 
     def __init__(self, process: Process, library: Library, script: str, *, seven: bool, name: str = "") -> None:
@@ -94,511 +44,468 @@ class Interpreter:
         """PowerShell 7 instead of Windows PowerShell 5.1."""
         self.name = name
         """The script file's path; empty for a command."""
-        self.variables: dict[str, object] = {
-            "true": True,
-            "false": False,
-            "null": None,
-            "?": True,
-            "lastexitcode": None,
-            "erroractionpreference": "Continue",
-            "progresspreference": "Continue",
-        }
+        self.environment = dict(process.env)
+        self.scope = Scope()
+        self.functions: dict[str, s.ScriptBlock] = {}
+        self.streams = Streams()
+        self.succeeded = True
+        """``$?``."""
+        self.errors = ArrayList()
+        """``$Error``, the newest first."""
         self.error_lines: list[str] = []
         """Errors that were not shown yet because standard error is CLIXML."""
         self.clixml = False
         self.closing = contextlib.AsyncExitStack()
         """What must be closed when the run ends."""
+        self._guarded = False
+        """A ``try`` is around what runs now."""
+        self._handled: list[Fault] = []
+        """Errors whose catch blocks run now, the innermost last."""
+        self._display = Display(self._print, seven=seven, script=script, name=name)
+        self.scope.variables |= self._automatic()
 
-    # -- output ----------------------------------------------------------------------------------------------
+    def _automatic(self) -> dict[str, object]:
+        folder, _, file = self.name.replace("/", "\\").rpartition("\\")
+        windows = to_text(self.process.settings.get("windows_version", "10.0.20348.1"))
+        versions = HashTable()
+        text = "7.4.6" if self.seven else f"5.1.{'.'.join(windows.split('.')[2:])}"
+        parts = dict(zip(("Major", "Minor", "Build", "Revision"), [int(one) for one in text.split(".")], strict=False))
+        versions.set("PSVersion", NetObject("System.Version", parts, text=text))
+        versions.set("PSEdition", "Core" if self.seven else "Desktop")
+        found: dict[str, object] = {
+            "true": True,
+            "false": False,
+            "null": None,
+            "error": self.errors,
+            "lastexitcode": None,
+            "psversiontable": versions,
+            "psscriptroot": folder,
+            "pscommandpath": self.name,
+            "myinvocation": NetObject("System.Management.Automation.InvocationInfo"),
+            "args": [],
+            **PREFERENCES,
+        }
+        if self.name:
+            found["myinvocation"] = NetObject(
+                "System.Management.Automation.InvocationInfo",
+                MyCommand=NetObject("System.Management.Automation.ExternalScriptInfo", text=file, Name=file),
+            )
+        if self.seven:
+            found |= {"iswindows": True, "islinux": False, "ismacos": False, "iscoreclr": True}
+        else:
+            found |= dict.fromkeys(("iswindows", "islinux", "ismacos", "iscoreclr"))
+        return found
 
-    async def show(self, values: list[object]) -> None:
-        """Print a statement's output."""
-        lines = formatting.render(values)
-        if lines:
-            await self.write("".join(f"{line}\r\n" for line in lines))
+    # -- the run ---------------------------------------------------------------------------------------------
 
-    async def write(self, text: str) -> None:
-        """Text on standard output, as it is."""
-        await self.process.stdout.write(text.encode("utf-8", "replace"))
+    async def run(self, script: s.ScriptBlock, arguments: tuple[str, ...] = ()) -> None:
+        """The script itself.  Raises Exit, Fault (an error that ends the script) and NotEmulated."""
+        try:
+            await bind_block(self, script, _words(arguments), self.name or "the script")
+            await self.run_block(script.body, self.show)
+        except Exit:
+            raise
+        except Flow:
+            pass
+        finally:
+            await self._display.finish()
 
-    async def report(self, fault: Fault) -> None:
-        """Print an error."""
+    async def show(self, value: object) -> None:
+        """One object on the host: what came from another stream goes where that stream goes."""
+        if isinstance(value, ErrorRecord) and value.merged:
+            await self._print_error(value.fault)
+        elif isinstance(value, NetObject) and value.type_name == _WARNING:
+            await self.host(f"WARNING: {value.words()}\r\n")
+        elif isinstance(value, NetObject) and value.type_name == _INFORMATION:
+            await self.host(f"{value.words()}\r\n")
+        else:
+            await self._display.show(value)
+
+    async def run_block(self, block: s.Block, emit: Emit) -> None:
+        """Statement after statement; an error that ends one is reported and the next one runs."""
+        for statement in block.statements:
+            try:
+                await self.statement(statement, emit)
+            except Fault as fault:
+                await self._ended(fault, statement)
+
+    async def _ended(self, fault: Fault, statement: Node) -> None:
+        """An error ended a statement.  Raises it again when it ends more than that."""
+        fault.at = fault.at or statement
+        self._record(fault)
+        self.succeeded = False
+        if self._guarded or fault.stops:
+            raise fault
+        preference = self.preference("erroractionpreference")
+        if preference in _SILENT:
+            return
+        if preference == "stop":
+            fault.stops = True
+            raise fault
+        if fault.thrown:
+            raise fault
+        await self._report(fault)
+
+    async def collect(self, node: Node) -> list[object]:
+        """All that a statement or a block puts out."""
+        values: list[object] = []
+
+        async def keep(value: object) -> None:
+            values.append(value)
+
+        if isinstance(node, s.Block):
+            await self.run_block(node, keep)
+        else:
+            await self.statement(node, keep)
+        return values
+
+    async def call_block(self, block: s.ScriptBlock, emit: Emit, item: object) -> None:
+        """Run a script block for an object, as ``%`` and ``?`` do: in the scope around it, with ``$_`` set."""
+        if block.parameters is not None:
+            raise NotEmulated("a script block with parameters here")
+        scope = self.scope
+        had, before = "_" in scope.variables, scope.variables.get("_")
+        scope.variables["_"] = item
+        try:
+            await self.run_block(block.body, emit)
+        except Return:
+            pass
+        finally:
+            if had:
+                scope.variables["_"] = before
+            else:
+                scope.variables.pop("_", None)
+
+    async def block_values(self, block: s.ScriptBlock, item: object) -> list[object]:
+        """All that :meth:`call_block` puts out."""
+        values: list[object] = []
+
+        async def keep(value: object) -> None:
+            values.append(value)
+
+        await self.call_block(block, keep, item)
+        return values
+
+    async def invoke(self, block: s.ScriptBlock) -> list[object]:
+        """``.Invoke()`` of a script block."""
+        outside, self.scope = self.scope, Scope(self.scope)
+        self.scope.variables["args"] = []
+        try:
+            return await self.collect(block.body)
+        except Return:
+            raise NotEmulated("return in a script block that is called with Invoke()") from None
+        finally:
+            self.scope = outside
+
+    # -- statements ------------------------------------------------------------------------------------------
+
+    async def statement(self, node: Node, emit: Emit) -> None:
+        """Run one statement."""
+        match node:
+            case s.Pipeline():
+                await run_pipeline(self, node, emit)
+            case s.Chain():
+                await self._chain(node, emit)
+            case s.Assignment():
+                await self.assign(node)
+                if not isinstance(node.value, (s.Pipeline, s.Chain, s.Assignment, s.SubExpression)):
+                    self.succeeded = True
+            case s.Step():
+                await self.step(node)
+                self.succeeded = True
+            case s.If():
+                await self._if(node, emit)
+            case s.Switch():
+                await self._switch(node, emit)
+            case s.Loop():
+                await self._loop(node, emit)
+            case s.ForEach():
+                await self._for_each(node, emit)
+            case s.Try():
+                await self._try(node, emit)
+            case s.Function():
+                self.functions[node.name.lower()] = node.block
+            case s.Jump():
+                await self._jump(node, emit)
+            case _:
+                value = await self.value(node)
+                if not isinstance(node, s.SubExpression) or not self.seven:
+                    self.succeeded = True
+                for item in self.output_of(node, value):
+                    await emit(item)
+
+    async def _chain(self, node: s.Chain, emit: Emit) -> None:
+        if not self.seven:
+            raise NotEmulated(f"the operator {node.operator}, which Windows PowerShell 5.1 does not have")
+        try:
+            await self.statement(node.left, emit)
+        except Fault as fault:
+            await self._ended(fault, node.left)
+        if self.succeeded == (node.operator == "&&"):
+            await self.statement(node.right, emit)
+
+    async def _if(self, node: s.If, emit: Emit) -> None:
+        for condition, body in node.branches:
+            if truth(await self.value(condition)):
+                await self.run_block(body, emit)
+                return
+        if node.otherwise is not None:
+            await self.run_block(node.otherwise, emit)
+
+    async def _switch(self, node: s.Switch, emit: Emit) -> None:
+        value = await self.value(node.value)
+        if isinstance(value, (list, HashTable)):
+            raise NotEmulated("switch over several values")
+        outside = self.scope.variables.get("_")
+        self.scope.variables["_"] = value
+        try:
+            matched = False
+            for condition, body in node.clauses:
+                wanted = await self.value(condition)
+                if isinstance(wanted, (list, s.ScriptBlock)):
+                    raise NotEmulated("this condition of switch")
+                if equal(value, wanted) if isinstance(value, str) or value is None else equal(wanted, value):
+                    matched = True
+                    await self.run_block(body, emit)
+            if not matched and node.default is not None:
+                await self.run_block(node.default, emit)
+        except (Break, Continue):
+            pass
+        finally:
+            self.scope.variables["_"] = outside
+
+    async def _loop(self, node: s.Loop, emit: Emit) -> None:
+        if node.first is not None:
+            await self.statement(node.first, _nothing)
+        first = node.body_first
+        while True:
+            if not first and node.condition is not None and truth(await self.value(node.condition)) == node.until:
+                return
+            first = False
+            if not await self._body(node.body, emit):
+                return
+            if node.each is not None:
+                await self.statement(node.each, _nothing)
+
+    async def _for_each(self, node: s.ForEach, emit: Emit) -> None:
+        for item in enumerate_value(await self.value(node.items)):
+            await self.store(node.variable, item)
+            if not await self._body(node.body, emit):
+                return
+
+    async def _body(self, body: s.Block, emit: Emit) -> bool:
+        """One turn of a loop; whether there is to be another.  Other containers run between two turns."""
+        await asyncio.sleep(0)
+        try:
+            await self.run_block(body, emit)
+        except Break:
+            return False
+        except Continue:
+            pass
+        return True
+
+    async def _try(self, node: s.Try, emit: Emit) -> None:
+        """The finally block runs however the rest was left; errors in a catch block end it, as in the try block."""
+        outside, self._guarded = self._guarded, True
+        try:
+            try:
+                await self.run_block(node.body, emit)
+            except Fault as fault:
+                if node.catch is None:
+                    raise
+                await self._catch(fault, node.catch, emit)
+        except (Fault, Flow):
+            self._guarded = outside
+            if node.final is not None:
+                await self.run_block(node.final, emit)
+            raise
+        except BaseException:
+            self._guarded = outside
+            raise
+        self._guarded = outside
+        if node.final is not None:
+            await self.run_block(node.final, emit)
+
+    async def _catch(self, fault: Fault, body: s.Block, emit: Emit) -> None:
+        variables = self.scope.variables
+        had, before = "_" in variables, variables.get("_")
+        variables["_"] = ErrorRecord(fault)
+        self._handled.append(fault)
+        try:
+            await self.run_block(body, emit)
+        finally:
+            self._handled.pop()
+            if had:
+                variables["_"] = before
+            else:
+                variables.pop("_", None)
+
+    async def _jump(self, node: s.Jump, emit: Emit) -> None:
+        match node.kind:
+            case "break":
+                raise Break
+            case "continue":
+                raise Continue
+            case "return":
+                if node.value is not None:
+                    await self.statement(node.value, emit)
+                raise Return
+            case "exit":
+                raise Exit(await self._status(node))
+        if node.value is None:
+            if self._handled:
+                raise self._handled[-1]
+            raise self._thrown(node, None, "ScriptHalted")
+        value = await self.value(node.value)
+        if isinstance(value, ErrorRecord):
+            value.fault.thrown = True
+            raise value.fault
+        if isinstance(value, (list, HashTable)) or (isinstance(value, NetObject) and value.text is None):
+            raise NotEmulated("throw of this value")
+        raise self._thrown(node, value, to_text(value) if value is not None else "ScriptHalted")
+
+    @staticmethod
+    def _thrown(node: Node, value: object, message: str) -> Fault:
+        return Fault(
+            message,
+            f"OperationStopped: ({message}:String) [], RuntimeException",
+            message,
+            at=node,
+            thrown=True,
+            target=value,
+            kind="System.Management.Automation.RuntimeException",
+        )
+
+    async def _status(self, node: s.Jump) -> int:
+        value = await self.value(node.value) if node.value is not None else None
+        if isinstance(value, (bool, list, HashTable)):
+            raise NotEmulated("exit with this value")
+        try:
+            status = whole(value)
+        except ValueError:
+            return 0
+        if not 0 <= status <= 255:
+            raise NotEmulated(f"exit status {status}")
+        return status
+
+    # -- errors and other streams ----------------------------------------------------------------------------
+
+    def preference(self, name: str) -> str:
+        """A preference variable's value in lower case.  Raises NotEmulated for one that asks or breaks."""
+        text = to_text(self.scope.get(name)).lower()
+        text = _ACTIONS.get(text, text)
+        if text not in ("continue", "stop", *_SILENT):
+            raise NotEmulated(f"${name} = {text}")
+        return text
+
+    def _action(self, call: Call | None, parameter: str, variable: str) -> str:
+        if call is None or not call.has(parameter):
+            return self.preference(variable)
+        text = call.text(parameter).lower()
+        found = [one for one in ("silentlycontinue", "stop", "continue", "ignore", "inquire", "suspend", "break")
+                 if one == _ACTIONS.get(text, text)]  # fmt: skip
+        if not found or found[0] in ("inquire", "suspend", "break"):
+            raise NotEmulated(f"-{parameter} {text}")
+        return found[0]
+
+    def _record(self, fault: Fault) -> None:
+        if not fault.recorded:
+            fault.recorded = True
+            self.errors.insert(0, ErrorRecord(fault))
+
+    def remember_in_variable(self, fault: Fault, call: Call) -> None:
+        """-ErrorVariable."""
+        if not call.has("errorvariable"):
+            return
+        name = call.text("errorvariable").lower()
+        if name.startswith("+"):
+            raise NotEmulated("-ErrorVariable +name")
+        kept = self.scope.variables.get(name)
+        self.scope.variables[name] = ArrayList([*(kept if isinstance(kept, ArrayList) else []), ErrorRecord(fault)])
+
+    async def write_error(self, fault: Fault, call: Call | None) -> None:
+        """An error that does not end its statement.  Raises it when it is to stop."""
+        action = self._action(call, "erroraction", "erroractionpreference")
+        if call is not None:
+            self.remember_in_variable(fault, call)
+        if action == "ignore":
+            return
+        self._record(fault)
+        if action == "stop":
+            fault.terminating = fault.stops = True
+            raise fault
+        if action == "continue":
+            await self._report(fault)
+
+    async def _report(self, fault: Fault) -> None:
+        if self.streams.error is not None:
+            await self.streams.error(ErrorRecord(fault, merged=True))
+        else:
+            await self._print_error(fault)
+
+    async def _print_error(self, fault: Fault) -> None:
         lines = render(fault, self.script, seven=self.seven, name=self.name)
         if self.clixml:
             self.error_lines += lines
         else:
             await self.process.stderr.write("".join(f"{line}\r\n" for line in lines).encode())
 
-    # -- statements ------------------------------------------------------------------------------------------
+    async def report(self, fault: Fault) -> None:
+        """Print the error that ended the script."""
+        await self._print_error(fault)
 
-    async def run(self, block: s.Block) -> None:
-        """The script itself: output is shown statement by statement, an error ends its statement only.
+    async def warn(self, message: str, call: Call | None = None) -> None:
+        """A warning."""
+        action = self._action(call, "warningaction", "warningpreference")
+        if action in _SILENT:
+            return
+        if action == "stop":
+            raise NotEmulated("warnings that stop")
+        if self.streams.warning is not None:
+            await self.streams.warning(NetObject(_WARNING, text=message))
+        else:
+            await self.host(f"WARNING: {message}\r\n")
 
-        Raises Exit, Fault (thrown, or terminating under ``Stop``) and NotEmulated.
-        """
-        try:
-            for statement in block.statements:
-                await self.top(statement)
-        except _Jump as jump:
-            await self.show(jump.pending + jump.value)
-        except Exit as done:
-            await self.show(done.pending)
-            raise
+    async def tell(self, stream: str, message: str, call: Call) -> None:
+        """``Write-Verbose`` and ``Write-Debug``."""
+        if not call.flag(stream) and self.preference(f"{stream}preference") in _SILENT:
+            return
+        if stream == "debug":
+            raise NotEmulated("debug messages")
+        sink = self.streams.verbose
+        if sink is not None:
+            raise NotEmulated("redirection of verbose messages")
+        await self.host(f"VERBOSE: {message}\r\n")
 
-    async def top(self, statement: Node) -> None:
-        """One statement of the script: what it puts out is shown as it comes."""
-        self.variables["?"] = True
-        try:
-            if isinstance(statement, s.Loop):
-                await self.loop(statement, self.top_block)
-            elif isinstance(statement, s.If):
-                body = await self.branch(statement)
-                if body is not None:
-                    await self.top_block(body)
-            elif isinstance(statement, s.ForEach):
-                for item in enumerate_value(await self.value(statement.items)):
-                    self.variables[statement.variable] = item
-                    if not await self._body(statement.body, self.top_block):
-                        break
-            else:
-                await self.show(await self.statement(statement))
-        except Fault as fault:
-            await self.caught_by_host(fault, statement)
+    async def inform(self, text: str, end: str) -> None:
+        """What Write-Host says."""
+        if self.streams.information is None:
+            await self.host(text + end)
+        elif not end:
+            raise NotEmulated("redirection of Write-Host -NoNewline")
+        else:
+            await self.streams.information(NetObject(_INFORMATION, text=text))
 
-    async def caught_by_host(self, fault: Fault, statement: Node) -> None:
-        """An error that no ``try`` took."""
-        self.variables["?"] = False
-        fault.at = fault.at or statement
-        await self.show(fault.pending)
-        fault.pending = []
-        if fault.thrown or self._stops():
-            raise fault
-        await self.report(fault)
+    async def host(self, text: str) -> None:
+        """Text on the host, which is standard output here."""
+        if self._display.waiting:
+            raise NotEmulated("text on the host before a table has ended")
+        await self._print(text)
 
-    def _stops(self) -> bool:
-        return to_text(self.variables["erroractionpreference"]).lower() == "stop"
-
-    async def top_block(self, block: s.Block) -> list[object]:
-        """A block whose output is shown at once."""
-        for statement in block.statements:
-            await self.top(statement)
-        return []
-
-    async def block(self, block: s.Block) -> list[object]:
-        """A block whose output is collected."""
-        values: list[object] = []
-        for statement in block.statements:
-            with _keeping(values):
-                values += await self.statement(statement)
-        return values
-
-    async def statement(self, node: Node) -> list[object]:
-        """Run one statement and return its output."""
-        match node:
-            case s.Assignment():
-                await self.assign(node)
-                return []
-            case s.Step():
-                await self.store(node.target, to_number(await self.value(node.target)) + node.delta)
-                return []
-            case s.If():
-                body = await self.branch(node)
-                return await self.block(body) if body is not None else []
-            case s.Loop():
-                return await self.loop(node, self.block)
-            case s.ForEach():
-                return await self.for_each(node)
-            case s.Try():
-                return await self.try_(node)
-            case s.Jump():
-                return await self.jump(node)
-            case s.Block():
-                return await self.block(node)
-        return await self.pipeline(node)
-
-    async def branch(self, node: s.If) -> s.Block | None:
-        for condition, body in node.branches:
-            if truth(await self.value(condition)):
-                return body
-        return node.otherwise
-
-    async def loop(self, node: s.Loop, run: Callable[[s.Block], Awaitable[list[object]]]) -> list[object]:
-        values: list[object] = []
-        if node.first is not None:
-            await self.statement(node.first)
-        first = node.body_first
-        while True:
-            if not first and node.condition is not None and truth(await self.value(node.condition)) == node.until:
-                return values
-            first = False
-            try:
-                with _keeping(values):
-                    values += await run(node.body)
-            except _Jump as jump:
-                if jump.kind not in ("break", "continue"):
-                    raise
-                values = jump.pending
-                if jump.kind == "break":
-                    return values
-            if node.each is not None:
-                await self.statement(node.each)
-
-    async def _body(self, body: s.Block, run: Callable[[s.Block], Awaitable[list[object]]]) -> bool:
-        try:
-            await run(body)
-        except _Jump as jump:
-            if jump.kind == "break":
-                return False
-            if jump.kind != "continue":
-                raise
-        return True
-
-    async def for_each(self, node: s.ForEach) -> list[object]:
-        values: list[object] = []
-
-        async def collect(body: s.Block) -> list[object]:
-            try:
-                values.extend(await self.block(body))
-            except _Jump as jump:
-                values.extend(jump.pending)
-                jump.pending = []
-                raise
-            return []
-
-        for item in enumerate_value(await self.value(node.items)):
-            self.variables[node.variable] = item
-            if not await self._body(node.body, collect):
-                break
-        return values
-
-    async def try_(self, node: s.Try) -> list[object]:
-        """The finally block runs however the rest was left, and its output comes last."""
-        try:
-            values = await self.guarded(node)
-        except (Fault, Exit, _Jump) as leaving:
-            if node.final is not None:
-                leaving.pending += await self.block(node.final)
-            raise
-        return values + (await self.block(node.final) if node.final is not None else [])
-
-    async def guarded(self, node: s.Try) -> list[object]:
-        """``try`` and ``catch`` without ``finally``."""
-        try:
-            return await self.block(node.body)
-        except Fault as fault:
-            if node.catch is None:
-                raise
-            self.variables["_"] = error_record(fault)
-            with _keeping(fault.pending):
-                return fault.pending + await self.block(node.catch)
-
-    async def jump(self, node: s.Jump) -> list[object]:
-        value = await self.value(node.value) if node.value is not None else None
-        if node.kind == "exit":
-            raise Exit(int(to_number(value)) if value is not None else 0)
-        if node.kind == "throw":
-            message = to_text(value) if value is not None else "ScriptHalted"
-            raise Fault(
-                message, f"OperationStopped: ({message}:String) [], RuntimeException", message, at=node, thrown=True
-            )
-        raise _Jump(node.kind, enumerate_value(value))
-
-    # -- pipelines -------------------------------------------------------------------------------------------
-
-    async def pipeline(self, node: Node) -> list[object]:
-        """Output of a pipeline, a command or an expression used as a statement."""
-        if not isinstance(node, s.Pipeline):
-            if isinstance(node, s.Command):
-                return await self.command(node, None)
-            if isinstance(node, s.SubExpression) and node.kind == "(":
-                return enumerate_value(await self.value(node))
-            return enumerate_value(await self.value(node))
-        values: list[object] | None = None
-        quiet_errors = bool({"err", "merge"} & node.silent)
-        try:
-            for element in node.elements:
-                if isinstance(element, s.Command):
-                    values = await self.command(element, values)
-                elif values is None:
-                    values = enumerate_value(await self.value(element))
-                else:
-                    raise NotEmulated("an expression after the first element of a pipeline")
-        except Fault as fault:
-            if not quiet_errors or fault.thrown or self._stops():
-                raise
-            self.variables["?"] = False
-            if "merge" in node.silent:
-                return list(render(fault, self.script, seven=self.seven, name=self.name))
-            return []
-        return [] if "out" in node.silent else values or []
-
-    async def command(self, node: s.Command, piped: list[object] | None) -> list[object]:
-        """Run a cmdlet."""
-        name = await self.value(node.name)
-        if isinstance(name, s.ScriptBlock):
-            return await self.call_block(name, {})
-        text = to_text(name)
-        key = text.lower().replace("\\", "/").rsplit("/", 1)[-1]
-        if key != "curl.exe":  # without .exe it is an alias of 5.1
-            key = key.removesuffix(".exe")
-            key = self.library.aliases.get(key, key)
-        cmdlet = self.library.cmdlets.get(key)
-        if cmdlet is None:
-            raise self.unknown_command(text, node)
-        call = Call(node, text, {}, [], piped)
-        pending = ""
-        for argument in node.arguments:
-            if isinstance(argument, s.Parameter):
-                if pending:
-                    call.named[pending] = True
-                pending = argument.name.lower()
-                if argument.value is not None:
-                    call.named[pending] = await self.value(argument.value)
-                    pending = ""
-            elif pending and pending not in _SWITCHES:
-                call.named[pending] = await self.value(argument)
-                pending = ""
-            else:
-                if pending:
-                    call.named[pending] = True
-                    pending = ""
-                call.positional.append(await self.value(argument))
-        if pending:
-            call.named[pending] = True
-        action = to_text(call.named.pop("erroraction", call.named.pop("ea", ""))).lower()
-        try:
-            return await cmdlet(self, call)
-        except Fault as fault:
-            fault.at = fault.at or node
-            if action == "stop" or (not action and self._stops()):
-                raise replace(fault, terminating=True, thrown=True) from fault
-            if action in ("silentlycontinue", "ignore") and not fault.terminating:
-                self.variables["?"] = False
-                return []
-            if fault.terminating:
-                raise
-            self.variables["?"] = False
-            await self.report(fault)
-            return []
-
-    def unknown_command(self, name: str, node: s.Command) -> Exception:
-        """A cmdlet that the lab does not have, or a name that no Windows has."""
-        if re.fullmatch(r"[A-Za-z]+-[A-Za-z]+", name):
-            return NotEmulated(f"cmdlet {name}")
-        return NotEmulated(f"command {name}")
-
-    async def call_block(self, block: s.ScriptBlock, variables: dict[str, object]) -> list[object]:
-        """Run a script block with some variables set, as ``%`` and ``?`` do."""
-        saved = {name: self.variables.get(name) for name in variables}
-        self.variables |= variables
-        try:
-            return await self.block(block.body)
-        except _Jump as jump:
-            if jump.kind == "return":
-                return jump.pending + jump.value
-            raise
-        finally:
-            self.variables |= saved
-
-    # -- expressions -----------------------------------------------------------------------------------------
-
-    async def value(self, node: Node) -> Any:  # noqa: PLR0911 - one per kind of expression
-        """What an expression or a pipeline in parentheses is."""
-        match node:
-            case s.Literal():
-                return node.value
-            case s.Expandable():
-                parts = [p if isinstance(p, str) else to_text(await self.value(p)) for p in node.parts]
-                return "".join(parts)
-            case s.Variable():
-                return self.variable(node.name)
-            case s.Array():
-                return [await self.value(item) for item in node.items]
-            case s.Hash():
-                table = HashTable()
-                for key, item in node.entries:
-                    table.set(await self.value(key), unwrap(await self.statement(item)))
-                return table
-            case s.SubExpression():
-                values = await self.block(node.body)
-                return values if node.kind == "@" else unwrap(values)
-            case s.ScriptBlock() | s.TypeName():
-                return node
-            case s.Unary():
-                return await self.unary(node)
-            case s.Binary():
-                return await self.binary(node)
-            case s.Cast():
-                return operators.cast(node.type_name, await self.value(node.operand), node)
-            case s.Index():
-                return operators.index(await self.value(node.target), await self.value(node.index))
-            case s.Member():
-                return await self.member(node)
-            case s.Step():
-                before = await self.value(node.target)
-                await self.store(node.target, to_number(before) + node.delta)
-                return before
-            case s.Assignment():
-                await self.assign(node)
-                return None
-        return unwrap(await self.statement(node))
-
-    def variable(self, name: str) -> object:
-        """A variable's value; an unset one is null."""
-        if name.startswith("env:"):
-            wanted = name[4:].lower()
-            return next((v for k, v in self.process.env.items() if k.lower() == wanted), None)
-        if name == "psversiontable":
-            windows = to_text(self.process.settings.get("windows_version", "10.0.20348.1"))
-            table = HashTable()
-            table.set(
-                "PSVersion",
-                NetObject("Version", text="7.4.6" if self.seven else f"5.1.{'.'.join(windows.split('.')[2:])}"),
-            )
-            table.set("PSEdition", "Core" if self.seven else "Desktop")
-            return table
-        if name == "input":
-            raise NotEmulated("$input")
-        return self.variables.get(name)
-
-    async def assign(self, node: s.Assignment) -> None:
-        """``=`` and its relatives."""
-        value = (
-            unwrap(await self.statement(node.value))
-            if not isinstance(node.value, (s.Array, s.SubExpression))
-            else await self.value(node.value)
-        )
-        if node.operator != "=":
-            value = operators.arithmetic(node.operator[0], await self.value(node.target), value, node)
-        await self.store(node.target, value)
-
-    async def store(self, target: Node, value: object) -> None:
-        match target:
-            case s.Variable(name=name):
-                if name.startswith("env:"):
-                    raise NotEmulated("assignment to an environment variable")
-                self.variables[name] = value
-            case s.Cast():
-                await self.store(target.operand, operators.cast(target.type_name, value, target))
-            case s.Member(static=False, arguments=None):
-                owner, name = await self.value(target.target), to_text(await self.value(target.name))
-                if isinstance(owner, HashTable):
-                    owner.set(name, value)
-                elif isinstance(owner, NetObject) and owner.has(name):
-                    owner.put(name, value)
-                else:
-                    raise NotEmulated(f"assignment to property {name}")
-            case s.Index():
-                owner, key = await self.value(target.target), await self.value(target.index)
-                if isinstance(owner, HashTable):
-                    owner.set(key, value)
-                elif isinstance(owner, list):
-                    owner[int(to_number(key))] = value
-                else:
-                    raise NotEmulated("assignment to an element")
-            case s.Member():
-                await self.static_store(target)
-            case _:
-                raise NotEmulated("this assignment")
-
-    async def static_store(self, target: s.Member) -> None:
-        raise NotEmulated(f"assignment to static property {to_text(await self.value(target.name))}")
-
-    async def unary(self, node: s.Unary) -> object:
-        value = await self.value(node.operand)
-        match node.operator:
-            case "not":
-                return not truth(value)
-            case "-":
-                return -to_number(value)
-            case "+":
-                return to_number(value)
-            case ",":
-                return [value]
-            case "join":
-                return "".join(to_text(item) for item in enumerate_value(value))
-            case "split":
-                return to_text(value).split()
-        raise NotEmulated(f"operator -{node.operator}")
-
-    async def binary(self, node: s.Binary) -> object:  # noqa: PLR0911 - one per operator
-        left = await self.value(node.left)
-        if node.operator in ("and", "or"):
-            if truth(left) != (node.operator == "and"):
-                return truth(left)
-            return truth(await self.value(node.right))
-        right = await self.value(node.right)
-        match node.operator:
-            case "+" | "-" | "*" | "/" | "%":
-                return operators.arithmetic(node.operator, left, right, node)
-            case "..":
-                start, end = int(to_number(left)), int(to_number(right))
-                return list(range(start, end + 1)) if start <= end else list(range(start, end - 1, -1))
-            case "f":
-                return format_text(to_text(left), enumerate_value(right) if isinstance(right, list) else [right])
-            case "join":
-                return to_text(right).join(to_text(item) for item in enumerate_value(left))
-            case "split":
-                return re.split(to_text(right), to_text(left), flags=re.IGNORECASE)
-            case "replace":
-                pattern, with_ = [*enumerate_value(right), ""][:2]
-                return re.sub(
-                    to_text(pattern), re.sub(r"\$(\d)", r"\\\1", to_text(with_)), to_text(left), flags=re.IGNORECASE
-                )
-            case "contains" | "notcontains":
-                return any(equal(item, right) for item in enumerate_value(left)) == (node.operator == "contains")
-            case "in" | "notin":
-                return any(equal(item, left) for item in enumerate_value(right)) == (node.operator == "in")
-            case "is" | "isnot" | "as" | "xor":
-                raise NotEmulated(f"operator -{node.operator}")
-        if isinstance(left, list):
-            return [item for item in left if self.compare(node.operator, item, right)]
-        return self.compare(node.operator, left, right)
-
-    def compare(self, operator: str, left: object, right: object) -> bool:
-        """A comparison; ``-match`` sets ``$Matches``."""
-
-        def remember(groups: HashTable) -> None:
-            self.variables["matches"] = groups
-
-        return operators.compare(operator, left, right, remember)
-
-    async def member(self, node: s.Member) -> object:
-        owner, name = await self.value(node.target), to_text(await self.value(node.name))
-        arguments = None if node.arguments is None else [await self.value(item) for item in node.arguments]
-        try:
-            if isinstance(owner, s.TypeName):
-                static = self.library.types.get(owner.name)
-                if static is None:
-                    raise NotEmulated(f"the type [{owner.name}]")
-                return await static(self, name.lower(), arguments)
-            return await self.instance(owner, name, arguments)
-        except Fault as fault:
-            fault.at = fault.at or node
-            raise
-
-    async def instance(self, owner: object, name: str, arguments: list[object] | None) -> object:
-        """A member of a value."""
-        key = name.lower()
-        if owner is None:
-            if arguments is None:
-                return None
-            raise Fault(
-                "You cannot call a method on a null-valued expression.",
-                "InvalidOperation: (:) [], RuntimeException",
-                "InvokeMethodOnNull",
-            )
-        if isinstance(owner, NetObject):
-            return owner.get(name) if arguments is None else await owner.call(name, arguments)
-        if isinstance(owner, HashTable):
-            return hash_member(owner, key, name, arguments)
-        if isinstance(owner, list) and key not in ("count", "length", "contains", "add", "tostring"):
-            return unwrap([await self.instance(item, name, arguments) for item in owner])
-        return plain_member(owner, key, name, arguments)
+    async def _print(self, text: str) -> None:
+        await self.process.stdout.write(text.encode("utf-8", "replace"))
 
 
-_SWITCHES = {
-    "usebasicparsing", "disablekeepalive", "nonewline", "dnsonly", "nohostsfile", "quicktimeout", "compress", "force",
-    "verbose", "debug", "informationlevel_", "descending", "unique", "raw", "asarray", "quiet", "skipcertificatecheck",
-    "usedefaultcredentials", "llmnrnetbiosonly", "notcpfallback", "tcponly", "passthru", "autosize", "wrap", "whatif",
-}  # fmt: skip
+async def _nothing(value: object) -> None:
+    """Where the output of a loop's clauses goes."""
+
+
+def _words(arguments: tuple[str, ...]) -> list[Given]:
+    found = []
+    for word in arguments:
+        if word.startswith("-") and len(word) > 1 and not word[1].isdigit():
+            name, colon, value = word[1:].partition(":")
+            found.append(Given(name, value, bool(colon), word))
+        else:
+            found.append(Given("", word, word=word))
+    return found

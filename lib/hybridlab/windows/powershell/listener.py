@@ -9,9 +9,10 @@ import socket
 
 from hybridlab.runtime.applets import http
 from hybridlab.windows.powershell.addresses import ip_address
+from hybridlab.windows.powershell.conversion import to_number
 from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Interpreter
-from hybridlab.windows.powershell.objects import NetObject, to_number, to_text
+from hybridlab.windows.powershell.objects import NetObject, to_text
+from hybridlab.windows.powershell.shell import Shell
 from hybridlab.windows.powershell.syntax import NotEmulated
 
 _SERVER = "Microsoft-HTTPAPI/2.0"
@@ -29,7 +30,7 @@ def _fault(method: str, message: str, identity: str = "HttpListenerException") -
 class _Listener:
     """Connections wait in a queue until the script asks for the next context, as in http.sys."""
 
-    def __init__(self, shell: Interpreter) -> None:
+    def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._prefixes: list[tuple[int, str]] = []
         self._contexts: asyncio.Queue[NetObject] = asyncio.Queue()
@@ -151,7 +152,7 @@ class _Response:
             self.reply.set_result(http.Reply(status, self._body, kind, self._headers, keep))
 
 
-def http_listener(shell: Interpreter, arguments: list[object]) -> object:
+def http_listener(shell: Shell, arguments: list[object]) -> object:
     """New-Object System.Net.HttpListener."""
     listener = _Listener(shell)
     prefixes = NetObject("System.Net.HttpListenerPrefixCollection")

@@ -9,48 +9,56 @@ from hybridlab.runtime.applets import dns, http, icmp
 from hybridlab.runtime.applets.busybox import interfaces
 from hybridlab.runtime.applets.refusals import heard_late
 from hybridlab.runtime.applets.registry import WINDOWS
-from hybridlab.runtime.streams import BufferOutput
-from hybridlab.windows.powershell.cmdlets import only, parameter
+from hybridlab.runtime.streams import NullOutput
+from hybridlab.windows.powershell.binding import Call
 from hybridlab.windows.powershell.faults import Fault
-from hybridlab.windows.powershell.interpreter import Call, Cmdlet, Interpreter, Library
-from hybridlab.windows.powershell.objects import NetObject, to_number, to_text
+from hybridlab.windows.powershell.objects import NetObject, enumerate_value, to_text
+from hybridlab.windows.powershell.shell import Library, Make, Shell, Stage
+from hybridlab.windows.powershell.stages import once
+from hybridlab.windows.powershell.streams import drop
 from hybridlab.windows.powershell.syntax import NotEmulated
 
 _CONNECT_SECONDS = 21.0
 """Windows' SYN and its two repetitions, 3 + 6 + 12 s; Test-NetConnection has no timeout of its own."""
+_COMMON_PORTS = {"http": 80, "rdp": 3389, "smb": 445, "winrm": 5985}
+_ADAPTER = "MSFT_NetAdapter"
 _TOOLS = ("ping", "ipconfig", "hostname", "nslookup", "whoami")
 
 
-async def test_net_connection(shell: Interpreter, call: Call) -> list[object]:
+async def test_net_connection(shell: Shell, call: Call) -> list[object]:
     """A TCP connect, and a ping when that fails; without a port the ping only."""
-    only(call, "computername", "port", "informationlevel", "commontcpport", positions=2)
-    host = to_text(parameter(call, "computername", position=0, default="internetbeacon.msedge.net"))
-    port = parameter(call, "port", position=1)
-    common = {"http": 80, "rdp": 3389, "smb": 445, "winrm": 5985}
-    if (named := parameter(call, "commontcpport")) is not None:
-        port = common[to_text(named).lower()]
-    quiet = to_text(parameter(call, "informationlevel", default="")).lower() == "quiet"
+    host = call.text("computername", "internetbeacon.msedge.net")
+    port = call.get("port")
+    if call.has("commontcpport"):
+        named = call.text("commontcpport").lower()
+        if named not in _COMMON_PORTS or port is not None:
+            raise NotEmulated(f"Test-NetConnection -CommonTCPPort {named}")
+        port = _COMMON_PORTS[named]
+    level = call.text("informationlevel", "Standard").lower()
+    if level not in ("quiet", "standard"):
+        raise NotEmulated(f"Test-NetConnection -InformationLevel {level}")
+    quiet = level == "quiet"
     net = shell.process.net
     try:
         address = (await net.resolve(host))[0]
     except (dns.NameNotFound, dns.ResolverSilent):
-        await shell.write(f"WARNING: Name resolution of {host} failed\r\n")
+        await shell.warn(f"Name resolution of {host} failed", call)
         return [False] if quiet else [_result(host, "", port, net.address, connected=False, ping=None)]
-    connected = port is not None and await _connects(shell, address, int(to_number(port)))
+    connected = isinstance(port, int) and await _connects(shell, address, port)
     if port is not None and not connected:
-        await shell.write(f"WARNING: TCP connect to ({address} : {to_text(port)}) failed\r\n")
+        await shell.warn(f"TCP connect to ({address} : {to_text(port)}) failed", call)
     ping = None
     if not connected:
         ping = await icmp.echo(net, address, 1, size=32, limit=4.0, identity=id(call) & 0xFFFF)
         if ping.kind != "reply":
             status = "TimedOut" if ping.kind == "timeout" else "DestinationHostUnreachable"
-            await shell.write(f"WARNING: Ping to {address} failed with status: {status}\r\n")
+            await shell.warn(f"Ping to {address} failed with status: {status}", call)
     if quiet:
         return [connected if port is not None else ping is not None and ping.kind == "reply"]
     return [_result(host, address, port, net.address, connected=connected, ping=ping)]
 
 
-async def _connects(shell: Interpreter, address: str, port: int) -> bool:
+async def _connects(shell: Shell, address: str, port: int) -> bool:
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
             connecting = http.connect(shell.process.net, address, port)
@@ -76,19 +84,18 @@ def _result(
     return NetObject("TestNetConnectionResult", properties, shown=tuple(properties))
 
 
-async def resolve_dns_name(shell: Interpreter, call: Call) -> list[object]:
+async def resolve_dns_name(shell: Shell, call: Call) -> list[object]:
     """-Type A only; a name with a final dot is asked as it is."""
-    only(call, "name", "type", "dnsonly", "nohostsfile", "quicktimeout", "server", positions=2)
-    name = to_text(parameter(call, "name", position=0))
-    kind = to_text(parameter(call, "type", position=1, default="A")).upper()
+    name = call.text("name")
+    kind = call.text("type", "A").upper()
     if kind not in ("A", "A_AAAA"):
         raise NotEmulated(f"Resolve-DnsName -Type {kind}")
     net = shell.process.net
-    server = to_text(parameter(call, "server", default=""))
+    server = call.text("server")
     answer = None
     for full in dns.candidates(name, tuple(net.searches)):
         try:
-            answer = await dns.query(net, full, server=server, limit=2.0 if call.named.get("quicktimeout") else 10.0)
+            answer = await dns.query(net, full, server=server, limit=2.0 if call.flag("quicktimeout") else 10.0)
         except (dns.ResolverSilent, OSError):
             words = "This operation returned because the timeout period expired"
             raise _dns_fault(call, name, words, "OperationTimeout", "ERROR_TIMEOUT") from None
@@ -121,20 +128,21 @@ def _dns_fault(call: Call, name: str, words: str, category: str, identity: str) 
         f"{name} : {words}",
         f"{category}: ({name}:String) [Resolve-DnsName], Win32Exception",
         f"{identity},Microsoft.DnsClient.Commands.ResolveDnsName",
-        source="Resolve-DnsName",
+        source=call.typed,
         at=call.node,
         terminating=False,
         kind="System.ComponentModel.Win32Exception",
     )
 
 
-async def get_net_adapter(shell: Interpreter, call: Call) -> list[object]:
+async def get_net_adapter(shell: Shell, call: Call) -> list[object]:
     """The pod's one adapter."""
-    only(call, "name", positions=1)
+    if call.text("name", "*") not in ("*", "vEthernet (Ethernet)"):
+        raise NotEmulated(f"Get-NetAdapter {call.text('name')}")
     table = ("Name", "InterfaceDescription", "Status")
     return [
         NetObject(
-            "MSFT_NetAdapter",
+            _ADAPTER,
             table=table,
             Name="vEthernet (Ethernet)",
             InterfaceDescription="Hyper-V Virtual Ethernet Adapter",
@@ -149,10 +157,22 @@ async def get_net_adapter(shell: Interpreter, call: Call) -> list[object]:
     ]
 
 
-async def get_net_ip_address(shell: Interpreter, call: Call) -> list[object]:
-    """The adapter's link-local IPv6 address and then its IPv4 address, in Windows' order."""
-    only(call, "addressfamily", "interfacealias", "interfaceindex", positions=0)
-    family = to_text(parameter(call, "addressfamily", default="")).lower()
+class _GetNetIPAddress(Stage):
+    """The adapter's link-local IPv6 address and then its IPv4 address, in Windows' order; also of adapters piped in."""
+
+    async def process(self, item: object) -> None:
+        if not isinstance(item, NetObject) or item.type_name != _ADAPTER:
+            raise NotEmulated("Get-NetIPAddress of something that is no adapter")
+        await self.put(_addresses(self.shell, self.call))
+
+    async def alone(self) -> None:
+        await self.put(_addresses(self.shell, self.call))
+
+
+def _addresses(shell: Shell, call: Call) -> list[object]:
+    family = call.text("addressfamily").lower()
+    if family not in ("", "ipv4", "ipv6"):
+        raise NotEmulated(f"Get-NetIPAddress -AddressFamily {family}")
     shown = ("IPAddress", "InterfaceIndex", "InterfaceAlias", "AddressFamily", "Type", "PrefixLength")
     found: list[object] = []
     for index, name, address, mask, _, mac in interfaces(shell.process.net):
@@ -185,30 +205,88 @@ async def get_net_ip_address(shell: Interpreter, call: Call) -> list[object]:
     return found
 
 
-def _tool(name: str) -> Cmdlet:
-    async def run(shell: Interpreter, call: Call) -> list[object]:
-        words = [to_text(word) for word in call.positional]
-        if call.named:  # -n 1: parameters of a program, in the order in which they stood
-            words = [shell.script[a.start : a.end].strip("\"'") for a in call.node.arguments]
-        output = BufferOutput()
-        piped = shell.process
-        process = replace(piped, argv=(call.name, *words), stdout=output)
-        status = await WINDOWS[name](process)
-        shell.variables["lastexitcode"] = status
-        shell.variables["?"] = status == 0
-        return list(output.data.decode("utf-8", "replace").splitlines())
+class _Lines:
+    """A program's output, line by line, into the pipeline."""
 
-    return run
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._rest = b""
+
+    async def write(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            await self._stage.emit(line.removesuffix(b"\r").decode("utf-8", "replace"))
+
+    async def end(self) -> None:
+        if self._rest:
+            await self._stage.emit(self._rest.decode("utf-8", "replace"))
+
+
+def _tool(name: str) -> Make:
+    class _Tool(Stage):
+        async def process(self, item: object) -> None:
+            raise NotEmulated(f"pipeline input of {name}")
+
+        async def alone(self) -> None:
+            shell, call = self.shell, self.call
+            output = _Lines(self)
+            sink = shell.streams.error
+            if sink not in (None, drop):
+                raise NotEmulated(f"redirection of the errors of {name}")
+            errors = shell.process.stderr if sink is None else NullOutput()
+            argv = (call.name, *_words(call))
+            status = await WINDOWS[name](replace(shell.process, argv=argv, stdout=output, stderr=errors))
+            await output.end()
+            shell.scope.root.variables["lastexitcode"] = status
+            self.failed = status != 0
+
+    return _Tool
+
+
+def _words(call: Call) -> list[str]:
+    """A program's arguments: as they stand, variables replaced."""
+    words: list[str] = []
+    for given in call.arguments:
+        if given.parameter and given.has_value:
+            words.append(f"-{given.parameter}:{to_text(given.value)}")
+        elif given.parameter:
+            words.append(given.word)
+        else:
+            words += [to_text(one) for one in enumerate_value(given.value)]
+    if any(not word or '"' in word for word in words):
+        raise NotEmulated(f"empty or quoted arguments of {call.name}")
+    if not words and call.name in ("ping", "nslookup", "curl"):
+        raise NotEmulated(f"{call.name} without arguments")
+    return words
+
+
+_CIM = "-CimSession -ThrottleLimit -AsJob?"
 
 
 def add_to(library: Library) -> None:
     """Register them with their aliases."""
-    library.cmdlets |= {
-        "test-netconnection": test_net_connection,
-        "resolve-dnsname": resolve_dns_name,
-        "get-netadapter": get_net_adapter,
-        "get-netipaddress": get_net_ip_address,
-        **{name: _tool(name) for name in _TOOLS},
-        "curl.exe": _tool("curl"),
-    }
-    library.aliases |= {"tnc": "test-netconnection"}
+    library.add(
+        "Test-NetConnection",
+        "ComputerName=RemoteAddress=cn@0 Port=RemotePort:int CommonTCPPort@1 InformationLevel -TraceRoute? -Hops:int "
+        "-DiagnoseRouting? -ConstrainSourceAddress -ConstrainInterface",
+        once(test_net_connection), "tnc",
+    )  # fmt: skip
+    library.add(
+        "Resolve-DnsName",
+        "Name@0 Type@1 Server DnsOnly? NoHostsFile? QuickTimeout? -CacheOnly? -DnssecCd? -DnssecOk? -LlmnrFallback? "
+        "-LlmnrNetbiosOnly? -LlmnrOnly? -NetbiosFallback? -NoIdn? -NoRecursion? -TcpOnly?",
+        once(resolve_dns_name),
+    )
+    library.add(
+        "Get-NetAdapter",
+        f"Name=ifAlias=InterfaceAlias@0 -InterfaceDescription -InterfaceIndex -IncludeHidden? -Physical? {_CIM}",
+        once(get_net_adapter),
+    )
+    library.add(
+        "Get-NetIPAddress",
+        "AddressFamily -IPAddress@0 -InterfaceIndex -InterfaceAlias -AssociatedIPAddress -Type -PrefixLength "
+        "-PrefixOrigin -SuffixOrigin -AddressState -ValidLifetime -PreferredLifetime -SkipAsSource -PolicyStore "
+        f"-IncludeAllCompartments? {_CIM}",
+        _GetNetIPAddress,
+    )
+    library.tools |= {name: _tool(name) for name in (*_TOOLS, "curl")}

@@ -1,7 +1,7 @@
 """PowerShell values: which Python values stand for which, how they become text, and objects with members.
 
-``None``, ``bool``, ``int``, ``float``, ``str``, ``bytes`` and ``list`` are themselves; :class:`HashTable` and
-:class:`NetObject` are the rest.  Member names are case-insensitive everywhere.
+``None``, ``bool``, ``int`` (Int32), ``Long`` (Int64), ``float`` (Double), ``str``, ``bytes`` (Byte[]) and ``list``
+(Object[]) are themselves; the classes here are the rest.  Member names are case-insensitive everywhere.
 """
 
 from __future__ import annotations
@@ -11,22 +11,61 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from hybridlab.windows.powershell.syntax import NotEmulated
+from hybridlab.windows.powershell.numbers import double_text
+from hybridlab.windows.powershell.syntax import NotEmulated, ScriptBlock, TypeName
 
 CUSTOM_OBJECT = "System.Management.Automation.PSCustomObject"
-"""What ConvertFrom-Json and the HNS cmdlets make."""
+"""What ConvertFrom-Json, [pscustomobject] and the HNS cmdlets make."""
+SELECTED = "Selected." + CUSTOM_OBJECT
+"""What Select-Object -Property makes."""
+
+
+class Char(str):
+    """A System.Char."""
+
+    __slots__ = ()
+
+
+class NumberText(str):
+    """A number written as an argument in a form that is not its own, ``007``: it is shown as written."""
+
+    __slots__ = ("value",)
+    value: int | float
+
+    @classmethod
+    def of(cls, text: str, value: int | float) -> NumberText:
+        """The number ``value`` that is written ``text``."""
+        made = cls(text)
+        made.value = value
+        return made
+
+
+class TypedList(list[object]):
+    """An array of one element type, as ``-split`` and ``[int[]]`` make them."""
+
+
+class ArrayList(list[object]):
+    """A System.Collections.ArrayList: the one kind of array that grows."""
+
+
+class Unordered(list[object]):
+    """Keys, values or entries of a hashtable: how many there are is known, their order is the hash function's."""
 
 
 class HashTable:
     """``@{}``: keys compare as PowerShell compares them, strings without case."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ordered: bool = False) -> None:
+        self.ordered = ordered
+        """``[ordered]@{}``; otherwise the real order is the hash function's, and asking for it is refused."""
         self._entries: dict[object, tuple[object, object]] = {}
 
     @staticmethod
     def _fold(key: object) -> object:
+        if isinstance(key, bool) or not isinstance(key, (str, int, float, NetObject)):
+            raise NotEmulated("a key that is no text and no number")
         if isinstance(key, NetObject):
-            return to_text(key)
+            return to_text(key).lower()
         return key.lower() if isinstance(key, str) else key
 
     def get(self, key: object) -> object:
@@ -34,8 +73,9 @@ class HashTable:
         return self._entries.get(self._fold(key), (None, None))[1]
 
     def set(self, key: object, value: object) -> None:
-        """Add or replace."""
-        self._entries[self._fold(key)] = (key, value)
+        """Add or replace; a replaced entry keeps its key's first spelling."""
+        folded = self._fold(key)
+        self._entries[folded] = (self._entries.get(folded, (key, None))[0], value)
 
     def has(self, key: object) -> bool:
         """Whether the key is there."""
@@ -45,9 +85,32 @@ class HashTable:
         """Forget a key."""
         self._entries.pop(self._fold(key), None)
 
+    def clear(self) -> None:
+        """Forget all."""
+        self._entries.clear()
+
     def items(self) -> Iterator[tuple[object, object]]:
-        """Keys as written, and values."""
+        """Keys as written, and values, in the order in which they came; for :meth:`shown` order ask that."""
         return iter(list(self._entries.values()))
+
+    def shown(self) -> Iterator[tuple[object, object]]:
+        """The entries where their order can be seen.  Raises NotEmulated when it is the hash function's."""
+        if not self.certain:
+            raise NotEmulated("the order of a hashtable's entries (write [ordered]@{...})")
+        return self.items()
+
+    def listed(self, values: list[object]) -> list[object]:
+        """Keys, values or entries, as a list that knows whether its order counts."""
+        return values if self.certain else Unordered(values)
+
+    @property
+    def certain(self) -> bool:
+        """Whether the order of the entries is known.
+
+        Keys that are objects, as in the web server of Microsoft's Windows container guide, count as known: the entries
+        come in the order in which they were made, which is one of those that .NET may show.
+        """
+        return self.ordered or len(self._entries) <= 1 or any(isinstance(key, NetObject) for key, _ in self.items())
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -81,6 +144,11 @@ class NetObject:
         for name, value in {**(properties or {}), **more}.items():
             self.put(name, value)
 
+    @property
+    def custom(self) -> bool:
+        """Whether its properties are all that it has, so that another one is null."""
+        return self.type_name in (CUSTOM_OBJECT, SELECTED)
+
     def put(self, name: str, value: object) -> None:
         """Set a property, creating it.  A callable is computed at every read."""
         name = self._names.setdefault(name.lower(), name)
@@ -90,7 +158,7 @@ class NetObject:
         """A property's value; without one of that name null of a custom object, NotEmulated of all others."""
         known = self._names.get(name.lower())
         if known is None:
-            if self.type_name == CUSTOM_OBJECT:
+            if self.custom and name.lower() not in ("psobject", "psbase", "psadapted", "psextended", "pstypenames"):
                 return None
             raise NotEmulated(f"property {name} of {self.type_name}")
         value = self.properties[known]
@@ -104,21 +172,40 @@ class NetObject:
         """The value as the list view shows it."""
         return self.get(name)
 
+    def words(self) -> str:
+        """What ``"$object"`` gives.  Raises NotEmulated when that is not known."""
+        if self.text is not None:
+            return self.text
+        if self.custom:
+            return "@{" + "; ".join(f"{name}={_inside(self.get(name))}" for name in self.properties) + "}"
+        raise NotEmulated(f"the text of {self.type_name}")
+
     def method(self, name: str, call: Callable[..., object]) -> None:
         """Add a method; it may be a coroutine function."""
         self.methods[name.lower()] = call
 
     async def call(self, name: str, arguments: list[object]) -> object:
-        """Call a method; raises NotEmulated when there is none of that name."""
+        """Call a method; raises NotEmulated when there is none of that name that takes so many arguments."""
         found = self.methods.get(name.lower())
         if found is None:
-            if name.lower() == "tostring":
-                return to_text(self)
-            if name.lower() == "gettype":
-                return NetObject("RuntimeType", text=self.type_name, Name=self.type_name.rsplit(".", 1)[-1])
+            if name.lower() == "tostring" and not arguments and not self.custom:
+                return self.words()
             raise NotEmulated(f"method {name} of {self.type_name}")
+        try:
+            inspect.signature(found).bind(*arguments)
+        except TypeError:
+            raise NotEmulated(f"{len(arguments)} arguments of method {name} of {self.type_name}") from None
         result: Any = found(*arguments)
         return await result if inspect.isawaitable(result) else result
+
+
+def _inside(value: object) -> str:
+    """A property's value in the text of a custom object."""
+    if isinstance(value, list):
+        return "System.Object[]"
+    if isinstance(value, NetObject) and value.custom:
+        return ""
+    return to_text(value)
 
 
 def to_text(value: object) -> str:
@@ -129,49 +216,52 @@ def to_text(value: object) -> str:
         case bool():
             return "True" if value else "False"
         case float():
-            return f"{value:g}" if value != int(value) else str(int(value))
+            return double_text(value)
+        case str():
+            return str(value)
+        case Unordered() if len(value) > 1:
+            raise NotEmulated("the order of a hashtable's entries (write [ordered]@{...})")
         case list() | bytes():
-            return " ".join(to_text(item) for item in value)
+            return " ".join(to_text(item) if not isinstance(item, list) else "System.Object[]" for item in value)
         case HashTable():
-            return "System.Collections.Hashtable"
+            kind = "Specialized.OrderedDictionary" if value.ordered else "Hashtable"
+            return f"System.Collections.{kind}"
         case NetObject():
-            return value.text if value.text is not None else value.type_name
-    return str(value)
+            return value.words()
+        case ScriptBlock():
+            return value.text
+        case int():
+            return str(int(value))
+        case TypeName():
+            raise NotEmulated(f"the text of the type [{value.name}]")
+    raise NotEmulated("the text of this value")
 
 
 def truth(value: object) -> bool:
     """What ``if ($value)`` decides."""
-    if isinstance(value, list):
-        return bool(value) if len(value) != 1 else truth(value[0])
-    if isinstance(value, (HashTable, NetObject)):
+    if isinstance(value, Unordered):
+        raise NotEmulated("whether a hashtable's keys are true")
+    if isinstance(value, NumberText):
+        return bool(value.value)
+    if isinstance(value, Char):
+        return value != "\0"
+    if isinstance(value, (list, bytes)):
+        if len(value) != 1:
+            return len(value) > 1
+        return truth(value[0]) if not isinstance(value[0], list) else len(value[0]) > 0
+    if isinstance(value, (HashTable, NetObject, ScriptBlock, TypeName)):
+        if isinstance(value, NetObject) and value.number is not None:
+            return value.number != 0
         return True
     return bool(value)
-
-
-def to_number(value: object) -> int | float:
-    """The value as a number; raises ValueError with PowerShell's words."""
-    if isinstance(value, bool):
-        return int(value)
-    if value is None:
-        return 0
-    if isinstance(value, (int, float)):
-        return value
-    text = to_text(value).strip()
-    try:
-        return int(text, 0) if text else 0
-    except ValueError:
-        try:
-            return float(text)
-        except ValueError:
-            why = 'Error: "Input string was not in a correct format."'
-            message = f'Cannot convert value "{text}" to type "System.Int32". {why}'
-            raise ValueError(message) from None
 
 
 def enumerate_value(value: object) -> list[object]:
     """What a value becomes in a pipeline."""
     if value is None:
         return []
+    if isinstance(value, Unordered) and len(value) > 1:
+        raise NotEmulated("the order of a hashtable's entries (write [ordered]@{...})")
     if isinstance(value, list):
         return list(value)
     return list(value) if isinstance(value, bytes) else [value]

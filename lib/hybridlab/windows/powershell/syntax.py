@@ -30,6 +30,8 @@ class Literal(Node):
     """A number, a single-quoted string or a bare word."""
 
     value: object
+    text: str = ""
+    """How a number was written, where it is an argument of a command."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,17 @@ class Expandable(Node):
 
 @dataclass(frozen=True)
 class Variable(Node):
-    """``$name``, ``$env:NAME``."""
+    """``$name``, ``$env:NAME``; ``scope`` is what stands before the colon."""
 
     name: str
+    scope: str = ""
+
+
+@dataclass(frozen=True)
+class Splat(Node):
+    """``@name`` among a command's arguments."""
+
+    variable: Variable
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ class Index(Node):
 
 @dataclass(frozen=True)
 class Unary(Node):
-    """``-a``, ``!a``, ``-not a``, ``,a``."""
+    """``-a``, ``!a``, ``-not a``, ``,a``, ``++a``."""
 
     operator: str
     operand: Node
@@ -81,11 +91,12 @@ class Unary(Node):
 
 @dataclass(frozen=True)
 class Binary(Node):
-    """``a -eq b``."""
+    """``a -eq b``; ``sensitive`` to case when it is written ``-ceq``."""
 
     operator: str
     left: Node
     right: Node
+    sensitive: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,10 +130,22 @@ class Hash(Node):
 
 
 @dataclass(frozen=True)
+class DeclaredParameter(Node):
+    """``[int]$name = default`` of a function, script block or script file."""
+
+    name: str
+    type_name: str
+    default: Node | None
+
+
+@dataclass(frozen=True)
 class ScriptBlock(Node):
-    """``{...}`` as a value."""
+    """``{...}`` as a value; ``text`` is what stands between the braces."""
 
     body: Block
+    text: str
+    parameters: tuple[DeclaredParameter, ...] | None = None
+    """None without ``param(...)``."""
 
 
 @dataclass(frozen=True)
@@ -135,21 +158,44 @@ class Parameter(Node):
 
 @dataclass(frozen=True)
 class Command(Node):
-    """A cmdlet or program with its arguments; ``silent`` streams go nowhere (``out``, ``err``)."""
+    """A cmdlet, function, script block or program with its arguments."""
 
     name: Node
     arguments: tuple[Node, ...]
-    invoked: bool = False
-    """Written with ``&``."""
-    silent: frozenset[str] = frozenset()
+    operator: str = ""
+    """``&`` or ``.``."""
+
+
+@dataclass(frozen=True)
+class Redirection:
+    """``2>$null`` and ``2>&1``; stream ``*`` is all of them."""
+
+    stream: str
+    merge: bool
+
+
+@dataclass(frozen=True)
+class Element(Node):
+    """One element of a pipeline: a command or, in the first place, an expression."""
+
+    node: Node
+    redirections: tuple[Redirection, ...] = ()
 
 
 @dataclass(frozen=True)
 class Pipeline(Node):
-    """``a | b``; a single expression too."""
+    """``a | b``; also a single command."""
 
-    elements: tuple[Node, ...]
-    silent: frozenset[str] = frozenset()
+    elements: tuple[Element, ...]
+
+
+@dataclass(frozen=True)
+class Chain(Node):
+    """``a && b``, ``a || b``, of PowerShell 7."""
+
+    left: Node
+    operator: str
+    right: Node
 
 
 @dataclass(frozen=True)
@@ -163,10 +209,11 @@ class Assignment(Node):
 
 @dataclass(frozen=True)
 class Step(Node):
-    """``$i++``, ``$i--``."""
+    """``$i++``, ``$i--``; ``before`` when it is written ``++$i``."""
 
     target: Node
     delta: int
+    before: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,6 +232,15 @@ class If(Node):
 
 
 @dataclass(frozen=True)
+class Switch(Node):
+    """``switch`` without options; ``default`` is the clause without a condition."""
+
+    value: Node
+    clauses: tuple[tuple[Node, Block], ...]
+    default: Block | None
+
+
+@dataclass(frozen=True)
 class Loop(Node):
     """``while``, ``do ... while``, ``do ... until``, ``for``."""
 
@@ -200,7 +256,7 @@ class Loop(Node):
 class ForEach(Node):
     """``foreach ($x in ...)``."""
 
-    variable: str
+    variable: Variable
     items: Node
     body: Block
 
@@ -212,6 +268,14 @@ class Try(Node):
     body: Block
     catch: Block | None
     final: Block | None
+
+
+@dataclass(frozen=True)
+class Function(Node):
+    """``function name { ... }``."""
+
+    name: str
+    block: ScriptBlock
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,7 @@ class Hosts:
         if self.silent and any(line.startswith("remove") for line in self.log):
             self.silent -= 1
             raise ProbeBroken("the connection was cut")
-        return [
-            HnsNetwork(id=f"id-{name}", name=name.partition("/")[0], type="Overlay", management_ip="")
-            for name in self.networks
-        ]
+        return [HnsNetwork(id=f"id-{name}", name=name.partition("/")[0], type="Overlay") for name in self.networks]
 
     def remove_hns_network(self, node: str) -> str:
         self.log.append(f"remove HNS network of {node}")

@@ -34,9 +34,9 @@ class Hosts:
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         subnet = HnsSubnet(prefix="192.168.1.0/26", gateway="192.168.1.1", vsid=self.vsid)
         other = HnsSubnet(prefix="192.168.255.0/30", gateway="192.168.255.1", vsid=9999)
-        found = [HnsNetwork(id="e", name="External", type="Overlay", management_ip="", subnets=(other,))]
+        found = [HnsNetwork(id="e", name="External", type="Overlay", subnets=(other,))]
         if self.vsid:
-            found.append(HnsNetwork(id="c", name="Calico", type="Overlay", management_ip="", subnets=(subnet,)))
+            found.append(HnsNetwork(id="c", name="Calico", type="Overlay", subnets=(subnet,)))
         return found
 
 
@@ -98,10 +98,12 @@ def test_by_manifests_the_daemonsets_variable_is_written_too_and_nothing_else_of
     prepare(cluster, make_pod, rendered=4097)
     patches: list[Any] = []
     original: Callable[..., Any] = cluster.patch
-    cluster.patch = lambda target, patch, why, **more: (
-        patches.append((target.kind, patch)),
-        original(target, patch, why),
-    )
+
+    def patched(target: Any, patch: Any, why: str, **_: Any) -> Any:
+        patches.append((target.kind, patch))
+        return original(target, patch, why)
+
+    cluster.patch = patched
     one = vni(cluster, patience, clock, Hosts(device=4097, written=4097), install="manifest")
     one.deliver(4097, linux=["l1"], windows=["w1"])
     kind, patch = patches[1]

@@ -17,6 +17,7 @@ from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
+from conformance.pods.groups import Group
 from conformance.settings import load_timings
 from conformance.undo.journal import Outcome
 from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
@@ -106,13 +107,12 @@ def party(name: str, os: OS, node: str, address: str) -> Workload:
 
 
 def story(world: World, *, second: bool = True) -> Story:
+    others = [party("wp", "windows", "w2", "10.2.2.1")] if second else []
     parties = Parties(
-        linux_client=party("lc", "linux", "l1", "10.1.1.1"),
-        linux_server=party("ls", "linux", "l1", "10.1.1.2"),
-        linux_elsewhere=party("lp", "linux", "l2", "10.1.2.1"),
-        windows_client=party("wc", "windows", "w1", "10.2.1.1"),
-        windows_server=party("ws", "windows", "w1", "10.2.1.2"),
-        windows_elsewhere=party("wp", "windows", "w2", "10.2.2.1") if second else None,
+        linux_clients=Group([party("lc", "linux", "l1", "10.1.1.1")]),
+        linux_servers=Group([party("ls", "linux", "l1", "10.1.1.2"), party("lp", "linux", "l2", "10.1.2.1")]),
+        windows_clients=Group([party("wc", "windows", "w1", "10.2.1.1")]),
+        windows_servers=Group([party("ws", "windows", "w1", "10.2.1.2"), *others]),
     )
     told = Story(change=None)  # type: ignore[arg-type]
     context = Context(claims=("VXLAN-9",), record=told.recorded.__setitem__)

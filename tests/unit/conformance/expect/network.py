@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
@@ -57,9 +57,8 @@ class Network:
         assert attempt.target is not None
         passes = self.routes.get((attempt.source.pod, attempt.target.host), always)
         again = self.timings.of(attempt.source.os).syn_again
-        for sent in itertools.takewhile(
-            lambda moment: moment < begun + attempt.give_up_after, (begun, begun + again, begun + 3 * again)
-        ):
+        packets = (begun,) if attempt.kind is Kind.UDP else (begun, begun + again, begun + 3 * again)
+        for sent in itertools.takewhile(lambda moment: moment < begun + attempt.give_up_after, packets):
             if passes(sent):
                 return sent + ROUND_TRIP, Verdict.CONNECTED
         return begun + attempt.give_up_after, Verdict.TIMED_OUT
@@ -97,7 +96,7 @@ class NetworkAsking:
             ends, ticket, seen = heapq.heappop(self._coming)
             clock.now = max(clock.now, ends)
             return Answered(ticket, seen)
-        clock.now += within
+        clock.sleep(within)
         return None
 
     def cancel(self) -> None:

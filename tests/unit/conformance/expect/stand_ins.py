@@ -10,6 +10,8 @@ from typing import Protocol
 
 from conformance.errors import EnvironmentBroken, SuiteTrouble
 from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.model.endpoint import OS, Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
@@ -31,6 +33,10 @@ BYSTANDER = target("192.168.0.200")
 """A server that no policy selects: whoever asks it is answered, whatever the script says."""
 
 
+FOR_EVER = 10_000.0
+"""s."""
+
+
 @dataclass
 class Clock:
     """Time that passes only when somebody sleeps."""
@@ -42,6 +48,7 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+        assert self.now < FOR_EVER, "nobody's patience ends: do the expectation and its prober have the same clock?"
 
 
 Answer = Verdict | Exception | Callable[[Attempt, int], Observation]
@@ -131,7 +138,7 @@ class ScriptedAsking:
             ends, _, answered = heapq.heappop(self._coming)
             clock.now = max(clock.now, ends)
             return answered
-        clock.now += within
+        clock.sleep(within)
         return None
 
     def cancel(self) -> None:
@@ -167,7 +174,7 @@ class ImmediateAsking:
     def next(self, within: float) -> Answered | None:
         if self._answers:
             return self._answers.popleft()
-        self.prober.clock.now += within
+        self.prober.clock.sleep(within)
         return None
 
     def cancel(self) -> None:
@@ -176,3 +183,8 @@ class ImmediateAsking:
 
 def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
     return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.012, **more)  # type: ignore[arg-type]
+
+
+def told(kept: Iterable[Seen]) -> list[str]:
+    """Reasons of what was decided beyond right and wrong: LIFTED and NOT_OBSERVED."""
+    return [one.reason for one in kept if one.verdict in (ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED)]

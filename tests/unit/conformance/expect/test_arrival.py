@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,9 @@ from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.arrival import Arrival
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
+from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.newcomer import Stage
 from conformance.settings import load_timings
@@ -20,17 +25,32 @@ UNREACHABLE = Verdict.UNREACHABLE
 CLIENT, POD = workload("client"), workload("pod", "windows")
 
 
+@dataclass
+class Newcomer:
+    """A pod that is as far as it is said to be; the last stage lasts."""
+
+    stages: list[Stage] = field(default_factory=lambda: ["done"])
+    connected: bool = True
+    pod: Workload = POD
+
+    def stage(self) -> Stage:
+        return self.stages.pop(0) if len(self.stages) > 1 else self.stages[0]
+
+    def connected_first(self) -> bool:
+        return self.connected
+
+
 def arrival(
     rounds: list[dict[int, Verdict]],
     *,
     source: str = "client",
-    kept: dict[str, float] | None = None,
+    figures: dict[str, float | str] | None = None,
     restarted: Sequence[str] = (),
-) -> tuple[Arrival, list[str]]:
+) -> tuple[Arrival, list[Seen]]:
     """What each round's attempts to each port come to; the last round lasts."""
-    said: list[str] = []
+    kept: list[Seen] = []
 
-    def by_port(verdicts: dict[int, Verdict]):
+    def by_port(verdicts: dict[int, Verdict]) -> Any:
         def make(attempt: Attempt, _: int) -> Observation:
             assert attempt.target
             return Observation(attempt=attempt, verdict=verdicts[attempt.target.port], at=0.0, seconds=0.01)
@@ -38,19 +58,14 @@ def arrival(
         return make
 
     prober = ScriptedProber({source: [by_port(one) for one in rounds]}, restarted=set(restarted))
-    context = Context(claims=("XPOL-11",), record=(kept if kept is not None else {}).__setitem__)
-    return Arrival(Expect(prober, load_timings(), context, prober.clock), said.append), said
+    record = (figures if figures is not None else {}).__setitem__
+    context = Context(claims=("XPOL-11",), record=record, keep=kept.extend)
+    return Arrival(Expect(prober, load_timings(), context, prober.clock)), kept
 
 
-def stages(*several: Stage) -> Callable[[], Stage]:
-    """Each in its turn; the last one lasts."""
-    left = list(several)
-    return lambda: left.pop(0) if len(left) > 1 else left[0]
-
-
-def watch(one: Arrival, stage: Callable[[], Stage] | None = None) -> None:
+def watch(one: Arrival, *stages: Stage) -> None:
     beside = workload("beside").tcp(80)
-    one.takes_nothing(CLIENT, POD.tcp(8080), stage=stage or stages("done"), beside=beside, because="x")
+    one.take_nothing(CLIENT, [Newcomer(list(stages or ("done",)))], beside=beside, because="x")
 
 
 def test_silence_from_the_first_moment_is_what_is_wanted() -> None:
@@ -58,17 +73,17 @@ def test_silence_from_the_first_moment_is_what_is_wanted() -> None:
 
 
 def test_it_is_watched_until_its_first_action_is_done_and_for_a_while_since_it_ran() -> None:
-    kept: dict[str, float] = {}
+    figures: dict[str, float | str] = {}
     before: Sequence[Stage] = ["to start"] * 30
-    watch(arrival([{8080: DROPPED, 80: UP}], kept=kept)[0], stages(*before, "acting", "done"))
-    assert kept == {"seconds watched": 35.0, "seconds watched since it ran": 5.0}
+    watch(arrival([{8080: DROPPED, 80: UP}], figures=figures)[0], *before, "acting", "done")
+    assert figures == {"seconds watched": 35.0, "seconds watched since it ran": 5.0}
     with pytest.raises(Nonconformance, match=r"observed .*CONNECTED 1 time"):
-        watch(arrival([*[{8080: DROPPED, 80: UP}] * 32, {8080: UP, 80: UP}])[0], stages(*before, "acting", "done"))
+        watch(arrival([*[{8080: DROPPED, 80: UP}] * 32, {8080: UP, 80: UP}])[0], *before, "acting", "done")
 
 
 def test_a_first_action_that_never_ends_says_nothing_about_the_cluster() -> None:
     with pytest.raises(EnvironmentBroken, match=r"XPOL-11 .* its first action was still acting"):
-        watch(arrival([{8080: DROPPED, 80: UP}])[0], stages("acting"))
+        watch(arrival([{8080: DROPPED, 80: UP}])[0], "acting")
 
 
 @pytest.mark.parametrize("answer", [UP, REFUSED, Verdict.RESET])
@@ -96,15 +111,34 @@ def test_a_client_that_restarted_meanwhile_says_nothing() -> None:
 
 
 def test_whether_egress_was_held_back_is_told_and_decides_nothing() -> None:
-    for connected, expected in ((True, 0), (False, 1)):
-        one, said = arrival([{80: UP}, {80: DROPPED}], source="pod")
-        one.may_have_sent(POD, CLIENT.tcp(80), connected=connected, because="x")
-        assert len(said) == expected
+    for connected, verdict in ((True, ClaimVerdict.CONFIRMED), (False, ClaimVerdict.NOT_OBSERVED)):
+        one, kept = arrival([{80: UP}, {80: DROPPED}], source="pod")
+        one.may_have_sent([Newcomer(connected=connected)], CLIENT.tcp(80), because="x")
+        assert [each.verdict for each in kept] == [verdict]
 
 
 @pytest.mark.parametrize("connected", [True, False])
 def test_a_policy_that_never_takes_effect_makes_the_first_action_say_nothing(connected: bool) -> None:
-    one, said = arrival([{80: UP}], source="pod")
+    one, kept = arrival([{80: UP}], source="pod")
     with pytest.raises(ControlBroken, match=r"XPOL-11  ns/pod .* tries, .* not in force"):
-        one.may_have_sent(POD, CLIENT.tcp(80), connected=connected, because="x")
-    assert said == []
+        one.may_have_sent([Newcomer(connected=connected)], CLIENT.tcp(80), because="x")
+    assert kept == []
+
+
+def test_of_two_newcomers_only_the_one_that_answers_is_violated() -> None:
+    leaky = replace(POD, node="windows-2", address="192.168.0.77")
+    one, kept = arrival([{8080: DROPPED, 80: UP}])
+    assert isinstance(one.expect.prober, ScriptedProber)
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        assert attempt.target
+        up = attempt.target.port == 80 or attempt.target.host == leaky.address
+        return Observation(attempt=attempt, verdict=UP if up else DROPPED, at=0.0, seconds=0.01)
+
+    one.expect.prober.answers["client"] = [answer]
+    beside = workload("beside").tcp(80)
+    with pytest.raises(Nonconformance, match=r"192\.168\.0\.77"):
+        one.take_nothing(CLIENT, [Newcomer(), Newcomer(pod=leaky)], beside=beside, because="x")
+    assert [(each.target, each.verdict) for each in kept if each.verdict is ClaimVerdict.VIOLATED] == [
+        ("windows-2", ClaimVerdict.VIOLATED)
+    ]

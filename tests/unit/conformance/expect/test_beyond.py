@@ -11,10 +11,11 @@ from conformance.errors import ControlBroken, EnvironmentLacks, Nonconformance, 
 from conformance.expect.beyond import Beyond
 from conformance.expect.commands import Commands
 from conformance.expect.traffic import Context, Expect
+from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, told, workload
 
 OUTSIDE = "198.51.100.10"
 WINDOWS, LINUX = workload("windows", "windows"), workload("linux")
@@ -44,14 +45,14 @@ class Town:
     printed: dict[tuple[str, str], str]
     tcp: Verdict = Verdict.CONNECTED
     target: tuple[str, int] | None = (OUTSIDE, 80)
-    said: list[str] = field(default_factory=list)
+    kept: list[Seen] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
 
     def beyond(self) -> Beyond:
-        timings, context = load_timings(), Context(claims=("XSVC-4",))
+        timings, context = load_timings(), Context(claims=("XSVC-4",), keep=self.kept.extend)
         prober = ScriptedProber({"windows": [self.tcp]})
         expect = Expect(prober, timings, context, prober.clock)
-        return Beyond(expect, Commands(self._run, timings, context), self.target, self.said.append)
+        return Beyond(expect, Commands(self._run, timings, context), self.target)
 
     def _run(self, source: Workload, argv: Sequence[str], within: float) -> Ended:
         self.commands.append(" ".join(argv))
@@ -64,10 +65,10 @@ def test_a_reply_within_the_cluster_and_none_beyond_it_confirm() -> None:
         ("linux", OUTSIDE): LINUX_ANSWERED, ("windows", SERVER.address): ANSWERED, ("windows", OUTSIDE): LOST,
     })  # fmt: skip
     beyond = town.beyond()
-    beyond.control(WINDOWS, LINUX, because="x")
-    beyond.pings(WINDOWS, SERVER, because="x")
-    beyond.does_not_ping(WINDOWS, because="x")
-    assert town.said == []
+    beyond.control([WINDOWS], LINUX, because="x")
+    beyond.ping([WINDOWS], SERVER, because="x")
+    beyond.do_not_ping([WINDOWS], because="x")
+    assert told(town.kept) == []
     assert town.commands == [
         f"ping -c 3 -W 1 {OUTSIDE}",
         "ping -n 3 -w 1000 192.168.0.9",
@@ -78,41 +79,41 @@ def test_a_reply_within_the_cluster_and_none_beyond_it_confirm() -> None:
 @pytest.mark.parametrize("printed", [LOST, UNREACHABLE])
 def test_neither_total_loss_nor_unreachable_is_a_reply(printed: str) -> None:
     town = Town({("windows", OUTSIDE): printed, ("windows", SERVER.address): printed})
-    town.beyond().does_not_ping(WINDOWS, because="x")
-    assert town.said == []
+    town.beyond().do_not_ping([WINDOWS], because="x")
+    assert told(town.kept) == []
     with pytest.raises(
         Nonconformance,
         match=r"XSVC-4  ns/windows .* -> 192.168.0.9  expected a reply, observed none \(3 tries, 3.0 s\)",
     ):
-        town.beyond().pings(WINDOWS, SERVER, because="x")
+        town.beyond().ping([WINDOWS], SERVER, because="x")
 
 
 def test_a_reply_from_beyond_lifts_the_limitation() -> None:
     town = Town({("windows", OUTSIDE): ANSWERED})
-    town.beyond().does_not_ping(WINDOWS, because="x")
-    assert "ping -n 3 -w 1000 198.51.100.10: answered" in town.said[0]
+    town.beyond().do_not_ping([WINDOWS], because="x")
+    assert "ping -n 3 -w 1000 198.51.100.10: answered" in told(town.kept)[0]
 
 
 def test_a_reply_of_another_address_is_none() -> None:
     town = Town({("windows", OUTSIDE): ANSWERED.replace("Reply from {0}", "Reply from 198.51.100.101")})
-    town.beyond().does_not_ping(WINDOWS, because="x")
-    assert town.said == []
+    town.beyond().do_not_ping([WINDOWS], because="x")
+    assert told(town.kept) == []
 
 
 def test_a_target_that_answers_no_ping_or_no_tcp_decides_nothing() -> None:
     with pytest.raises(
         ControlBroken, match=r"XSVC-4  ns/linux .* expected a reply, observed none .3 tries, 3.0 s.: .* answers no ping"
     ):
-        Town({("linux", OUTSIDE): LINUX_LOST}).beyond().control(WINDOWS, LINUX, because="x")
+        Town({("linux", OUTSIDE): LINUX_LOST}).beyond().control([WINDOWS], LINUX, because="x")
     with pytest.raises(ControlBroken, match="beyond the cluster"):
-        Town({}, tcp=Verdict.TIMED_OUT).beyond().control(WINDOWS, LINUX, because="x")
+        Town({}, tcp=Verdict.TIMED_OUT).beyond().control([WINDOWS], LINUX, because="x")
 
 
 def test_a_ping_that_did_not_run_is_broken() -> None:
     with pytest.raises(ProbeBroken, match="it did not ping"):
-        Town({("windows", OUTSIDE): "'ping' is not recognized"}).beyond().does_not_ping(WINDOWS, because="x")
+        Town({("windows", OUTSIDE): "'ping' is not recognized"}).beyond().do_not_ping([WINDOWS], because="x")
 
 
 def test_without_a_target_nothing_is_asked() -> None:
     with pytest.raises(EnvironmentLacks, match="--external-target"):
-        Town({}, target=None).beyond().control(WINDOWS, LINUX, because="x")
+        Town({}, target=None).beyond().control([WINDOWS], LINUX, because="x")

@@ -38,8 +38,8 @@ def commands(exit_code: int, output: str, ran: list[Sequence[str]] | None = None
 
 def test_the_commands_are_the_demos_to_the_letter() -> None:
     ran: list[Sequence[str]] = []
-    commands(0, "192.168.0.9 (192.168.0.9:80) open", ran).nc_opens(CLIENT, SERVER, because="x")
-    commands(0, PAGE, ran).web_request_shows(WINDOWS, SERVER, "Welcome to nginx!", because="x")
+    commands(0, "192.168.0.9 (192.168.0.9:80) open", ran).nc_opens([(CLIENT, SERVER)], because="x")
+    commands(0, PAGE, ran).web_request_shows([(WINDOWS, SERVER)], "Welcome to nginx!", because="x")
     assert [" ".join(argv) for argv in ran] == [
         "nc -vz 192.168.0.9 80",
         "powershell Invoke-WebRequest -Uri http://192.168.0.9 -UseBasicParsing -TimeoutSec 5",
@@ -54,7 +54,7 @@ def test_a_command_that_fails_where_attempts_connect_breaks_the_probe(exit_code:
     with pytest.raises(
         ProbeBroken, match=r"DEMO-7  ns/linux-client .* nc -vz: expected exit code 0.*1 try, 2\.3 s"
     ) as broken:
-        commands(exit_code, output).nc_opens(CLIENT, SERVER, because="nothing forbids it")
+        commands(exit_code, output).nc_opens([(CLIENT, SERVER)], because="nothing forbids it")
     assert "attempts on the same path connected" in str(broken.value)
     assert "nothing forbids it" in str(broken.value)
 
@@ -62,20 +62,20 @@ def test_a_command_that_fails_where_attempts_connect_breaks_the_probe(exit_code:
 def test_a_page_without_the_expected_text_breaks_the_probe() -> None:
     with pytest.raises(ProbeBroken, match="printed   StatusCode : 200 Content : something else"):
         commands(0, "StatusCode : 200\nContent : something else").web_request_shows(
-            WINDOWS, SERVER, "Welcome to nginx!", because="x"
+            [(WINDOWS, SERVER)], "Welcome to nginx!", because="x"
         )
 
 
 def test_a_command_that_times_out_as_documented_agrees_with_a_denial() -> None:
-    commands(1, TIMED_OUT).web_request_times_out(WINDOWS, SERVER, because="x")
+    commands(1, TIMED_OUT).web_request_times_out([(WINDOWS, SERVER)], because="x")
 
 
 def test_a_command_that_gets_through_a_denial_is_a_violation() -> None:
     with pytest.raises(Nonconformance, match=r"observed exit code 0 \(1 try, 2\.3 s\)") as failed:
-        commands(0, PAGE).web_request_times_out(WINDOWS, SERVER, because="only linux-client is allowed")
+        commands(0, PAGE).web_request_times_out([(WINDOWS, SERVER)], because="only linux-client is allowed")
     assert "the denial does not hold" in str(failed.value)
 
 
 def test_a_command_that_fails_otherwise_under_a_denial_breaks_the_probe() -> None:
     with pytest.raises(ProbeBroken, match="failed for another reason"):
-        commands(1, "powershell: not recognized").web_request_times_out(WINDOWS, SERVER, because="x")
+        commands(1, "powershell: not recognized").web_request_times_out([(WINDOWS, SERVER)], because="x")

@@ -35,10 +35,8 @@ def expecting(**answers: list[Answer]) -> tuple[Expect, dict[str, Seen]]:
     one = Expect(prober, load_timings(), context, prober.clock)
     one.control([FRIEND, *STRANGERS], SERVER, because="no policy is in force yet")
     assert kept == {}
-    prober.answers, prober.rounds = (
-        {"friend": [UP], "one": [DROPPED], "two": [DROPPED], "three": [DROPPED]} | answers,
-        0,
-    )
+    closed_after: dict[str, list[Answer]] = {"friend": [UP], "one": [DROPPED], "two": [DROPPED], "three": [DROPPED]}
+    prober.answers, prober.rounds = closed_after | answers, 0
     return one, kept
 
 
@@ -75,7 +73,7 @@ def test_a_node_whose_probe_breaks_is_inconclusive_alone() -> None:
 
 
 def test_a_leak_is_told_before_a_probe_that_broke_and_both_are_named() -> None:
-    expect, kept = expecting(one=[ProbeBroken("exec lost its status")], three=[DROPPED] * 5 + [UP])
+    expect, kept = expecting(one=[ProbeBroken("exec lost its status")], three=[*([DROPPED] * 5), UP])
     with pytest.raises(Nonconformance) as failed:
         closes(expect)
     text = str(failed.value)

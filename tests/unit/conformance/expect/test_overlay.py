@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -50,8 +51,9 @@ def test_an_overlay_that_passes_only_now_and_then_is_blocked_too() -> None:
     ("control", "words"), [("inside", "inside one node"), ("node", "from node to node")], ids=["within", "nodes"]
 )
 def test_a_broken_control_leaves_the_overlay_undecided(control: str, words: str) -> None:
+    script: dict[str, Any] = {"linux": [DROPPED], control: [DROPPED]}
     with pytest.raises(ControlBroken, match=rf"VXLAN-4  ns/{control} .* observed TIMED_OUT \(\d+ tries, .* {words}"):
-        decide(**{"linux": [DROPPED], control: [DROPPED]})
+        decide(**script)
 
 
 def test_the_node_is_asked_for_every_other_node_and_not_for_itself() -> None:

@@ -13,13 +13,15 @@ from conformance.expect.service_source import ServiceSource
 from conformance.expect.traffic import Context, Expect
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.attempt import Attempt
+from conformance.model.decision import Seen
 from conformance.model.endpoint import Path, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.observation import Observation, Verdict
+from conformance.pods.groups import Pairs
 from conformance.pods.placement import Placement
 from conformance.pods.services import Service
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 OLD, ABLE, NEW = (17763, 1397), (17763, 1432), (20348, 2762)
@@ -57,13 +59,13 @@ class Town:
     directly: str = OWN
     admitted: dict[tuple[str, Path], bool] = field(default_factory=dict)
     """Under the policy: (pod, way) that gets through; empty: no policy is in force."""
-    said: list[str] = field(default_factory=list)
+    kept: list[Seen] = field(default_factory=list)
 
     def source(self, **about: Any) -> ServiceSource:
         prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})
-        expect = Expect(prober, load_timings(), Context(claims=("SVC-1",)), prober.clock)
+        expect = Expect(prober, load_timings(), Context(claims=("SVC-1",), keep=self.kept.extend), prober.clock)
         known = facts(node("windows-1", NEW), **about)
-        return ServiceSource(expect, known, self.said.append, CLIENT, STRANGER, SERVICE)
+        return ServiceSource(expect, known, Pairs([(CLIENT, SERVER)]), STRANGER, lambda _: SERVICE.by_address)
 
     def _answer(self, attempt: Attempt, number: int) -> Observation:
         assert attempt.target
@@ -98,20 +100,20 @@ def capable(town: Town, under: dict[tuple[str, Path], bool]) -> None:
 def test_a_hidden_client_that_the_policy_does_not_know_confirms_the_limitation() -> None:
     town = Town()
     limited(town, ALONE)
-    assert town.said == []
+    assert told(town.kept) == []
 
 
 def test_a_client_that_is_seen_and_admitted_lifts_it() -> None:
     town = Town(by_service=OWN)
     limited(town, EVERYWHERE)
-    assert "the server saw the pod's own address 192.168.0.70" in town.said[0]
+    assert "the server saw the pod's own address 192.168.0.70" in told(town.kept)[0]
 
 
 def test_a_client_that_is_seen_and_not_admitted_is_a_violation() -> None:
     town = Town(by_service=OWN)
     with pytest.raises(Nonconformance, match="expected CONNECTED, observed TIMED_OUT"):
         limited(town, ALONE)
-    assert town.said == []
+    assert told(town.kept) == []
 
 
 def test_a_hidden_client_that_is_admitted_all_the_same_is_a_violation() -> None:
@@ -203,21 +205,21 @@ def nodes(*there: NodeFacts, dsr: bool | None = True) -> WindowsNodes:
 
 def test_in_a_mixed_cluster_each_claim_gets_its_node() -> None:
     mixed = nodes(node("old", OLD), node("new", NEW))
-    assert (mixed.with_dsr(), mixed.without_dsr()) == ("new", "old")
-    assert mixed.of_build(">=17763 <17763.1432") == "old"
-    assert nodes(node("new", NEW), node("able", ABLE), node("old", OLD)).any() == "old"
+    assert (mixed.with_dsr(), mixed.without_dsr()) == (("new",), ("old",))
+    assert mixed.of_build(">=17763 <17763.1432") == ("old",)
+    assert nodes(node("new", NEW), node("able", ABLE), node("old", OLD)).all() == ("new", "able", "old")
 
 
 def test_without_the_flag_no_node_has_it() -> None:
     plain = nodes(node("new", NEW), dsr=False)
-    assert plain.without_dsr() == "new"
+    assert plain.without_dsr() == ("new",)
     with pytest.raises(EnvironmentLacks, match="with direct server return"):
         plain.with_dsr()
 
 
 def test_a_flag_that_is_not_known_decides_for_old_builds_only() -> None:
     unknown = nodes(node("old", OLD), node("new", NEW), dsr=None)
-    assert unknown.without_dsr() == "old"
+    assert unknown.without_dsr() == ("old",)
     with pytest.raises(EnvironmentLacks):
         unknown.with_dsr()
 

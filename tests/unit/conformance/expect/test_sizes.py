@@ -11,11 +11,13 @@ from conformance.errors import ControlBroken, EnvironmentBroken, EnvironmentLack
 from conformance.expect.sizes import HEADERS, Sizes
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, workload
+from tests.unit.conformance.expect.stand_ins import Clock, ImmediateAsking, observation, told, workload
 
 LINUX, LINUX_SERVER = workload("linux-client"), workload("linux-server")
 WINDOWS, WINDOWS_SERVER = workload("windows-client", "windows"), workload("windows-server", "windows")
@@ -68,16 +70,16 @@ class Net:
         return Verdict.CONNECTED if size <= self.way else Verdict.TIMED_OUT
 
 
-def sizes(net: Net, told: list[str] | None = None, figures: dict[str, float] | None = None) -> Sizes:
-    kept = figures if figures is not None else {}
-    context = Context(claims=("CONN-3",), record=kept.__setitem__)
-    return Sizes(Expect(net, load_timings(), context, net.clock), (told if told is not None else []).append)
+def sizes(net: Net, kept: list[Seen] | None = None, figures: dict[str, float | str] | None = None) -> Sizes:
+    taken = figures if figures is not None else {}
+    context = Context(claims=("CONN-3",), record=taken.__setitem__, keep=(kept if kept is not None else []).extend)
+    return Sizes(Expect(net, load_timings(), context, net.clock))
 
 
 @pytest.mark.parametrize("mtu", [576, 577, 1280, 1399, 1450, 8951, 9000])
 def test_the_largest_packet_is_found_to_the_byte_in_few_batches(mtu: int) -> None:
     net = Net(own={"linux-client": mtu, "linux-server": mtu})
-    there, back = sizes(net).carries(LINUX, LINUX_SERVER, because="nothing is in the way")
+    there, back = sizes(net).carries([(LINUX, LINUX_SERVER)], because="nothing is in the way")
     assert (there.mtu, back.mtu) == (mtu, mtu)
     assert net.batches <= 2 * 5
 
@@ -85,25 +87,25 @@ def test_the_largest_packet_is_found_to_the_byte_in_few_batches(mtu: int) -> Non
 def test_a_server_that_is_away_for_a_batch_changes_nothing() -> None:
     for batch in range(1, 12):
         for how in (Verdict.TIMED_OUT, Verdict.REFUSED):
-            there, back = sizes(Net(away={batch: how})).carries(LINUX, LINUX_SERVER, because="x")
+            there, back = sizes(Net(away={batch: how})).carries([(LINUX, LINUX_SERVER)], because="x")
             assert (there.mtu, back.mtu) == (1450, 1450)
 
 
 def test_a_slow_windows_server_is_given_the_time_it_needs() -> None:
-    there, _ = sizes(Net(answers_after=3.0)).carries(LINUX, WINDOWS_SERVER, because="x")
+    there, _ = sizes(Net(answers_after=3.0)).carries([(LINUX, WINDOWS_SERVER)], because="x")
     assert there.mtu == 1450
 
 
 def test_each_way_is_measured_by_itself_and_recorded() -> None:
-    net, figures = Net(own={"linux-client": 1440, "windows-server": 1450}), dict[str, float]()
-    there, back = sizes(net, figures=figures).carries(LINUX, WINDOWS_SERVER, because="x")
+    net, figures = Net(own={"linux-client": 1440, "windows-server": 1450}), dict[str, float | str]()
+    there, back = sizes(net, figures=figures).carries([(LINUX, WINDOWS_SERVER)], because="x")
     assert (there.mtu, back.mtu) == (1440, 1450)
     assert figures.items() >= {"MTU linux->windows, bytes": 1440, "MTU windows->linux, bytes": 1450}.items()
 
 
 def test_a_packet_lost_by_chance_changes_nothing() -> None:
     net = Net(own={"linux-client": 1440, "linux-server": 1440}, lost_once={1440, 1439, 1112})
-    there, _ = sizes(net).carries(LINUX, LINUX_SERVER, because="x")
+    there, _ = sizes(net).carries([(LINUX, LINUX_SERVER)], because="x")
     assert there.mtu == 1440
 
 
@@ -111,12 +113,19 @@ def test_silence_above_the_largest_packet_is_a_black_hole() -> None:
     with pytest.raises(
         Nonconformance, match=r"CONN-3 .* over 1350 bytes PROHIBITED .* observed TIMED_OUT from 1351 bytes on"
     ):
-        sizes(Net(way=1350)).carries(LINUX, LINUX_SERVER, because="the MTU leaves room")
+        sizes(Net(way=1350)).carries([(LINUX, LINUX_SERVER)], because="the MTU leaves room")
+
+
+def test_a_black_hole_on_one_pair_s_way_leaves_the_other_pair_s_verdict_alone() -> None:
+    net, kept = Net(own={"linux-client": 1450, "linux-node": 1350, "linux-server": 1350}, way=1350), list[Seen]()
+    with pytest.raises(Nonconformance, match="linux-client"):
+        sizes(net, kept).carries([(LINUX, LINUX_SERVER), (NODE, LINUX_SERVER)], because="x")
+    assert [one.verdict for one in kept] == [ClaimVerdict.VIOLATED, *[ClaimVerdict.CONFIRMED] * 3]
 
 
 def test_a_black_hole_is_told_with_every_try_and_what_passed_beside_it() -> None:
     with pytest.raises(Nonconformance) as raised:
-        sizes(Net(way=1350)).carries(LINUX, LINUX_SERVER, because="x")
+        sizes(Net(way=1350)).carries([(LINUX, LINUX_SERVER)], because="x")
     first, *rest = str(raised.value).splitlines()
     assert "(6 tries, " in first
     assert any("packets of 576 bytes in the same rounds: CONNECTED (3 of 3)" in line for line in rest)
@@ -124,13 +133,13 @@ def test_a_black_hole_is_told_with_every_try_and_what_passed_beside_it() -> None
 
 
 def test_a_hole_of_which_the_sender_is_told_is_none() -> None:
-    there, _ = sizes(Net(way=1350, told_after=7)).carries(LINUX, LINUX_SERVER, because="x")
+    there, _ = sizes(Net(way=1350, told_after=7)).carries([(LINUX, LINUX_SERVER)], because="x")
     assert (there.mtu, there.above.verdict) == (1350, Verdict.PROHIBITED)
 
 
 def test_a_pod_that_restarted_meanwhile_is_no_black_hole() -> None:
     with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen: CONN-3 "):
-        sizes(Net(way=1350, restarted=True)).carries(LINUX, LINUX_SERVER, because="x")
+        sizes(Net(way=1350, restarted=True)).carries([(LINUX, LINUX_SERVER)], because="x")
 
 
 @pytest.mark.parametrize("how", [Verdict.REFUSED, Verdict.UNREACHABLE, Verdict.ABORTED])
@@ -141,17 +150,17 @@ def test_only_silence_is_a_black_hole(how: Verdict) -> None:
             return how if found is Verdict.TIMED_OUT else found
 
     with pytest.raises(ProbeBroken if how is Verdict.ABORTED else ControlBroken, match=f"observed {how}"):
-        sizes(Odd(way=1350)).carries(LINUX, LINUX_SERVER, because="x")
+        sizes(Odd(way=1350)).carries([(LINUX, LINUX_SERVER)], because="x")
 
 
 def test_a_server_that_hears_nothing_breaks_the_control() -> None:
     with pytest.raises(ControlBroken, match="without small datagrams"):
-        sizes(Net(deaf=True)).carries(LINUX, LINUX_SERVER, because="x")
+        sizes(Net(deaf=True)).carries([(LINUX, LINUX_SERVER)], because="x")
 
 
 def test_what_windows_pods_carry_is_recorded_and_not_judged() -> None:
     net = Net(own={"linux-server": 1350}, way=1350)
-    there, _ = sizes(net).carries(WINDOWS, LINUX_SERVER, because="x")
+    there, _ = sizes(net).carries([(WINDOWS, LINUX_SERVER)], because="x")
     assert (there.mtu, there.above.verdict) == (1350, Verdict.TIMED_OUT)
 
 
@@ -159,13 +168,13 @@ def test_no_large_packet_at_all_is_no_size() -> None:
     with pytest.raises(
         ProbeBroken, match=r"CONN-3 .* TIMED_OUT .2 tries, .*small datagrams pass, but none of 576 bytes"
     ):
-        sizes(Net(way=500)).carries(LINUX, LINUX_SERVER, because="x")
+        sizes(Net(way=500)).carries([(LINUX, LINUX_SERVER)], because="x")
 
 
-def ignored(net: Net, value: int | None, told: list[str] | None = None) -> None:
-    sizes(net, told).setting_ignored(
+def ignored(net: Net, value: int | None, kept: list[Seen] | None = None) -> None:
+    sizes(net, kept).setting_ignored(
         Fact(value, "Installation default .spec.calicoNetwork.mtu"),
-        by=(WINDOWS, WINDOWS_SERVER), followed_by=(LINUX, LINUX_SERVER), node=NODE, because="Windows ignores it",
+        by=[(WINDOWS, WINDOWS_SERVER)], followed_by=(LINUX, LINUX_SERVER), node=NODE, because="Windows ignores it",
     )  # fmt: skip
 
 
@@ -173,16 +182,16 @@ SET = {"linux-client": 1440, "linux-node": 1500}
 
 
 def test_windows_pods_that_keep_their_own_mtu_ignore_the_setting() -> None:
-    told: list[str] = []
-    ignored(Net(own={**SET, "windows-client": 1450}), 1440, told)
-    assert told == []
+    kept: list[Seen] = []
+    ignored(Net(own={**SET, "windows-client": 1450}), 1440, kept)
+    assert [one.verdict for one in kept] == [ClaimVerdict.CONFIRMED]
 
 
 def test_windows_pods_with_the_mtu_that_is_set_lift_the_limitation() -> None:
-    told: list[str] = []
-    ignored(Net(own={**SET, "windows-client": 1440}), 1440, told)
-    assert len(told) == 1
-    assert "has the MTU of 1440 that is set" in told[0]
+    kept: list[Seen] = []
+    ignored(Net(own={**SET, "windows-client": 1440}), 1440, kept)
+    (reason,) = told(kept)
+    assert "has the MTU of 1440 that is set" in reason
 
 
 def test_a_setting_that_linux_does_not_follow_decides_nothing() -> None:

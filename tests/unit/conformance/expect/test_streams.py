@@ -13,6 +13,7 @@ from conformance.expect.streams import StreamExpect
 from conformance.expect.traffic import Context, Expect
 from conformance.expect.upheaval import Upheaval
 from conformance.expect.witnesses import AclLists
+from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.model.host import AclRule
@@ -20,7 +21,7 @@ from conformance.model.observation import Verdict
 from conformance.model.stream import StreamEnd, StreamEvent, StreamState, StreamVerdict
 from conformance.probe.streams import NotOpened, Stream
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, told, workload
 
 LINUX, WINDOWS = workload("linux"), workload("windows", "windows")
 CONTROL = (workload("control-client"), workload("control-server"))
@@ -54,7 +55,9 @@ BACK = state(RESET, STALLED, 0.02)
 class ScriptedStreams:
     """Streams whose states are a script, by their client's name; the last one lasts."""
 
-    def __init__(self, *script: StreamState | Exception, control: StreamState = WELL, opens: Exception | None = None):
+    def __init__(
+        self, *script: StreamState | Exception, control: StreamState = WELL, opens: Exception | None = None
+    ) -> None:
         self.script, self.control, self.opens = list(script), control, opens
         self.looks, self.closed = 0, 0
 
@@ -84,24 +87,31 @@ class Scene:
     def __init__(self, streams: ScriptedStreams, version: str = "v3.31.2", **answers: Any) -> None:
         self.attached: dict[str, str] = {}
         self.recorded: dict[str, Any] = {}
-        self.unobserved: list[str] = []
+        self.kept: list[Seen] = []
         self.prober = ScriptedProber(answers)
-        context = Context(claims=("RST-1",), attach=lambda name, text: self.attached.update({name: text}))
+        context = Context(
+            claims=("RST-1",), attach=lambda name, text: self.attached.update({name: text}), keep=self.kept.extend
+        )
         self.expect = Expect(self.prober, TIMINGS, context, self.prober.clock)
         self.streams = StreamExpect(streams, self.expect)
         facts: Any = type("Facts", (), {"calico_version": Fact(value=version, source="test")})()
         self.lists: list[tuple[AclRule, ...]] = []
         self.upheaval = Upheaval(
             self.streams, self.expect, facts,
-            record=lambda name, value: self.recorded.update({name: value}), not_observed=self.unobserved.append,
+            record=lambda name, value: self.recorded.update({name: value}),
         )  # fmt: skip
+
+    @property
+    def unobserved(self) -> list[str]:
+        """Why streams that may be lost were not."""
+        return told(self.kept)
 
     def acls(self, node: str, pod: Workload) -> tuple[AclRule, ...]:
         return self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
 
     def begin(self, **more: Any) -> None:
         opens = {"opens": [(LINUX, WINDOWS.tcp(8080))]}
-        self.upheaval.begin((LINUX, WINDOWS), beside=CONTROL, **(more or opens))
+        self.upheaval.begin([(LINUX, WINDOWS)], beside=CONTROL, **(more or opens))
 
 
 @dataclass(frozen=True)
@@ -114,7 +124,7 @@ class Restart:
     seconds: float = 2.5
 
 
-FLIPS = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CONNECTED]}
+FLIPS: dict[str, Any] = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CONNECTED]}
 
 
 def test_a_stream_that_nobody_touched_survives() -> None:
@@ -290,14 +300,14 @@ def test_what_policies_close_stays_closed() -> None:
     scene.expect.control(LINUX, WINDOWS.tcp(8080), because="no policy yet")
     scene.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
     with pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED"):
-        scene.upheaval.may_lose(restart=Restart(), because="Felix restarts")
+        scene.upheaval.may_lose(restarts=[Restart()], because="Felix restarts")
 
 
 @pytest.mark.parametrize("found", [BACK, WELL])
 def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found: StreamState) -> None:
     scene = Scene(ScriptedStreams(found))
     scene.begin(opens=[])
-    scene.upheaval.may_lose(restart=Restart(), because="Felix restarts")
+    scene.upheaval.may_lose(restarts=[Restart()], because="Felix restarts")
     assert bool(scene.unobserved) is (found is WELL)
     seen = "witness: Felix on node windows-1 restarted in 2.50 s, pod calico-node-windows-a, 0 restarts -> "
     assert seen in scene.attached["streams"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.errors import Nonconformance
+from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.addresses import Addresses
 from conformance.expect.builds import Builds
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.pages import Pages
-from conformance.expect.traffic import Expect
+from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
@@ -113,12 +115,12 @@ def answer(status: int, body: bytes) -> Answer:
 
 def test_a_page_is_shown_when_status_and_text_are_right() -> None:
     client = workload("client")
-    Pages(expecting(client=[answer(200, b"<H1>Hello</H1>")])).show(client, target(), "<H1>Hello", because="x")
+    Pages(expecting(client=[answer(200, b"<H1>Hello</H1>")])).show(client, [target()], "<H1>Hello", because="x")
     for wrong in (answer(200, b"<H1>Other</H1>"), answer(500, b"<H1>Hello</H1>")):
         with pytest.raises(
             Nonconformance, match=r"expected HTTP 200 and '<H1>Hello', observed HTTP .*\(12[12] tries, 30\.[02] s\)"
         ):
-            Pages(expecting(client=[wrong])).show(client, target(), "<H1>Hello", because="x")
+            Pages(expecting(client=[wrong])).show(client, [target()], "<H1>Hello", because="x")
 
 
 def by_port(answers: dict[int, Verdict], *, late: int = 0, who: str = "") -> Answer:
@@ -134,40 +136,47 @@ def by_port(answers: dict[int, Verdict], *, late: int = 0, who: str = "") -> Ans
     return make
 
 
-def issue(*, late: int = 0, who: str = "", **ports: Verdict) -> tuple[KnownIssue, list[str]]:
-    said: list[str] = []
+def issue(*, late: int = 0, who: str = "", **ports: Verdict) -> tuple[KnownIssue, list[Seen]]:
+    kept: list[Seen] = []
     answers = {int(port[1:]): verdict for port, verdict in ports.items()}
-    return KnownIssue(expecting(client=[by_port(answers, late=late, who=who)]), said.append), said
+    prober = ScriptedProber({"client": [by_port(answers, late=late, who=who)]})
+    return KnownIssue(Expect(prober, load_timings(), Context(keep=kept.extend), prober.clock)), kept
+
+
+CLIENT, POD = workload("client"), workload("server")
+GOALS = [(POD.tcp(80), POD.tcp(81))]
 
 
 def test_an_issue_that_happens_is_confirmed_and_one_that_does_not_is_told() -> None:
-    client, pod = workload("client"), workload("server")
-    happens, said = issue(p80=DROPPED, p81=UP)
-    happens.may_fail(client, pod.tcp(80), beside=pod.tcp(81), because="x")
-    assert said == []
-    absent, said = issue(p80=UP, p81=UP)
-    absent.may_fail(client, pod.tcp(80), beside=pod.tcp(81), because="x")
-    assert len(said) == 1
+    happens, kept = issue(p80=DROPPED, p81=UP)
+    happens.may_fail(CLIENT, GOALS, because="x")
+    assert [one.verdict for one in kept] == [ClaimVerdict.CONFIRMED]
+    absent, kept = issue(p80=UP, p81=UP)
+    absent.may_fail(CLIENT, GOALS, because="x")
+    assert [one.verdict for one in kept] == [ClaimVerdict.NOT_OBSERVED]
+
+
+def test_each_way_of_an_issue_is_a_decision_of_its_own() -> None:
+    some, kept = issue(p80=DROPPED, p81=UP, p82=UP)
+    some.may_fail(CLIENT, [*GOALS, (POD.tcp(82), POD.tcp(81))], because="x")
+    assert [one.verdict for one in kept] == [ClaimVerdict.CONFIRMED, ClaimVerdict.NOT_OBSERVED]
 
 
 def test_rules_that_come_late_are_not_the_issue() -> None:
-    late, said = issue(late=6, p80=UP, p81=UP)
-    late.may_fail(workload("client"), workload("server").tcp(80), beside=workload("server").tcp(81), because="x")
-    assert len(said) == 1
+    late, kept = issue(late=6, p80=UP, p81=UP)
+    late.may_fail(CLIENT, GOALS, because="x")
+    assert [one.verdict for one in kept] == [ClaimVerdict.NOT_OBSERVED]
 
 
 def test_another_pod_that_answers_is_neither_the_issue_nor_its_absence() -> None:
-    led_astray, said = issue(who="ns/impostor", p80=UP, p81=UP)
+    led_astray, kept = issue(who="ns/impostor", p80=UP, p81=UP)
     with pytest.raises(Nonconformance, match="observed CONNECTED with ns/impostor"):
-        led_astray.may_fail(
-            workload("client"), workload("server").tcp(80), beside=workload("server").tcp(81), because="x"
-        )
-    assert said == []
+        led_astray.may_fail(CLIENT, GOALS, because="x")
+    assert [one.verdict for one in kept] == [ClaimVerdict.VIOLATED]
 
 
-def test_an_issue_without_its_witness_decides_nothing_in_its_favour() -> None:
-    client, pod = workload("client"), workload("server")
-    broken, said = issue(p80=DROPPED, p81=DROPPED)
-    with pytest.raises(Nonconformance, match="the witness"):
-        broken.may_fail(client, pod.tcp(80), beside=pod.tcp(81), because="x")
-    assert said == []
+def test_an_issue_without_its_witness_decides_nothing() -> None:
+    broken, kept = issue(p80=DROPPED, p81=DROPPED)
+    with pytest.raises(ControlBroken, match="the witness"):
+        broken.may_fail(CLIENT, GOALS, because="x")
+    assert kept == []

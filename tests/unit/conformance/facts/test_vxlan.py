@@ -61,7 +61,7 @@ class Cluster:
 
 def network(*vsids: int | None) -> HnsNetwork:
     subnets = tuple(HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=one) for one in vsids)
-    return HnsNetwork(id="c", name="Calico", type="Overlay", management_ip="10.0.0.14", subnets=subnets)
+    return HnsNetwork(id="c", name="Calico", type="Overlay", subnets=subnets)
 
 
 def only(found: dict[str, Fact[Any]]) -> Any:

@@ -161,7 +161,8 @@ def test_a_server_that_accepts_and_never_answers_ends_in_the_connect_time(kube: 
 @pytest.mark.parametrize("protocol", ["v5.channel.k8s.io", "v4.channel.k8s.io"])
 def test_standard_input_arrives_whole_and_v5_ends_it(kube: Kube, api: Any, protocol: str) -> None:
     api.subprotocols = (protocol,)
-    got, ended = bytearray(), []
+    got = bytearray()
+    ended: list[Any] = []
 
     def serve(channel: Any, _: Any) -> None:
         while len(got) < 100_000 or (protocol.startswith("v5") and not ended):

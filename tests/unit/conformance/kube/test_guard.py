@@ -107,7 +107,8 @@ def test_admin_policies_are_limited_by_their_subject() -> None:
         ),
         RUN,
     )
-    for subject in ({"namespaces": {}}, {"namespaces": {"matchLabels": {"a": "b"}}}, {}):
+    subjects: list[dict[str, Any]] = [{"namespaces": {}}, {"namespaces": {"matchLabels": {"a": "b"}}}, {}]
+    for subject in subjects:
         with pytest.raises(GuardRefused):
             check(policy({"subject": subject}, kind="AdminNetworkPolicy"), RUN)
 

@@ -74,7 +74,12 @@ def test_what_is_refused_again_and_again_says_how_often(kube: Kube, api: Any, fa
 
 def test_a_server_that_never_answers_ends_in_time_and_says_how_often_it_was_asked(kube: Kube, api: Any) -> None:
     kube.timings = replace(kube.timings, api_answer=0.1, api_retry=0.0)
-    api.routes["GET /x"] = lambda _: time.sleep(0.4) or (200, {})
+
+    def slow(_: Any) -> tuple[int, dict[str, Any]]:
+        time.sleep(0.4)
+        return 200, {}
+
+    api.routes["GET /x"] = slow
     with pytest.raises(
         ApiUnreachable, match=r"GET /x: no answer from the API server after 1 try in .*[Rr]ead timed out"
     ):

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from conformance.model.builds import build_name
 from conformance.model.claim import ClaimKind, ClaimResult, ClaimVerdict, precedence
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.decision import Decision, Seen, by_build, folded, seen
 from conformance.model.endpoint import OS, Path, Target, Workload
-from conformance.model.facts import build_name
 
 V = ClaimVerdict
 CAPABILITY = ClaimKind.CAPABILITY
@@ -68,7 +68,7 @@ def test_of_several_verdicts_on_a_pair_the_worst_counts_and_every_half_is_kept()
         *seen(LINUX, OLD.tcp(80), V.VIOLATED, "it leaks", "closed"),
         *seen(LINUX, NEW.tcp(80), V.CONFIRMED, "closed", "closed"),
     ]
-    first, second = folded(ways, CAPABILITY)
+    first, second = folded(ways)
     assert (first.verdict, first.reason, first.halves) == (V.VIOLATED, "it leaks", ("closed", "open"))
     assert second.verdict is V.CONFIRMED
     assert by_build([first, second], CAPABILITY) == {"17763": V.VIOLATED, "20348": V.CONFIRMED}
@@ -77,10 +77,17 @@ def test_of_several_verdicts_on_a_pair_the_worst_counts_and_every_half_is_kept()
 @pytest.mark.parametrize("kind", [ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE])
 def test_a_limitation_that_one_way_still_shows_is_not_lifted(kind: ClaimKind) -> None:
     way = seen(LINUX, OLD.tcp(80), V.LIFTED, "it works", "open")[0]
-    (one,) = folded([way, replace(way, verdict=V.CONFIRMED)], kind)
-    assert one.verdict is V.CONFIRMED
+    other = replace(way, target="win-3", verdict=V.CONFIRMED)
+    assert by_build([way, other], kind) == {"17763": V.CONFIRMED}
     assert set(precedence(kind)) == set(V)
     assert precedence(kind).index(V.VIOLATED) == 0
+
+
+@pytest.mark.parametrize("word", [V.LIFTED, V.NOT_OBSERVED, V.ADVISED])
+def test_what_is_said_of_a_way_stands_whatever_else_was_open_between_the_two_nodes(word: V) -> None:
+    (way,) = seen(LINUX, OLD.tcp(80), word, "so it is", "behaviour")
+    (one,) = folded([replace(way, verdict=V.CONFIRMED, halves=("open",)), way])
+    assert (one.verdict, one.reason, one.halves) == (word, "so it is", ("behaviour", "open"))
 
 
 def test_a_decision_survives_json() -> None:

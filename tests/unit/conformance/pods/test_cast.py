@@ -10,6 +10,8 @@ from typing import Any, Literal
 import pytest
 
 from conformance.errors import EnvironmentBroken, EnvironmentLacks, Nonconformance
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.model.endpoint import Path, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.pods.cast import DEMO, Cast
@@ -17,6 +19,7 @@ from conformance.pods.deploy import Wish
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 from conformance.pods.services import Services, cluster_domain
+from conformance.settings import Cover
 
 
 def node(name: str, os: Literal["linux", "windows"]) -> NodeFacts:
@@ -94,58 +97,51 @@ def cast(deployer: Deployer, facts: Facts = FOUR) -> Cast:
     return Cast(deployer, Placement(facts))  # type: ignore[arg-type]
 
 
+def named(deployer: Deployer) -> list[str]:
+    return [wish.called for wish in deployer.wishes]
+
+
 def test_each_pod_is_deployed_once_however_often_it_is_asked_for() -> None:
     deployer = Deployer()
     pods = cast(deployer)
-    first, again = pods.of("linux-peer"), pods.of("linux-peer")
-    assert first == again
-    assert [wish.called for wish in deployer.wishes] == ["linux-peer"]
+    assert pods.nodes() == pods.nodes()
+    assert sorted(named(deployer)) == ["linux-node-1", "linux-node-2"]
 
 
 def test_the_demos_pods_are_started_together_and_no_others() -> None:
     deployer = Deployer()
     pods = cast(deployer)
-    pods.client("linux")
+    pods.clients("linux")
     pods.close()
-    assert sorted(wish.called for wish in deployer.wishes) == sorted(DEMO)
+    assert sorted(named(deployer)) == sorted(f"{role}-{number}" for role in DEMO for number in (1, 2))
 
 
-@pytest.mark.parametrize(
-    ("client", "server", "same", "nodes"),
-    [
-        ("linux", "linux", False, ("l1", "l2")),
-        ("linux", "linux", True, ("l1", "l1")),
-        ("linux", "windows", False, ("l1", "w1")),
-        ("windows", "linux", False, ("w1", "l1")),
-        ("windows", "windows", False, ("w1", "w2")),
-        ("windows", "windows", True, ("w1", "w1")),
-    ],
-)
-def test_a_pair_is_where_its_path_begins_and_ends(client: Any, server: Any, same: bool, nodes: tuple[str, str]) -> None:
-    source, target = cast(Deployer()).pair(client, server, same_node=same)
-    assert (source.os, target.os) == (client, server)
-    assert (source.node, target.node) == nodes
+def test_a_role_has_a_seat_on_each_covered_node_and_all_share_its_label() -> None:
+    deployer = Deployer()
+    found = cast(deployer).servers("windows")
+    assert [(one.node, one.role) for one in found] == [("w1", "windows-server"), ("w2", "windows-server")]
+    wishes = {wish.called: (wish.role, wish.node.name) for wish in deployer.wishes}
+    assert wishes["windows-server-2"] == ("windows-server", "w2")
 
 
-def test_a_cluster_that_is_too_small_for_a_path_lacks_something() -> None:
-    small = cluster(node("l1", "linux"), node("w1", "windows"))
-    with pytest.raises(EnvironmentLacks, match="needs 2 usable Windows nodes, found 1"):
-        cast(Deployer(), small).pair("windows", "windows")
-    assert [pod.node for pod in cast(Deployer(), small).on_each_node("windows")] == ["w1"]
+def test_workers_begin_with_different_nodes_and_name_seats_alike() -> None:
+    second = Cast(Deployer(), Placement(FOUR, turn=1))  # type: ignore[arg-type]
+    assert [one.node for one in second.clients("windows")] == ["w2", "w1"]
+    assert second.seat_of(second.client("windows")) == "windows-client-2"
 
 
-def test_there_is_one_pod_on_every_node() -> None:
-    facts = cluster(*(node(f"w{number}", "windows") for number in range(1, 5)))
-    found = cast(Deployer(), facts).on_each_node("windows")
-    assert [pod.node for pod in found] == ["w1", "w2", "w3", "w4"]
+def test_nodes_that_are_not_covered_have_no_pods() -> None:
+    facts = cluster(*(node(f"w{number}", "windows") for number in range(1, 6)))
+    pods = Cast(Deployer(), Placement(facts, cover=Cover(at_most=2)))  # type: ignore[arg-type]
+    assert [one.node for one in pods.servers("windows")] == ["w1", "w2"]
 
 
 def test_pods_elsewhere_have_the_same_label_in_another_labelled_namespace() -> None:
     deployer = Deployer()
     pods = cast(deployer)
-    here, there = pods.of("linux-client", "elsewhere/linux-client")
+    here, there = pods.client("linux"), pods.elsewhere("linux").first
     assert (here.namespace, there.namespace) == ("demo", "demo-elsewhere")
-    assert pods.name_of(there) == "linux-client"
+    assert (pods.seat_of(there), there.role) == ("linux-client-1", "linux-client")
     assert ("demo-elsewhere", {"conformance/team": "elsewhere"}) in deployer.prepared
 
 
@@ -157,44 +153,71 @@ def test_a_pod_without_a_network_yet_holds_up_who_uses_it_and_not_who_only_start
     assert pods.start("linux-client", because="x")[0].role == "linux-client"
     assert pods.server("linux").role == "linux-server"
     with pytest.raises(EnvironmentBroken, match="linux-client was asked"):
-        pods.client("linux")
+        pods.clients("linux")
 
 
-def test_a_pod_that_cannot_be_deployed_troubles_only_those_who_ask_for_it() -> None:
-    deployer = Deployer(broken={"windows-server": EnvironmentBroken("no image")})
+def test_a_sick_node_makes_its_own_decisions_inconclusive_and_no_others() -> None:
+    deployer = Deployer(broken={"windows-server-2": EnvironmentBroken("no image")})
     pods = cast(deployer)
-    assert pods.server("linux").role == "linux-server"
+    kept: list[Seen] = []
+    pods.keep = kept.extend
+    for _ in range(2):
+        assert [one.node for one in pods.servers("windows")] == ["w1"]
+    assert {(one.target, one.verdict, one.reason) for one in kept} == {("w2", ClaimVerdict.INCONCLUSIVE, "no image")}
+    pods.close()
+    assert named(deployer).count("windows-server-2") == 1
+
+
+def test_where_no_pod_of_a_role_can_be_deployed_everybody_who_asks_is_told() -> None:
+    broken: dict[str, Exception] = {f"windows-server-{number}": EnvironmentBroken("no image") for number in (1, 2)}
+    pods = cast(Deployer(broken=broken))
     for _ in range(2):
         with pytest.raises(EnvironmentBroken, match="no image"):
-            pods.server("windows")
-    pods.close()
-    assert [wish.called for wish in deployer.wishes].count("windows-server") == 1
+            pods.servers("windows")
+
+
+def test_a_node_for_which_there_is_no_image_is_not_run() -> None:
+    pods = cast(Deployer(broken={"windows-client-1": EnvironmentLacks("no image is known", "x")}))
+    kept: list[Seen] = []
+    pods.keep = kept.extend
+    assert [one.node for one in pods.clients("windows")] == ["w2"]
+    assert [(one.target, one.verdict) for one in kept] == [("w1", ClaimVerdict.NOT_RUN)]
 
 
 def pod(reason: str = "", where: str = "w1") -> dict[str, Any]:
     waiting = {"state": {"waiting": {"reason": reason}}} if reason else {"state": {"running": {}}}
     return {
-        "metadata": {"name": "windows-server-abc", "namespace": "demo"},
+        "metadata": {"name": "windows-server-1-abc", "namespace": "demo"},
         "spec": {"nodeName": where},
         "status": {"containerStatuses": [waiting]},
     }
 
 
 def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_about_starting() -> None:
-    broken = {"windows-server": EnvironmentBroken("pod demo/windows-server-abc (w1): not ready")}
+    broken: dict[str, Exception] = {
+        "windows-server-1": EnvironmentBroken("pod demo/windows-server-1-abc (w1): not ready")
+    }
     pods = cast(Deployer(broken, [pod()]))
     pods.claims = ("DEMO-1",)
+    kept: list[Seen] = []
+    pods.keep = kept.extend
     with pytest.raises(Nonconformance, match="because  nothing else is missing") as raised:
         pods.start("windows-server", because="nothing else is missing")
     first = str(raised.value).splitlines()[0]
     assert first.startswith(
-        "DEMO-1  demo/windows-server-abc (node w1)  expected Ready, observed Pending, not ready (1 try)"
+        "DEMO-1  demo/windows-server-1-abc (node w1)  expected Ready, observed Pending, not ready (1 try)"
     )
+    assert [(one.target, one.verdict) for one in kept] == [
+        ("w1", ClaimVerdict.VIOLATED),
+        ("w2", ClaimVerdict.CONFIRMED),
+    ]
 
 
 @pytest.mark.parametrize("there", [pod("ImagePullBackOff"), pod(where="")], ids=["no image", "no node"])
 def test_a_pod_without_image_or_node_says_nothing_about_starting(there: dict[str, Any]) -> None:
-    broken = {"windows-server": EnvironmentBroken("pod demo/windows-server-abc (w1): not ready")}
+    broken: dict[str, Exception] = {
+        "windows-server-1": EnvironmentBroken("pod demo/windows-server-1-abc (w1): not ready")
+    }
     with pytest.raises(EnvironmentBroken):
         cast(Deployer(broken, [there])).start("windows-server", because="x")
 
@@ -215,8 +238,8 @@ def test_a_service_is_made_once_over_exactly_its_backend() -> None:
     backend = pods.server("windows")
     service = services.cluster_ip(backend)
     assert services.cluster_ip(backend) == service
-    assert [one["spec"]["selector"] for one in made] == [{"app": "windows-server"}]
-    assert service.full_name == "cluster-ip-windows-server.demo.svc.lab.example"
+    assert [one["spec"]["selector"] for one in made] == [{"conformance/seat": "windows-server-1"}]
+    assert service.full_name == "cluster-ip-windows-server-1.demo.svc.lab.example"
     assert (service.by_address.host, service.by_address.port, service.by_address.path) == (
         "10.96.0.7", 80, Path.CLUSTER_IP,
     )  # fmt: skip
@@ -229,115 +252,114 @@ def test_a_service_is_made_once_over_exactly_its_backend() -> None:
 def test_pods_that_an_exclusive_test_left_alone_are_kept() -> None:
     deployer = Deployer()
     pods = cast(deployer)
-    before = pods.of("linux-peer", "windows-peer")
-    deployer.as_they_are("linux-peer", "windows-peer")
+    before = pods.of("linux-node-1", "linux-node-2")
+    deployer.as_they_are("linux-node-1", "linux-node-2")
     pods.revalidate()
-    assert pods.of("linux-peer", "windows-peer") == before
+    assert pods.of("linux-node-1", "linux-node-2") == before
 
 
 def test_a_pod_that_was_replaced_is_looked_up_anew() -> None:
     deployer = Deployer()
     pods = cast(deployer)
-    kept, old = pods.of("linux-peer", "windows-peer")
-    deployer.as_they_are("linux-peer")
+    kept, old = pods.of("linux-node-1", "linux-node-2")
+    deployer.as_they_are("linux-node-1")
     pods.revalidate()
-    assert pods.of("linux-peer") == (kept,)
-    (new,) = pods.of("windows-peer")
-    assert (old.uid, new.uid) == ("/windows-peer", "new/windows-peer")
+    assert pods.of("linux-node-1") == (kept,)
+    (new,) = pods.of("linux-node-2")
+    assert (old.uid, new.uid) == ("/linux-node-2", "new/linux-node-2")
     assert deployer.reasons == [f"pod {old.label} is gone"]
 
 
 def test_a_pod_without_successor_breaks_only_those_who_ask_for_it_and_is_looked_for_after_the_next() -> None:
     deployer = Deployer(broken={"again": EnvironmentBroken("")})
     pods = cast(deployer)
-    pods.of("linux-peer", "windows-peer")
-    deployer.as_they_are("linux-peer")
+    pods.of("linux-node-1", "linux-node-2")
+    deployer.as_they_are("linux-node-1")
     pods.revalidate()
-    pods.of("linux-peer")
-    with pytest.raises(EnvironmentBroken, match=r"^pod demo/windows-peer-abc .* is gone"):
-        pods.of("windows-peer")
+    pods.of("linux-node-1")
+    with pytest.raises(EnvironmentBroken, match=r"^pod demo/linux-node-2-abc .* is gone"):
+        pods.of("linux-node-2")
     pods.revalidate()
     with pytest.raises(EnvironmentBroken, match="and no other is ready"):
-        pods.of("windows-peer")
+        pods.of("linux-node-2")
     deployer.broken.clear()
     pods.revalidate()
-    assert pods.of("windows-peer")[0].uid == "new/windows-peer"
+    assert pods.of("linux-node-2")[0].uid == "new/linux-node-2"
 
 
 def test_a_pod_that_restarted_between_two_tests_is_known_as_it_is_now() -> None:
     deployer = Deployer()
     pods = cast(deployer)
-    pods.of("linux-peer", "windows-peer")
-    deployer.as_they_are("linux-peer", "windows-peer")
+    pods.of("linux-node-1", "linux-node-2")
+    deployer.as_they_are("linux-node-1", "linux-node-2")
     deployer.pods[1]["status"]["containerStatuses"] = [{"name": "agent", "restartCount": 1, "state": {"running": {}}}]
     pods.refresh()
-    pods.of("linux-peer", "windows-peer")
+    pods.of("linux-node-1", "linux-node-2")
     assert [why.partition(": ")[0] for why in deployer.reasons] == [
-        "pod demo/windows-peer-abc (windows, node w2) restarted 1 time"
+        "pod demo/linux-node-2-abc (linux, node l2) restarted 1 time"
     ]
 
 
 def test_a_pod_without_successor_is_waited_for_once_and_taken_when_it_is_there() -> None:
     deployer = Deployer(broken={"again": EnvironmentBroken("")})
     pods = cast(deployer)
-    pods.of("windows-peer")
+    pods.of("linux-node-2")
     asked: list[str] = []
     again = deployer.again
-    deployer.again = lambda wish, why: (asked.append(why), again(wish, why))[1]  # type: ignore[method-assign]
+
+    def noted(wish: Any, why: str) -> Any:
+        asked.append(why)
+        return again(wish, why)
+
+    deployer.again = noted  # type: ignore[method-assign]
     for _ in range(3):
         pods.refresh()
         with pytest.raises(EnvironmentBroken, match="and no other is ready"):
-            pods.of("windows-peer")
+            pods.of("linux-node-2")
     assert len(asked) == 1
     deployer.broken.clear()
     deployer.pods = [
         {
-            "metadata": {"name": "windows-peer-def", "namespace": "demo", "labels": {"app": "windows-peer"}},
+            "metadata": {
+                "name": "linux-node-2-def", "namespace": "demo", "labels": {"conformance/seat": "linux-node-2"},
+            },
             "spec": {}, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
         }
     ]  # fmt: skip
     pods.refresh()
-    assert pods.of("windows-peer")[0].uid == "new/windows-peer"
-
-
-def test_pods_stand_on_the_node_that_a_test_has_to_itself() -> None:
-    deployer = Deployer()
-    pods = cast(deployer)
-    there = pods.at("w2", "windows-server", "windows-client", "windows-peer")
-    assert {one.node for one in there} == {"w2"}
-    assert [wish.called for wish in deployer.wishes] == ["windows-server-2", "windows-client-2", "windows-peer"]
-    assert pods.at("w1", "windows-server") == pods.of("windows-server")
-    with pytest.raises(EnvironmentLacks, match="wanted on node w3, which takes no such pods"):
-        pods.at("w3", "windows-server")
+    assert pods.of("linux-node-2")[0].uid == "new/linux-node-2"
 
 
 def test_what_is_being_deployed_is_under_way() -> None:
     deployer = Deployer()
     pods = cast(deployer)
     with deployer.lock:
-        pods._start("linux-peer")
+        pods._start("linux-node-1")
         assert len(pods.under_way()) == 2
     pods.close()
     assert pods.under_way() == []
 
 
 @pytest.mark.parametrize(
-    ("node", "place", "expected"),
+    ("place", "expected"),
     [
-        ("w1", "same node", [("windows-client", "w1"), ("linux-client", "l1"), ("windows-peer-1", "w1")]),
-        ("w1", "a Linux node", [("windows-client", "w1"), ("linux-client", "l1"), ("linux-server", "l1")]),
-        ("w1", "another Windows node", [("windows-client", "w1"), ("linux-client", "l1"), ("windows-peer", "w2")]),
-        ("w2", "same node", [("windows-client-2", "w2"), ("linux-client", "l1"), ("windows-peer", "w2")]),
-        ("w2", "another Windows node", [("windows-client-2", "w2"), ("linux-client", "l1"), ("windows-peer-1", "w1")]),
+        ("same node", [("w1", "w1"), ("w2", "w2")]),
+        ("a Linux node", [("w1", "l1"), ("w2", "l1")]),
+        ("another Windows node", [("w1", "w2"), ("w2", "w1")]),
     ],
-)  # fmt: skip
-def test_around_a_windows_node_are_a_client_a_stranger_and_a_server(node: str, place: Any, expected: list[Any]) -> None:
-    cast = Cast(Deployer(), Placement(FOUR))  # type: ignore[arg-type]
-    found = cast.around(node, place)
-    assert [(cast.name_of(one), one.node) for one in found] == expected
+)
+def test_around_windows_nodes_are_pairs_of_a_client_there_and_a_server(place: Any, expected: Any) -> None:
+    pairs = cast(Deployer()).around(["w1", "w2"], place)
+    assert [(client.node, server.node) for client, server in pairs] == expected
+    assert [(one.role, two.role.endswith("-server")) for one, two in pairs] == [("windows-client", True)] * 2
+
+
+def test_around_one_node_of_two_the_other_has_a_server_only() -> None:
+    pairs = cast(Deployer()).around(["w2"], "another Windows node")
+    assert [(client.node, server.node) for client, server in pairs] == [("w2", "w1")]
 
 
 def test_there_is_no_other_windows_node_in_a_small_cluster() -> None:
     small = cluster(node("l1", "linux"), node("w1", "windows"))
-    with pytest.raises(EnvironmentLacks, match="needs 2 usable Windows nodes"):
-        Cast(Deployer(), Placement(small)).around("w1", "another Windows node")  # type: ignore[arg-type]
+    with pytest.raises(EnvironmentLacks, match="needs a pair of pods on two nodes"):
+        cast(Deployer(), small).around(["w1"], "another Windows node")

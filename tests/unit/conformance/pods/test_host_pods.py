@@ -14,7 +14,7 @@ from conformance.pods.deploy import Wish
 from conformance.pods.host_pods import HostPods
 from conformance.settings import Settings, load_timings
 
-REFUSAL = 'pods "windows-host-1-x" is forbidden: violates PodSecurity "baseline:latest": hostProcess'
+REFUSAL = 'pods "host-windows-host-1-x" is forbidden: violates PodSecurity "baseline:latest": hostProcess'
 
 
 class Deployer:
@@ -72,18 +72,19 @@ def deployer(make: Any) -> Deployer:
 
 def test_each_node_gets_one_pod_of_its_own_name(deployer: Any) -> None:
     pods = HostPods(deployer)
-    assert pods.on("w2").pod == "windows-host-2"
-    assert pods.on("l1").pod == "linux-node-1"
+    assert pods.on("w2").pod == "host-windows-host-2"
+    assert pods.on("l1").pod == "host-linux-node-1"
     assert pods.on("w2") is pods.on("w2")
     assert deployer.log == [
-        "start windows-host-2", "deploy windows-host windows-host-2 on w2", "deploy linux-node linux-node-1 on l1",
+        "start host-windows-host-2", "deploy windows-host host-windows-host-2 on w2",
+        "deploy linux-node host-linux-node-1 on l1",
     ]  # fmt: skip
 
 
 def test_a_pod_that_changed_is_looked_for_again(deployer: Any) -> None:
     pods = HostPods(deployer)
     before = pods.on("w1")
-    del deployer.there["windows-host-1"]
+    del deployer.there["host-windows-host-1"]
     assert pods.on("w1").uid != before.uid
 
 

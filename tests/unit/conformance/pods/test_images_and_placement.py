@@ -52,11 +52,11 @@ def test_workers_come_before_control_planes_and_each_worker_starts_at_another_no
     assert [one.name for one in Placement(facts, turn=4).usable("linux")] == ["b", "c", "a", "cp"]
 
 
-def test_a_single_node_of_each_os_has_no_other_node(make: Any) -> None:
-    placement = Placement(make.facts(make.node("l"), make.node("w", "windows", 20348)))
-    assert [placement.first(os).name for os in ("linux", "windows")] == ["l", "w"]
-    with pytest.raises(EnvironmentLacks, match=r"needs 2 usable Windows nodes, found 1; add a Windows node"):
-        placement.second("windows")
+def test_a_system_without_a_node_that_takes_pods_lacks_one(make: Any) -> None:
+    placement = Placement(make.facts(make.node("l")))
+    assert placement.first("linux").name == "l"
+    with pytest.raises(EnvironmentLacks, match=r"needs a usable Windows node, found none; add a Windows node"):
+        placement.covered("windows")
 
 
 @pytest.mark.parametrize(

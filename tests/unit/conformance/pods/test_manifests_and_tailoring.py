@@ -65,7 +65,7 @@ def test_a_host_process_pod_is_what_kubernetes_takes_for_one_and_stays_when_its_
 def test_a_host_process_pod_keeps_its_image_whatever_the_build_and_goes_to_its_node(make: Any) -> None:
     node = make.node("win-1", "windows", 99999)
     made = tailor.deployment(
-        template(ROLES["windows-host"]), name="windows-host-1", node=node,
+        template(ROLES["windows-host"]), role="windows-host", name="windows-host-1", node=node,
         images=Images(registry="r.test"), tolerations=tolerations(),
     )  # fmt: skip
     spec = made["spec"]["template"]["spec"]
@@ -105,16 +105,17 @@ def test_every_manifest_is_yaml_of_kubernetes_objects(path: Path) -> None:
 
 def tailored(make: Any, role: str = "windows-client", **more: Any) -> dict[str, Any]:
     node = more.pop("node", make.node("win-1", "windows", 17763))
-    settings = {"images": Images(), "tolerations": tolerations()} | more
-    return tailor.deployment(template(ROLES[role]), name="windows-peer-2", node=node, **settings)
+    settings: dict[str, Any] = {"images": Images(), "tolerations": tolerations()} | more
+    return tailor.deployment(template(ROLES[role]), role=role, name=f"{role}-2", node=node, **settings)
 
 
 def test_tailoring_gives_name_image_node_and_tolerations(make: Any) -> None:
     made = tailored(make, labels={"team": "x"})
     pod = made["spec"]["template"]
-    assert made["metadata"]["name"] == "windows-peer-2"
-    assert made["spec"]["selector"] == {"matchLabels": {"app": "windows-peer-2"}}
-    assert pod["metadata"]["labels"] == {"app": "windows-peer-2", "os": "windows", "team": "x"}
+    assert made["metadata"]["name"] == "windows-client-2"
+    own = {"app": "windows-client", "conformance/seat": "windows-client-2"}
+    assert made["spec"]["selector"] == {"matchLabels": own}
+    assert pod["metadata"]["labels"] == {**own, "os": "windows", "team": "x"}
     assert pod["spec"]["containers"][0]["image"].endswith(":ltsc2019")
     assert pod["spec"]["nodeSelector"] == {
         "kubernetes.io/os": "windows",
@@ -139,7 +140,9 @@ def test_a_node_without_a_hostname_label_is_pinned_by_name_through_the_scheduler
 def test_tailoring_leaves_the_template_as_it_is(make: Any) -> None:
     role = ROLES["windows-client"]
     first = template(role)
-    tailor.deployment(first, name="x", node=make.node("w", "windows", 20348), images=Images(), tolerations=[])
+    tailor.deployment(
+        first, role="x", name="x-1", node=make.node("w", "windows", 20348), images=Images(), tolerations=[]
+    )
     assert first == template(role)
 
 

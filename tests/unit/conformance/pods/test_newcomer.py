@@ -42,7 +42,7 @@ def newcomer(now: dict[str, Any] | None) -> Newcomer:
     pods: Any = SimpleNamespace(
         namespace="ns", kube=kube, settings=Settings(timings=load_timings()), changes=SimpleNamespace(waits=waits)
     )
-    return Newcomer(pods, placement=None)  # type: ignore[arg-type]
+    return Newcomer(pods, node=None, name=NAME)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("code", [0, 3])

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.pods.placement import Placement
 from conformance.pods.starting import own_fault, verdict_on
+from conformance.pods.tailor import SEAT
 from conformance.pods.webserver import NAME, WebServer
 from conformance.settings import Settings, load_timings
 
@@ -48,7 +51,8 @@ def test_a_container_that_fails_by_itself_breaks_the_environment(container: dict
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing"])
 def test_a_pod_of_which_nothing_ran_is_the_clusters_and_so_is_one_that_is_never_ready(reason: str) -> None:
-    for state in ({"waiting": {"reason": reason}}, {"running": {}}):
+    states: list[dict[str, Any]] = [{"waiting": {"reason": reason}}, {"running": {}}]
+    for state in states:
         assert isinstance(verdict_on([pod({"state": state})], NOT_READY, [], "x"), Nonconformance)
 
 
@@ -68,7 +72,11 @@ def test_a_web_server_that_crashes_is_told_from_one_without_network(
     changes = SimpleNamespace(apply=lambda obj, *_, **__: obj, waits=SimpleNamespace(pods_ready=late))
     pods: Any = SimpleNamespace(
         namespace="ns", prepare=lambda *_: None, changes=changes, settings=Settings(timings=load_timings()),
-        kube=SimpleNamespace(objects=lambda *_, labels: [pod(container)] if labels == f"app={NAME}" else []),
+        kube=SimpleNamespace(objects=lambda *_, labels: [pod(container)] if labels == f"{SEAT}={NAME}-1" else []),
     )  # fmt: skip
+    kept: list[Seen] = []
     with pytest.raises(kind, match=r"DEMO-9  ns/web-1 .node w1.  expected Ready, observed"):
-        WebServer(pods, Placement(nodes), ["DEMO-9"]).start(because="x")
+        WebServer(pods, Placement(nodes), ["DEMO-9"], kept.extend).start(because="x")
+    assert [(one.target, one.verdict) for one in kept] == [
+        ("w1", ClaimVerdict.VIOLATED if kind is Nonconformance else ClaimVerdict.INCONCLUSIVE)
+    ]

@@ -83,10 +83,11 @@ class Agents:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
             assert process.stdin
             assert process.stdout
+            said = process.stdout
 
             def pump() -> None:
                 with contextlib.suppress(OSError):  # the client has cut the connection
-                    while data := process.stdout.read(65536):
+                    while data := said.read(65536):
                         channel.send(1, data)
 
             reader = threading.Thread(target=pump, daemon=True)

@@ -18,7 +18,7 @@ from conformance.probe.host import WITNESS, Hosts
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Clock
 
-NETWORK = {
+NETWORK: dict[str, Any] = {
     "ID": "a1", "Name": "Calico", "Type": "Overlay", "ManagementIP": "10.0.0.14",
     "Subnets": [{"AddressPrefix": "192.168.4.0/26", "GatewayAddress": "192.168.4.1",
                  "Policies": [{"Type": "VSID", "VSID": 4096}]}],
@@ -89,8 +89,8 @@ def test_nothing_is_none_only_when_the_pod_shows_that_output_arrives() -> None:
 
 
 def test_lists_inside_may_be_single_absent_or_wrapped_and_a_byte_order_mark_is_no_trouble() -> None:
-    subnet = {**NETWORK["Subnets"][0], "Policies": {"value": [{"Type": "VSID", "VSID": "4097"}], "Count": 1}}  # type: ignore[index]
-    shapes = [{**NETWORK, "Subnets": subnet}, {**NETWORK, "Type": "nat", "Subnets": None}]
+    subnet = {**NETWORK["Subnets"][0], "Policies": {"value": [{"Type": "VSID", "VSID": "4097"}], "Count": 1}}
+    shapes: list[dict[str, Any]] = [{**NETWORK, "Subnets": subnet}, {**NETWORK, "Type": "nat", "Subnets": None}]
     one, _ = hosts(Get_HnsNetwork=[b"\xef\xbb\xbf" + text(*shapes).encode() + b"\r\n"])
     first, second = one.hns_networks("w1")
     assert [subnet.vsid for subnet in first.subnets] == [4097]

@@ -305,7 +305,7 @@ def test_pods_that_are_as_they_were_are_unchanged_and_a_lost_one_is_named(
 
 @pytest.fixture
 def fakes_status() -> Any:
-    return sys.modules["fake_api"].status  # type: ignore[attr-defined]
+    return sys.modules["fake_api"].status
 
 
 def test_a_refused_exec_with_no_hope_is_not_repeated(

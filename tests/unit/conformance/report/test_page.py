@@ -20,7 +20,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 def plain(*results: dict[str, Any], **run: Any) -> dict[str, Any]:
     """A whole report in its JSON form."""
-    whole = json.loads(json.dumps(report(results, builds=BOTH).plain))
+    whole: dict[str, Any] = json.loads(json.dumps(report(results, builds=BOTH).plain))
     for claim in whole["claims"]:
         claim |= {
             "modality": "always",

@@ -9,10 +9,11 @@ import pytest
 
 from conformance.kube.refused import ApiRefused
 from conformance.model.facts import Facts
+from conformance.pods.coverage import Covered
 from conformance.run.clusters import EMULATED, _judged
-from conformance.run.limits import free_windows_addresses
-from conformance.run.provider import Connection
-from conformance.settings import Settings
+from conformance.run.limits import room_on_windows, workers_for
+from conformance.run.provider import Connection, Room
+from conformance.settings import Settings, Workers
 from tests.plugin.stand_in_cluster import facts, node
 
 
@@ -32,42 +33,75 @@ class StandInKube:
         return self.given[kind]
 
 
-def node_object(name: str, pods: int) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "status": {"allocatable": {"pods": str(pods)}}}
+def node_object(name: str, pods: int, memory: str = "4Gi") -> dict[str, Any]:
+    return {"metadata": {"name": name}, "status": {"allocatable": {"pods": str(pods), "memory": memory}}}
 
 
-def pod(where: str, phase: str = "Running") -> dict[str, Any]:
-    return {"spec": {"nodeName": where}, "status": {"phase": phase}}
+def pod(where: str, phase: str = "Running", memory: str = "256Mi") -> dict[str, Any]:
+    containers = [{"resources": {"requests": {"memory": memory}}}]
+    return {"spec": {"nodeName": where, "containers": containers}, "status": {"phase": phase}}
 
 
 def block(where: str, free: int) -> dict[str, Any]:
     return {"spec": {"affinity": f"host:{where}", "unallocated": list(range(free))}}
 
 
-def room(told: Facts | None = None, **given: Any) -> int | None:
-    return free_windows_addresses(StandInKube(**given), told or facts())  # type: ignore[arg-type]
+def room(told: Facts | None = None, **given: Any) -> dict[str, Room]:
+    return room_on_windows(StandInKube(**given), told or facts())  # type: ignore[arg-type]
+
+
+def addresses(**given: Any) -> dict[str, int]:
+    return {name: one.addresses for name, one in room(**given).items()}
 
 
 NODES = [node_object("win-0", 110), node_object("win-1", 30), node_object("linux-1", 110)]
 
 
-def test_room_is_what_blocks_and_kubelets_leave_on_windows_nodes() -> None:
+def test_room_is_what_blocks_and_kubelets_leave_on_each_windows_node() -> None:
     pods = [pod("win-0"), pod("win-1"), pod("win-1", "Succeeded"), pod("linux-1")]
     blocks = [block("win-0", 50), block("win-1", 60), block("linux-1", 60)]
-    assert room(Node=NODES, Pod=pods, IPAMBlock=blocks) == 50 + 29
+    assert addresses(Node=NODES, Pod=pods, IPAMBlock=blocks) == {"win-0": 50, "win-1": 29}
+
+
+def test_room_is_memory_that_no_pod_requests() -> None:
+    pods = [pod("win-0"), pod("win-0", memory="1Gi"), pod("win-0", "Failed"), pod("win-1", memory="")]
+    found = room(Node=NODES, Pod=pods, IPAMBlock=[])
+    assert {name: one.memory for name, one in found.items()} == {"win-0": 4096 - 256 - 1024, "win-1": 4096}
 
 
 def test_a_full_node_has_no_negative_room() -> None:
-    assert room(Node=NODES, Pod=[pod("win-1")] * 40, IPAMBlock=[block("win-0", 5), block("win-1", 3)]) == 5
+    blocks = [block("win-0", 5), block("win-1", 3)]
+    assert addresses(Node=NODES, Pod=[pod("win-1")] * 40, IPAMBlock=blocks) == {"win-0": 5, "win-1": 0}
 
 
 @pytest.mark.parametrize("forbidden", [(), ("IPAMBlock",)])
 def test_blocks_that_cannot_be_read_count_as_fresh_ones(forbidden: tuple[str, ...]) -> None:
-    assert room(Node=NODES, Pod=[], forbidden=forbidden) == 60 + 30
+    assert addresses(Node=NODES, Pod=[], forbidden=forbidden) == {"win-0": 60, "win-1": 30}
 
 
 def test_room_is_unknown_where_pods_may_not_be_listed() -> None:
-    assert room(Node=NODES, forbidden=("Pod",)) is None
+    assert room(Node=NODES, forbidden=("Pod",)) == {}
+
+
+COVERAGE = [Covered(one, "x") for one in facts().nodes]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "left", "number", "why"),
+    [
+        (Workers(), {}, 2, "PowerShell starts on a Windows node"),
+        (Workers(per_windows_node=9, at_most=3), {}, 3, "at most 3"),
+        (Workers(agents=16), {}, 1, "16 agents, 16 a worker"),
+        (Workers(agents=5), {}, 1, "5 agents, 16 a worker"),
+        (Workers(), {"win-1": Room(addresses=11, memory=None)}, 1, "11 free addresses on win-1, 6 a worker"),
+        (Workers(), {"win-0": Room(addresses=60, memory=2000)}, 1, "2000 MiB free on win-0, 1536 a worker"),
+    ],
+)
+def test_the_scarcest_thing_decides_how_many_workers_there_are_and_is_named(
+    bounds: Workers, left: dict[str, Room], number: int, why: str
+) -> None:
+    found, told = workers_for(bounds, COVERAGE, left)
+    assert (found, told) == (number, f"{number} worker{'' if number == 1 else 's'} on 4 covered nodes: {why}")
 
 
 def judged(told: Facts, how: str = "kubeconfig", version: str | None = None) -> Facts:

@@ -38,14 +38,9 @@ class Cluster:
 
 def policy(path: str, kubernetes: Cluster, calico: Cluster, attached: dict[str, str] | None = None) -> Policy:
     seen: dict[str, str] = {} if attached is None else attached
-    return Policy(
-        path,
-        "demo",
-        kubernetes,
-        lambda: calico,
-        removed_within=60.0,
-        attach=seen.__setitem__,  # type: ignore[arg-type,return-value]
-    )
+    changes: Any = kubernetes
+    writer: Any = calico
+    return Policy(path, "demo", changes, lambda: writer, removed_within=60.0, attach=seen.__setitem__)
 
 
 def test_kubernetes_policies_go_through_the_api_and_calicos_through_its_writer() -> None:

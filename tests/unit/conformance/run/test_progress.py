@@ -6,14 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from conformance.run import progress as module
 from conformance.run.progress import Progress
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     now = SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr(module.time, "monotonic", lambda: now.seconds)
+    monkeypatch.setattr("conformance.run.progress.time.monotonic", lambda: now.seconds)
     return now
 
 

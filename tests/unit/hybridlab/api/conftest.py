@@ -177,7 +177,7 @@ async def serve(
     authority.issue_cert("127.0.0.1").configure_cert(context)
     trusting = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
     listener = socket.create_server(("127.0.0.1", 0))
-    agent = ScriptedAgent()
+    agent: Any = ScriptedAgent()
     server = ApiServer(settings, listener=listener, tls=context, agent_of=agent_of or (lambda node: agent))
     await server.start()
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 V3 = "/apis/projectcalico.org/v3"
 CRD = "/apis/crd.projectcalico.org/v1"
 POLICY = {"metadata": {"name": "allow-dns"}, "spec": {"selector": "all()"}}
@@ -40,7 +42,7 @@ def test_a_policy_of_another_tier_carries_it_in_both(run: Any) -> None:
     async def scenario(api: Any) -> None:
         await api.create(f"{V3}/tiers", {"metadata": {"name": "net"}, "spec": {"order": 100}})
         bare = await api.call("POST", f"{V3}/globalnetworkpolicies", {**POLICY, "spec": {"tier": "net"}})
-        assert (bare.code, "policies of tier net are named net.NAME" in bare.body["message"]) == (422, True)
+        assert (bare.code, bare.body["message"]) == (500, "Incorrectly formatted policy name allow-dns")
         body = {"metadata": {"name": "net.allow"}, "spec": {"tier": "net"}}
         assert (await api.create(f"{V3}/globalnetworkpolicies", body))["metadata"]["name"] == "net.allow"
         assert (await api.call("GET", f"{CRD}/globalnetworkpolicies/net.allow")).code == 200
@@ -97,5 +99,89 @@ def test_events_are_one_store_for_both_of_their_groups(run: Any) -> None:
         found = await api.get("/api/v1/events?fieldSelector=involvedObject.name%3Dp,reason%3DStarted")
         assert len(found["items"]) == 1
         assert (await api.get("/apis/events.k8s.io/v1/events?fieldSelector=regarding.name%3Dq"))["items"] == []
+
+    run(scenario)
+
+
+def test_generation_is_shown_by_the_definitions_group_only(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        path = "/apis/projectcalico.org/v3/ippools"
+        made = await api.create(path, {"metadata": {"name": "p"}, "spec": {"cidr": "192.168.0.0/16"}})
+        assert "generation" not in made["metadata"]
+        changed = await api.patch(f"{path}/p", {"spec": {"disabled": True}})
+        assert "generation" not in changed.body["metadata"]
+        assert (await api.get("/apis/crd.projectcalico.org/v1/ippools/p"))["metadata"]["generation"] == 2
+
+    run(scenario)
+
+
+def test_a_terminating_namespace_says_what_holds_it_up(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create("/api/v1/namespaces", {"metadata": {"name": "demo"}})
+        held = {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
+        await api.create("/apis/projectcalico.org/v3/namespaces/demo/networksets", held)
+        await api.call("DELETE", "/api/v1/namespaces/demo")
+        conditions = (await api.get("/api/v1/namespaces/demo"))["status"]["conditions"]
+        said = {item["type"]: item["message"] for item in conditions if item["status"] == "True"}
+        assert said == {
+            "NamespaceContentRemaining":
+                "Some resources are remaining: networksets.projectcalico.org has 1 resource instances",
+            "NamespaceFinalizersRemaining":
+                "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances",
+        }  # fmt: skip
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("first", "second"), [("a", "default.a"), ("default.a", "a")])
+def test_a_policy_of_the_default_tier_is_one_by_either_name(run: Any, first: str, second: str) -> None:
+    async def scenario(api: Any) -> None:
+        body = {"metadata": {"name": first}, "spec": {"selector": "all()"}}
+        await api.create(f"{V3}/globalnetworkpolicies", body)
+        again = await api.call("POST", f"{V3}/globalnetworkpolicies", {**body, "metadata": {"name": second}})
+        assert (again.code, again.body["reason"]) == (409, "AlreadyExists")
+
+    run(scenario)
+
+
+def test_a_policys_name_says_its_tier_and_no_other(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        body = {"metadata": {"name": "other.z"}, "spec": {"selector": "all()"}}
+        answer = await api.call("POST", f"{V3}/globalnetworkpolicies", body)
+        assert (answer.code, answer.body["message"]) == (500, "Incorrectly formatted policy name other.z")
+
+    run(scenario)
+
+
+def test_a_tier_with_policies_is_not_deleted_except_in_a_dry_run(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        await api.create(f"{V3}/tiers", {"metadata": {"name": "net"}, "spec": {"order": 100}})
+        await api.create(f"{V3}/globalnetworkpolicies", {"metadata": {"name": "net.a"}, "spec": {"tier": "net"}})
+        refused = await api.call("DELETE", f"{V3}/tiers/net")
+        assert (refused.code, refused.body["message"]) == (
+            500,
+            "operation delete is not supported on net: Cannot delete a non-empty tier",
+        )
+        assert (await api.call("DELETE", f"{V3}/tiers/net?dryRun=All")).code == 200
+        assert (await api.call("DELETE", f"{V3}/globalnetworkpolicies/net.a")).code == 200
+        assert (await api.call("DELETE", f"{V3}/tiers/net")).code == 200
+
+    run(scenario)
+
+
+def test_a_dry_run_checks_no_values_of_calicos(run: Any) -> None:
+    async def scenario(api: Any) -> None:
+        body = {"metadata": {"name": "a"}, "spec": {"selector": "all()", "types": ["Ingress", "Ingress"]}}
+        assert (await api.call("POST", f"{V3}/globalnetworkpolicies", body)).code == 422
+        assert (await api.call("POST", f"{V3}/globalnetworkpolicies?dryRun=All", body)).code == 201
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("vni", [0, 99999999])
+def test_calico_does_not_check_the_vni(run: Any, vni: int) -> None:
+    async def scenario(api: Any) -> None:
+        body = {"metadata": {"name": "default"}, "spec": {"vxlanVNI": vni}}
+        assert (await api.call("POST", f"{V3}/felixconfigurations", body)).code == 201
 
     run(scenario)

@@ -79,8 +79,8 @@ def widget_definition() -> dict[str, Any]:
         "additionalPrinterColumns": [{"name": "Colour", "type": "string", "jsonPath": ".spec.colour"}],
     }
     names = {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"]}
-    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
-    return {"metadata": {"name": "widgets.example.com"}, "spec": spec}
+    definition = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": "widgets.example.com"}, "spec": definition}
 
 
 def test_a_custom_resource_is_served_at_once_checked_and_gone_with_its_definition(run: Any) -> None:

@@ -81,7 +81,7 @@ def test_an_eviction_says_what_is_wrong_with_it(run: Any) -> None:
         second = {"metadata": {"name": "second"}, "spec": {"minAvailable": 0, "selector": {}}}
         await api.create(BUDGETS, second)
         two = await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})
-        assert (two.code, two.body["reason"]) == (500, "InternalError")
+        assert two.code == 500
         assert "more than one PodDisruptionBudget" in two.body["message"]
         assert "deletionTimestamp" not in (await api.get(f"{PODS}/p"))["metadata"]
 

@@ -54,7 +54,7 @@ class Bench:
             for _ in range(15):
                 await asyncio.sleep(GATHER_SECONDS)
 
-    def program(self, pod: Obj):
+    def program(self, pod: Obj) -> Any:
         node, uid = pod["spec"]["nodeName"], pod["metadata"]["uid"]
         return self.dataplane.endpoints.get(node, {}).get(uid)
 

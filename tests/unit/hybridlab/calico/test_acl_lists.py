@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import Any
 
 import pytest
 
@@ -12,15 +13,15 @@ from tests.unit.hybridlab.calico.cluster_bench import bench
 from tests.unit.hybridlab.calico.test_cluster import DENY, POLICIES
 
 
-def shown_of(b, pod, node="windows-2022"):
+def shown_of(b: Any, pod: Any, node: str = "windows-2022") -> Any:
     return b.calico.felixes[node].acls[pod["metadata"]["uid"]]
 
 
-def resets(b, pod):
+def resets(b: Any, pod: Any) -> Any:
     return sum(pod["metadata"]["uid"] in update.reset for _, update in b.dataplane.updates)
 
 
-def test_a_new_endpoint_has_the_plugins_denial_until_felix_gives_its_list():
+def test_a_new_endpoint_has_the_plugins_denial_until_felix_gives_its_list() -> None:
     async def run() -> None:
         async with bench(felix=False) as b:
             pod, _ = await b.pod("w", "windows-2022")
@@ -36,7 +37,7 @@ def test_a_new_endpoint_has_the_plugins_denial_until_felix_gives_its_list():
     asyncio.run(run())
 
 
-def test_only_endpoints_whose_list_changes_get_it_anew_and_are_reset():
+def test_only_endpoints_whose_list_changes_get_it_anew_and_are_reset() -> None:
     async def run() -> None:
         async with bench() as b:
             chosen, _ = await b.pod("chosen", "windows-2022", app="chosen")
@@ -61,7 +62,7 @@ def test_only_endpoints_whose_list_changes_get_it_anew_and_are_reset():
 
 
 @pytest.mark.parametrize(("version", "again"), [("v3.31.0", 0), ("v3.30.7", 1), ("v3.32.1", 0), ("v3.29.0", 1)])
-def test_a_label_that_means_nothing_gives_the_list_anew_before_3_31_only(version, again):
+def test_a_label_that_means_nothing_gives_the_list_anew_before_3_31_only(version: str, again: int) -> None:
     async def run() -> None:
         async with bench(f"calico.version={version}") as b:
             pod, _ = await b.pod("w", "windows-2022", app="w")
@@ -75,7 +76,7 @@ def test_a_label_that_means_nothing_gives_the_list_anew_before_3_31_only(version
     asyncio.run(run())
 
 
-def test_another_policy_with_the_same_effect_changes_nothing():
+def test_another_policy_with_the_same_effect_changes_nothing() -> None:
     async def run() -> None:
         async with bench() as b:
             pod, _ = await b.pod("w", "windows-2022")
@@ -89,12 +90,12 @@ def test_another_policy_with_the_same_effect_changes_nothing():
     asyncio.run(run())
 
 
-def test_a_felix_that_starts_gives_every_list_anew_with_the_ids_that_it_had():
+def test_a_felix_that_starts_gives_every_list_anew_with_the_ids_that_it_had() -> None:
     async def run() -> None:
         async with bench() as b:
             pod, _ = await b.pod("w", "windows-2022")
             linux, _ = await b.pod("l", "linux-1")
-            ingress = [{"from": [{"podSelector": {}}]}]
+            ingress: list[Any] = [{"from": [{"podSelector": {}}]}]
             policy = {"metadata": {"name": "p", "namespace": "demo"}, "spec": {"podSelector": {}, "ingress": ingress}}
             await b.client.create(POLICIES, policy)
             await b.settled()
@@ -115,19 +116,19 @@ def test_a_felix_that_starts_gives_every_list_anew_with_the_ids_that_it_had():
     asyncio.run(run())
 
 
-def test_faults_that_wait_for_a_reprogramming_may_come_go_and_fail_without_felix_starting_again():
+def test_faults_that_wait_for_a_reprogramming_may_come_go_and_fail_without_felix_starting_again() -> None:
     async def run() -> None:
         async with bench() as b:
             pod, _ = await b.pod("w", "windows-2022")
             await b.settled()
             felix, told = b.calico.felixes["windows-2022"], []
 
-            async def healed_meanwhile(endpoints):
+            async def healed_meanwhile(endpoints: Any) -> None:
                 told.append("first")
                 felix.faults.on_reprogrammed.pop("second")
                 felix.faults.on_reprogrammed["third"] = healed_meanwhile
 
-            async def fails(endpoints):
+            async def fails(endpoints: Any) -> None:
                 raise DataplaneError("no such rule")
 
             felix.faults.on_reprogrammed |= {"0": fails, "first": healed_meanwhile, "second": healed_meanwhile}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 import yaml
@@ -89,7 +90,7 @@ NAMESPACED = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), NAMESPACED)
-def test_namespaced_ingress(spec, expected):
+def test_namespaced_ingress(spec: Any, expected: Any) -> None:
     made = world()
     made.apply(CLIENTS_SLICE)
     made.apply(policy(spec))
@@ -110,7 +111,7 @@ ports: [{port: 9000, protocol: TCP}]
 """
 
 
-def test_egress_to_a_service_is_to_its_backends_ready_or_not_and_their_ports():
+def test_egress_to_a_service_is_to_its_backends_ready_or_not_and_their_ports() -> None:
     made = world()
     made.apply(CLIENTS_SLICE.replace("port: 9000", "port: 80"))
     made.apply(policy("{types: [Egress], egress: [{action: Allow, destination: {services: {name: clients}}}]}"))
@@ -120,7 +121,7 @@ def test_egress_to_a_service_is_to_its_backends_ready_or_not_and_their_ports():
     assert not made.allowed("one/web", "two/web", 80)
 
 
-def test_icmp_types():
+def test_icmp_types() -> None:
     made = world()
     made.apply(policy("{ingress: [{action: Allow, protocol: ICMP, icmp: {type: 8}}]}"))
     assert made.allowed("two/client", "one/web", 0, "icmp", icmp=8)
@@ -137,14 +138,14 @@ def test_icmp_types():
         ("", "order: 1", True),
     ],
 )
-def test_the_lower_order_is_asked_first_and_none_is_last(first, second, allowed):
+def test_the_lower_order_is_asked_first_and_none_is_last(first: str, second: str, allowed: bool) -> None:
     made = world()
     made.apply(policy(f"{{{first}{', ' if first else ''}ingress: [{{action: Deny}}]}}", name="deny"))
     made.apply(policy(f"{{{second}{', ' if second else ''}ingress: [{{action: Allow}}]}}", name="allow"))
     assert made.allowed("two/client", "one/web") is allowed
 
 
-def test_policies_of_one_order_go_by_name():
+def test_policies_of_one_order_go_by_name() -> None:
     made = world()
     made.apply(policy("{ingress: [{action: Deny}]}", name="b"))
     made.apply(policy("{ingress: [{action: Allow}]}", name="a"))
@@ -152,7 +153,7 @@ def test_policies_of_one_order_go_by_name():
 
 
 @pytest.mark.parametrize(("version", "allowed"), [("v3.31.7", False), ("v3.32.1", True)])
-def test_which_of_two_of_one_order_is_first_changed_with_3_32(version, allowed):
+def test_which_of_two_of_one_order_is_first_changed_with_3_32(version: str, allowed: bool) -> None:
     made = world(release=Release(version))
     made.apply(
         "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a, namespace: one},"
@@ -162,7 +163,7 @@ def test_which_of_two_of_one_order_is_first_changed_with_3_32(version, allowed):
     assert made.allowed("two/client", "one/web") is allowed
 
 
-def test_a_kubernetes_policy_has_order_1000():
+def test_a_kubernetes_policy_has_order_1000() -> None:
     made = world()
     made.apply(
         "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: k, namespace: one},"
@@ -189,7 +190,7 @@ GLOBAL = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), GLOBAL)
-def test_global(spec, expected):
+def test_global(spec: Any, expected: Any) -> None:
     made = world()
     made.apply(policy(spec, namespace=None))
     program = {target: made.program(target).ingress for target in ("one/web", "two/web")}
@@ -197,7 +198,7 @@ def test_global(spec, expected):
     assert "".join("y" if made._passes(program[t], packets[t]) else "." for t in program) == expected
 
 
-def test_a_service_accounts_labels_select():
+def test_a_service_accounts_labels_select() -> None:
     made = world()
     made.apply(policy("{serviceAccountSelector: grade == 'high'}", namespace=None))
     assert made.program("one/client").ingress == ()
@@ -208,7 +209,7 @@ def test_a_service_accounts_labels_select():
 
 
 @pytest.mark.parametrize(("selector", "outside"), [("all()", False), ("team != 'a'", True), ("!has(missing)", True)])
-def test_only_all_as_a_namespace_selector_leaves_out_what_has_no_namespace(selector, outside):
+def test_only_all_as_a_namespace_selector_leaves_out_what_has_no_namespace(selector: str, outside: bool) -> None:
     made = world()
     made.apply(
         "{apiVersion: projectcalico.org/v3, kind: GlobalNetworkSet, metadata: {name: g}, spec: {nets: [10.0.0.0/8]}}"
@@ -218,7 +219,7 @@ def test_only_all_as_a_namespace_selector_leaves_out_what_has_no_namespace(selec
     assert made.allowed("two/client", "one/web")
 
 
-def test_kubernetes_selectors_never_mean_a_network_set():
+def test_kubernetes_selectors_never_mean_a_network_set() -> None:
     made = world()
     made.apply(
         "{apiVersion: projectcalico.org/v3, kind: NetworkSet, metadata: {name: n, namespace: one},"
@@ -233,14 +234,14 @@ def test_kubernetes_selectors_never_mean_a_network_set():
 
 
 @pytest.mark.parametrize("spec", ["{doNotTrack: true, applyOnForward: true}", "{preDNAT: true, applyOnForward: true}"])
-def test_what_is_for_host_endpoints_only_does_nothing_at_pods(spec):
+def test_what_is_for_host_endpoints_only_does_nothing_at_pods(spec: str) -> None:
     for os in ("linux", "windows"):
         made = world(os)
         made.apply(policy(spec, namespace=None))
         assert made.allowed("two/client", "one/web")
 
 
-def test_policies_of_a_missing_tier_are_asked_last_and_deny_at_their_end():
+def test_policies_of_a_missing_tier_are_asked_last_and_deny_at_their_end() -> None:
     made = world()
     made.apply(policy("{tier: gone, order: 1, ingress: [{action: Allow, source: {selector: all()}}]}", name="gone.p"))
     assert made.allowed("one/client", "one/web")
@@ -249,7 +250,7 @@ def test_policies_of_a_missing_tier_are_asked_last_and_deny_at_their_end():
     assert made.allowed("two/client", "one/web")
 
 
-def test_staged_policies_do_nothing_on_either_system():
+def test_staged_policies_do_nothing_on_either_system() -> None:
     for os in ("linux", "windows"):
         made = world(os)
         staged = policy("{ingress: [{action: Deny}]}").replace("kind: NetworkPolicy", "kind: StagedNetworkPolicy")
@@ -257,7 +258,7 @@ def test_staged_policies_do_nothing_on_either_system():
         assert made.allowed("two/client", "one/web")
 
 
-def test_network_sets_are_peers_by_label():
+def test_network_sets_are_peers_by_label() -> None:
     made = world()
     made.apply(
         "{apiVersion: projectcalico.org/v3, kind: GlobalNetworkSet, metadata: {name: g, labels: {kind: partner}},"
@@ -295,7 +296,7 @@ TIER = "{{apiVersion: projectcalico.org/v3, kind: Tier, metadata: {{name: {name}
         ("{}", "[{action: Deny}]", "[{action: Allow}]", True),
     ],
 )
-def test_tiers_are_asked_in_their_order(tier, first, second, allowed):
+def test_tiers_are_asked_in_their_order(tier: str, first: str, second: str, allowed: bool) -> None:
     made = world()
     made.apply(TIER.format(name="default", spec="{order: 1000000}"))
     made.apply(TIER.format(name="other", spec=tier))
@@ -304,7 +305,7 @@ def test_tiers_are_asked_in_their_order(tier, first, second, allowed):
     assert made.allowed("two/client", "one/web") is allowed
 
 
-def test_a_tier_without_a_policy_for_the_endpoint_is_skipped():
+def test_a_tier_without_a_policy_for_the_endpoint_is_skipped() -> None:
     made = world()
     made.apply(TIER.format(name="other", spec="{order: 1}"))
     made.apply(policy("{tier: other, selector: app == 'client'}", name="other.p"))
@@ -322,7 +323,7 @@ def test_a_tier_without_a_policy_for_the_endpoint_is_skipped():
         ("{action: Allow, source: {selector: a = 1}}", "expected an operator behind 'a' at position"),
     ],
 )
-def test_what_cannot_be_used_is_refused(rule, message):
+def test_what_cannot_be_used_is_refused(rule: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         from_calico(yaml.safe_load(policy(f"{{ingress: [{rule}]}}")))
 
@@ -335,7 +336,7 @@ def test_what_cannot_be_used_is_refused(rule, message):
         ("protocol: ICMP, icmp: {type: 8}", 8, True),
     ],
 )
-def test_icmp_is_matched_by_type_and_by_what_it_is_not(match, icmp, allowed):
+def test_icmp_is_matched_by_type_and_by_what_it_is_not(match: str, icmp: int, allowed: bool) -> None:
     made = world()
     made.apply(policy(f"{{ingress: [{{action: Allow, {match}}}]}}"))
     assert made.allowed("two/client", "one/web", 0, "icmp", icmp=icmp) is allowed
@@ -357,7 +358,7 @@ def test_icmp_is_matched_by_type_and_by_what_it_is_not(match, icmp, allowed):
         "protocol: ICMP, notICMP: {type: 13}",
     ],
 )
-def test_windows_skips_a_rule_that_linux_applies_and_says_so(match):
+def test_windows_skips_a_rule_that_linux_applies_and_says_so(match: str) -> None:
     icmp = (0, "icmp") if "ICMP" in match else (80, "tcp")
     made = world("linux")
     made.apply(policy(f"{{ingress: [{{action: Allow, {match}}}]}}", namespace=None))
@@ -370,7 +371,7 @@ def test_windows_skips_a_rule_that_linux_applies_and_says_so(match):
     assert made.allowed("one/client", "one/web", *icmp), "what is skipped denies nothing either"
 
 
-def test_windows_skips_log_rules_and_keeps_what_is_said_without_a_negation():
+def test_windows_skips_log_rules_and_keeps_what_is_said_without_a_negation() -> None:
     made = world("windows")
     made.apply(policy("{ingress: [{action: Log}, {action: Allow, source: {selector: app != 'web'}}]}"))
     assert made.allowed("one/client", "one/web")
@@ -379,7 +380,7 @@ def test_windows_skips_log_rules_and_keeps_what_is_said_without_a_negation():
 
 
 @pytest.mark.parametrize("beside", ["selector: all()", "namespaceSelector: all()", "serviceAccounts: {names: [robot]}"])
-def test_windows_folds_a_not_selector_into_what_selects_beside_it(beside):
+def test_windows_folds_a_not_selector_into_what_selects_beside_it(beside: str) -> None:
     made = world("windows")
     source = f"{{{beside}, notSelector: app == 'web'}}"
     made.apply(policy(f"{{ingress: [{{action: Allow, source: {source}}}]}}", namespace=None))
@@ -395,7 +396,7 @@ def test_windows_folds_a_not_selector_into_what_selects_beside_it(beside):
         ("{order: 1, ingress: [{action: Pass}]}", {"linux": True, "windows": False}),
     ],
 )
-def test_what_the_default_tier_passes_is_blocked_on_windows_only(tiers, allowed):
+def test_what_the_default_tier_passes_is_blocked_on_windows_only(tiers: str, allowed: Any) -> None:
     for os in ("linux", "windows"):
         made = world(os)
         made.apply(policy(tiers))

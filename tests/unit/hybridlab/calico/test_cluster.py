@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from typing import Any
 
 import pytest
 
+from hybridlab.calico.release import as_shipped
 from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.pod_network import SandboxError
+from hybridlab.profiles.load import load
+from hybridlab.profiles.model import CalicoDefects
 from tests.unit.hybridlab.calico.cluster_bench import Bench, bench
 
 DENY = {"metadata": {"name": "deny", "namespace": "demo"}, "spec": {"podSelector": {}}}
 POLICIES = "networkpolicies.networking.k8s.io"
+GLOBAL_POLICIES = "globalnetworkpolicies.projectcalico.org"
 BLOCKS = "ipamblocks.crd.projectcalico.org"
 
 
-def test_routes_lead_to_every_other_nodes_block_over_its_tunnel():
+def test_routes_lead_to_every_other_nodes_block_over_its_tunnel() -> None:
     async def run() -> None:
         async with bench() as b:
             await b.until(lambda: len(b.dataplane.routes) == 6)
@@ -38,7 +43,7 @@ def test_routes_lead_to_every_other_nodes_block_over_its_tunnel():
     asyncio.run(run())
 
 
-def test_linux_has_no_mac_annotation_and_the_mac_of_its_name():
+def test_linux_has_no_mac_annotation_and_the_mac_of_its_name() -> None:
     async def run() -> None:
         async with bench() as b:
             await b.until(lambda: len(b.dataplane.routes) == 6)
@@ -52,7 +57,7 @@ def test_linux_has_no_mac_annotation_and_the_mac_of_its_name():
     asyncio.run(run())
 
 
-def test_a_pod_gets_address_gateway_mtu_and_mac_by_its_nodes_system():
+def test_a_pod_gets_address_gateway_mtu_and_mac_by_its_nodes_system() -> None:
     async def run() -> None:
         async with bench() as b:
             _, linux = await b.pod("l", "linux-1")
@@ -70,7 +75,7 @@ def test_a_pod_gets_address_gateway_mtu_and_mac_by_its_nodes_system():
     asyncio.run(run())
 
 
-def test_the_api_says_what_ipam_does_as_soon_as_a_pod_is_attached():
+def test_the_api_says_what_ipam_does_as_soon_as_a_pod_is_attached() -> None:
     async def run() -> None:
         async with bench() as b:
             pod, attachment = await b.pod("w", "windows-2022")
@@ -94,11 +99,11 @@ def test_the_api_says_what_ipam_does_as_soon_as_a_pod_is_attached():
     asyncio.run(run())
 
 
-async def handles(b: Bench) -> list[dict]:
+async def handles(b: Bench) -> list[dict[str, Any]]:
     return (await b.client.list("ipamhandles.crd.projectcalico.org"))[0]
 
 
-def test_attaching_twice_gives_the_same_and_detaching_twice_does_nothing():
+def test_attaching_twice_gives_the_same_and_detaching_twice_does_nothing() -> None:
     async def run() -> None:
         async with bench() as b:
             pod, first = await b.pod("l", "linux-1")
@@ -109,7 +114,7 @@ def test_attaching_twice_gives_the_same_and_detaching_twice_does_nothing():
     asyncio.run(run())
 
 
-def test_two_hundred_pods_need_few_updates_and_share_one_program():
+def test_two_hundred_pods_need_few_updates_and_share_one_program() -> None:
     async def run() -> None:
         async with bench() as b:
             await b.client.create(POLICIES, DENY)
@@ -126,7 +131,7 @@ def test_two_hundred_pods_need_few_updates_and_share_one_program():
     asyncio.run(run())
 
 
-def test_a_policy_reaches_every_node_that_has_a_pod_of_it_and_no_other():
+def test_a_policy_reaches_every_node_that_has_a_pod_of_it_and_no_other() -> None:
     async def run() -> None:
         async with bench() as b:
             pod, _ = await b.pod("l", "linux-1")
@@ -144,7 +149,7 @@ def test_a_policy_reaches_every_node_that_has_a_pod_of_it_and_no_other():
     asyncio.run(run())
 
 
-def test_without_its_felix_a_node_keeps_the_old_policy_and_catches_up_when_it_is_back():
+def test_without_its_felix_a_node_keeps_the_old_policy_and_catches_up_when_it_is_back() -> None:
     async def run() -> None:
         async with bench() as b:
             pods = [(await b.pod("l", "linux-1"))[0], (await b.pod("m", "linux-2"))[0]]
@@ -161,7 +166,7 @@ def test_without_its_felix_a_node_keeps_the_old_policy_and_catches_up_when_it_is
     asyncio.run(run())
 
 
-def test_a_starting_felix_programs_everything_anew_and_removes_what_it_no_longer_needs():
+def test_a_starting_felix_programs_everything_anew_and_removes_what_it_no_longer_needs() -> None:
     async def run() -> None:
         async with bench() as b:
             pod, _ = await b.pod("l", "linux-1", app="web")
@@ -181,7 +186,7 @@ def test_a_starting_felix_programs_everything_anew_and_removes_what_it_no_longer
     asyncio.run(run())
 
 
-def test_a_new_member_changes_the_set_and_no_program():
+def test_a_new_member_changes_the_set_and_no_program() -> None:
     async def run() -> None:
         async with bench() as b:
             await b.pod("l", "linux-1", app="web")
@@ -205,7 +210,7 @@ def test_a_new_member_changes_the_set_and_no_program():
     asyncio.run(run())
 
 
-def test_an_edit_of_a_rule_alone_reaches_the_pods_that_the_policy_already_selects():
+def test_an_edit_of_a_rule_alone_reaches_the_pods_that_the_policy_already_selects() -> None:
     async def run() -> None:
         async with bench() as b:
             pod, _ = await b.pod("l", "linux-1")
@@ -221,7 +226,7 @@ def test_an_edit_of_a_rule_alone_reaches_the_pods_that_the_policy_already_select
     asyncio.run(run())
 
 
-def test_a_namespaces_labels_and_a_pods_end_count():
+def test_a_namespaces_labels_and_a_pods_end_count() -> None:
     async def run() -> None:
         async with bench() as b:
             await b.pod("l", "linux-1")
@@ -240,7 +245,7 @@ def test_a_namespaces_labels_and_a_pods_end_count():
     asyncio.run(run())
 
 
-def test_after_a_refusal_everything_is_programmed_again(monkeypatch):
+def test_after_a_refusal_everything_is_programmed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybridlab.calico.felix_queue.RETRY_SECONDS", 0.01)
 
     async def run() -> None:
@@ -256,7 +261,7 @@ def test_after_a_refusal_everything_is_programmed_again(monkeypatch):
     asyncio.run(run())
 
 
-def test_a_policy_that_cannot_be_read_is_logged_and_left_out():
+def test_a_policy_that_cannot_be_read_is_logged_and_left_out() -> None:
     async def run() -> None:
         async with bench() as b:
             pod, _ = await b.pod("l", "linux-1")
@@ -269,7 +274,7 @@ def test_a_policy_that_cannot_be_read_is_logged_and_left_out():
     asyncio.run(run())
 
 
-def test_the_profiles_programming_delay_holds_policy_back_on_that_system_only():
+def test_the_profiles_programming_delay_holds_policy_back_on_that_system_only() -> None:
     async def run() -> None:
         async with bench("timing.windows_policy_delay_ms=200") as b:
             windows, _ = await b.pod("w", "windows-2022")
@@ -283,7 +288,7 @@ def test_the_profiles_programming_delay_holds_policy_back_on_that_system_only():
     asyncio.run(run())
 
 
-def test_turning_strict_affinity_off_stops_new_windows_pods_and_degrades_the_status():
+def test_turning_strict_affinity_off_stops_new_windows_pods_and_degrades_the_status() -> None:
     async def run() -> None:
         async with bench() as b:
             await b.pod("before", "windows-2022")
@@ -307,7 +312,7 @@ def test_turning_strict_affinity_off_stops_new_windows_pods_and_degrades_the_sta
     asyncio.run(run())
 
 
-async def condition(b: Bench, name: str, kind: str) -> dict:
+async def condition(b: Bench, name: str, kind: str) -> dict[str, Any]:
     status = await b.client.get("tigerastatuses.operator.tigera.io", name)
     return next(found for found in status["status"]["conditions"] if found["type"] == kind)
 
@@ -329,7 +334,9 @@ async def condition(b: Bench, name: str, kind: str) -> dict:
         ("network.strict_affinity=false", ("Always", "Never"), "Invalid StrictAffinity"),
     ],
 )
-def test_the_objects_say_what_the_profile_is_and_the_operator_refuses_what_windows_cannot(override, pool, degraded):
+def test_the_objects_say_what_the_profile_is_and_the_operator_refuses_what_windows_cannot(
+    override: str, pool: Any, degraded: str
+) -> None:
     async def run() -> None:
         async with bench(override) as b:
             found = await b.client.get("ippools.projectcalico.org", "default-ipv4-ippool")
@@ -342,7 +349,7 @@ def test_the_objects_say_what_the_profile_is_and_the_operator_refuses_what_windo
     asyncio.run(run())
 
 
-def test_with_the_old_api_group_only_everything_is_there_under_its_old_names():
+def test_with_the_old_api_group_only_everything_is_there_under_its_old_names() -> None:
     async def run() -> None:
         async with bench("calico.v3_api=false") as b:
             await b.until(lambda: len(b.dataplane.routes) == 6)
@@ -355,7 +362,7 @@ def test_with_the_old_api_group_only_everything_is_there_under_its_old_names():
     asyncio.run(run())
 
 
-def test_a_vni_that_windows_cannot_do_fails_its_pods_and_not_linux():
+def test_a_vni_that_windows_cannot_do_fails_its_pods_and_not_linux() -> None:
     async def run() -> None:
         async with bench("network.vxlan_vni=4095") as b:
             await b.pod("l", "linux-1")
@@ -365,15 +372,21 @@ def test_a_vni_that_windows_cannot_do_fails_its_pods_and_not_linux():
     asyncio.run(run())
 
 
-def test_linux_follows_the_vni_of_felix_configuration_and_windows_keeps_its_own():
+def test_linux_follows_the_vni_of_felix_configuration_and_windows_keeps_its_own() -> None:
     async def run() -> None:
         async with bench() as b:
             await b.until(lambda: len(b.dataplane.routes) == 6)
             change = {"spec": {"vxlanVNI": 4097, "vxlanPort": 4790}}
             await b.client.patch("felixconfigurations.projectcalico.org", "default", change)
-            await b.until(lambda: b.dataplane.vxlan["linux-1"].vni == 4097 and "linux-1" in b.dataplane.routes)
-            assert b.dataplane.vxlan["linux-1"].port == 4790
-            assert (b.dataplane.vxlan["windows-2022"].vni, b.dataplane.vxlan["windows-2022"].port) == (4096, 4789)
+
+            def vxlan(node: str) -> tuple[int, int]:
+                spec = b.dataplane.vxlan[node]
+                assert spec
+                return spec.vni, spec.port
+
+            await b.until(lambda: vxlan("linux-1")[0] == 4097 and "linux-1" in b.dataplane.routes)
+            assert vxlan("linux-1")[1] == 4790
+            assert vxlan("windows-2022") == (4096, 4789)
 
     asyncio.run(run())
 
@@ -381,7 +394,9 @@ def test_linux_follows_the_vni_of_felix_configuration_and_windows_keeps_its_own(
 @pytest.mark.parametrize(
     ("override", "vip"), [("kube_proxy.windows_dsr=true", False), ("kube_proxy.windows_dsr=false", True)]
 )
-def test_without_dsr_a_windows_nodes_service_traffic_comes_from_the_second_address_of_its_block(override, vip):
+def test_without_dsr_a_windows_nodes_service_traffic_comes_from_the_second_address_of_its_block(
+    override: str, vip: bool
+) -> None:
     async def run() -> None:
         async with bench(override) as b:
             block = b.calico.ipam.blocks_of("windows-2022")[0]
@@ -393,7 +408,7 @@ def test_without_dsr_a_windows_nodes_service_traffic_comes_from_the_second_addre
     asyncio.run(run())
 
 
-def test_a_felix_that_fails_unforeseen_says_so_and_starts_again(monkeypatch):
+def test_a_felix_that_fails_unforeseen_says_so_and_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybridlab.calico.felix.RETRY_SECONDS", 0.01)
 
     async def run() -> None:
@@ -402,34 +417,102 @@ def test_a_felix_that_fails_unforeseen_says_so_and_starts_again(monkeypatch):
             await b.settled()
             real = b.dataplane.update_policy
 
-            async def broken(node, update):
+            async def broken(node: Any, update: Any) -> None:
                 raise RuntimeError("nobody foresaw this")
 
-            b.dataplane.update_policy = broken
+            b.dataplane.update_policy = broken  # type: ignore[method-assign]
             await b.client.create(POLICIES, DENY)
             await b.until(lambda: any("nobody foresaw this" in line for _, line in b.logged))
-            b.dataplane.update_policy = real
+            b.dataplane.update_policy = real  # type: ignore[method-assign]
             await b.until(lambda: b.program(pod).ingress)
 
     asyncio.run(run())
 
 
-def test_a_pod_that_cannot_be_wired_leaves_nothing_behind_and_can_be_tried_again():
+def test_a_pod_that_cannot_be_wired_leaves_nothing_behind_and_can_be_tried_again() -> None:
     async def run() -> None:
         async with bench() as b:
             real = b.dataplane.add_pod
 
-            async def refuses(spec):
+            async def refuses(spec: Any) -> None:
                 raise DataplaneError("the kernel says no")
 
-            b.dataplane.add_pod = refuses
+            b.dataplane.add_pod = refuses  # type: ignore[method-assign]
             with pytest.raises(SandboxError, match=r'plugin type="calico" failed \(add\): the kernel says no'):
                 await b.pod("l", "linux-1")
             block = b.calico.ipam.blocks_of("linux-1")[0]
             assert len(block.used) == 1, "the tunnel address only"
-            b.dataplane.add_pod = real
+            b.dataplane.add_pod = real  # type: ignore[method-assign]
             pod = await b.client.get("pods", "l", "demo")
             assert (await b.calico.pod_network.attach(pod, "linux-1")).address
             assert pod["metadata"]["uid"] in b.dataplane.pods
 
     asyncio.run(run())
+
+
+SUBJECT = {"namespaces": {"matchLabels": {"kubernetes.io/metadata.name": "demo"}}}
+EVERYBODY: list[dict[str, Any]] = [{"namespaces": {}}]
+
+
+@pytest.mark.parametrize(
+    ("version", "resource", "spec"),
+    [
+        ("v3.31.7", "adminnetworkpolicies", {"priority": 1, "ingress": [{"action": "Deny", "from": EVERYBODY}]}),
+        ("v3.31.7", "baselineadminnetworkpolicies", {"ingress": [{"action": "Deny", "from": EVERYBODY}]}),
+        (
+            "v3.32.1",
+            "clusternetworkpolicies",
+            {"tier": "Admin", "priority": 1, "ingress": [{"action": "Deny", "from": EVERYBODY}]},
+        ),
+    ],
+)
+def test_cluster_wide_policies_of_kubernetes_reach_both_systems(version: Any, resource: Any, spec: Any) -> None:
+    async def run() -> None:
+        async with bench(f"calico.version={version}") as b:
+            linux, _ = await b.pod("l", "linux-1")
+            windows, _ = await b.pod("w", "windows-2022")
+            body = {"metadata": {"name": "default"}, "spec": {"subject": SUBJECT, **spec}}
+            await b.client.create(f"{resource}.policy.networking.k8s.io", body)
+            await b.until(lambda: [tier.end for tier in b.program(linux).ingress] == ["pass"])
+            await b.until(lambda: any(a.action == "Block" and a.remote for a in b.program(windows).acls))
+            await b.client.delete(f"{resource}.policy.networking.k8s.io", "default")
+            await b.until(lambda: not b.program(linux).ingress)
+
+    asyncio.run(run())
+
+
+def tcp_80(name: str, tier: str, action: str) -> dict[str, Any]:
+    rule = {"action": action, "protocol": "TCP", "destination": {"ports": [80]}}
+    spec = {"tier": tier, "selector": "app == 'w'", "types": ["Ingress"], "ingress": [rule]}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def test_a_panic_leaves_what_was_programmed_and_ends_with_the_policies() -> None:
+    """Felix panics in a loop; the pod keeps its list, and gets a new one when the policies are gone."""
+
+    async def run() -> None:
+        async with bench(profile="v3.31-as-shipped") as b:
+            pod, _ = await b.pod("w", "windows-2022", app="w")
+            await b.client.create("tiers.projectcalico.org", {"metadata": {"name": "first"}, "spec": {"order": 1}})
+            await b.client.create(GLOBAL_POLICIES, tcp_80("first.p", "first", "Pass"))
+            await b.until(lambda: any(acl.local_ports for acl in b.program(pod).acls))
+            before = b.program(pod)
+            await b.client.create(GLOBAL_POLICIES, tcp_80("p", "default", "Allow"))
+            await b.until(lambda: any("bitset said no end of range" in line for _, line in b.logged))
+            await b.settled()
+            assert b.program(pod) == before
+            await b.client.delete(GLOBAL_POLICIES, "first.p")
+            await b.until(lambda: any("policy-default.p" in acl.id for acl in b.program(pod).acls))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("line", ["v3.29", "v3.31", "v3.32"])
+def test_a_profile_as_shipped_has_the_defects_that_its_release_was_shown_to_have(line: Any) -> None:
+    calico = load(f"{line}-as-shipped").calico
+    assert calico.version.startswith(f"{line}.")
+    assert calico.defects == as_shipped(calico.version)
+
+
+def test_the_default_profile_has_no_undocumented_defect() -> None:
+    assert load("default").calico.defects == CalicoDefects()

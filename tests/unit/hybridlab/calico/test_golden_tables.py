@@ -45,15 +45,15 @@ def differing(version: str, column: str) -> tuple[int, list[str]]:
 
 
 @tables
-def test_every_verdict_of_windows_is_calicos(version):
+def test_every_verdict_of_windows_is_calicos(version: Any) -> None:
     assert differing(version, "windows") == ({"v3.31.7": 250, "v3.32.1": 248}[version], [])
 
 
-def test_every_verdict_of_linux_is_calicos():
+def test_every_verdict_of_linux_is_calicos() -> None:
     assert differing("v3.31.7", "linux") == (250, [])
 
 
-def test_linux_decides_alike_in_both_versions_but_for_ties():
+def test_linux_decides_alike_in_both_versions_but_for_ties() -> None:
     older = {case["id"]: given["linux"] for case, given in cases("v3.31.7") if "linux" in given}
     newer = {case["id"]: given["linux"] for case, given in cases("v3.32.1") if "linux" in given}
     changed = {identity for identity in newer if newer[identity] != older[identity]}
@@ -62,7 +62,7 @@ def test_linux_decides_alike_in_both_versions_but_for_ties():
 
 
 @tables
-def test_every_list_has_calicos_shape_to_the_letter(version):
+def test_every_list_has_calicos_shape_to_the_letter(version: Any) -> None:
     compared, different = 0, []
     for case, given in cases(version):
         if "acls" in case:
@@ -74,20 +74,20 @@ def test_every_list_has_calicos_shape_to_the_letter(version):
 
 
 @tables
-def test_felix_panics_where_calicos_does_and_nowhere_else(version):
+def test_felix_panics_where_calicos_does_and_nowhere_else(version: Any) -> None:
     assert differing(version, "panic") == (2, [])
     assert [case["id"] for case, given in cases(version) if "panic" in given and "panic" not in case] == []
 
 
-def test_what_a_release_does_not_read_is_rejected_in_its_words():
+def test_what_a_release_does_not_read_is_rejected_in_its_words() -> None:
     assert differing("v3.32.1", "rejected") == (2, [])
 
 
-def _as_it_is(acls):
+def _as_it_is(acls: Any) -> Any:
     return acls
 
 
-def _without_order(acls):
+def _without_order(acls: Any) -> dict[str, Any]:
     """Lists whose rules of a service are in Calico's random order: numbers left out, entries sorted."""
     return {
         pod: sorted(
@@ -99,7 +99,7 @@ def _without_order(acls):
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit['id']}-{edit['calico']}")
-def test_an_edit_reaches_a_running_endpoint_where_it_does_in_calico(edit):
+def test_an_edit_reaches_a_running_endpoint_where_it_does_in_calico(edit: Any) -> None:
     release = Release(edit["calico"], as_shipped(edit["calico"]))
     objects, lists = Objects(release, world().hosts), AclLists(edit["calico"])
     address = world().hosts[0].partition("/")[0]
@@ -109,7 +109,7 @@ def test_an_edit_reaches_a_running_endpoint_where_it_does_in_calico(edit):
     graph.subscribe("win-1", policy)
     objects.take([*world().objects, *edit["objects"]])
 
-    def ingress():
+    def ingress() -> list[Any]:
         difference = policy.difference()
         if difference is not None:
             lists.give(difference.lists)

@@ -26,7 +26,7 @@ def ipam(cidr: str = "192.168.0.0/24", size: int = 26, **settings: object) -> IP
 
 
 @pytest.mark.parametrize(("size", "pods"), [(24, 252), (25, 124), (26, 60), (27, 28), (28, 12), (29, 4)])
-def test_windows_reserves_four_addresses_whatever_the_blocks_size(size, pods):
+def test_windows_reserves_four_addresses_whatever_the_blocks_size(size: int, pods: int) -> None:
     subject = ipam("192.168.0.0/16", size)
     block = subject.ensure_block("w")
     assert sorted(block.used) == [0, 1, 2, block.size - 1]
@@ -36,7 +36,7 @@ def test_windows_reserves_four_addresses_whatever_the_blocks_size(size, pods):
         subject.assign("w", "one-more", POD)
 
 
-def test_a_full_windows_block_serves_again_once_a_pod_is_gone():
+def test_a_full_windows_block_serves_again_once_a_pod_is_gone() -> None:
     subject = ipam(size=29)
     for number in range(4):
         subject.assign("w", f"h{number}", POD)
@@ -45,14 +45,14 @@ def test_a_full_windows_block_serves_again_once_a_pod_is_gone():
     assert len(subject.blocks_of("w")) == 1
 
 
-def test_a_windows_node_has_its_block_before_its_first_pod_and_no_second_one():
+def test_a_windows_node_has_its_block_before_its_first_pod_and_no_second_one() -> None:
     subject = ipam()
     block = subject.ensure_block("w")
     assert subject.ensure_block("w") is block
     assert subject.assign("w", "h", POD) == "192.168.0.3"
 
 
-def test_linux_uses_every_address_and_takes_more_blocks():
+def test_linux_uses_every_address_and_takes_more_blocks() -> None:
     subject = ipam(size=29)
     given = [subject.assign("l", f"h{number}", POD) for number in range(9)]
     assert given[0] == "192.168.0.0"
@@ -60,7 +60,7 @@ def test_linux_uses_every_address_and_takes_more_blocks():
     assert [str(block.cidr) for block in subject.blocks_of("l")] == ["192.168.0.0/29", "192.168.0.8/29"]
 
 
-def test_max_blocks_per_host_limits_linux():
+def test_max_blocks_per_host_limits_linux() -> None:
     subject = ipam(size=29, max_blocks_per_host=1)
     for number in range(8):
         subject.assign("l", f"h{number}", POD)
@@ -68,7 +68,7 @@ def test_max_blocks_per_host_limits_linux():
         subject.assign("l", "one-more", POD)
 
 
-def test_the_address_that_was_freed_longest_ago_is_used_first():
+def test_the_address_that_was_freed_longest_ago_is_used_first() -> None:
     subject = ipam(size=29)
     for number in range(8):
         subject.assign("l", f"h{number}", POD)
@@ -77,7 +77,7 @@ def test_the_address_that_was_freed_longest_ago_is_used_first():
     assert [subject.assign("l", f"n{number}", POD) for number in range(2)] == ["192.168.0.5", "192.168.0.1"]
 
 
-def test_with_strict_affinity_nobody_borrows_from_windows():
+def test_with_strict_affinity_nobody_borrows_from_windows() -> None:
     subject = ipam("192.168.0.0/28", 29)
     subject.ensure_block("w")
     for number in range(8):
@@ -88,7 +88,7 @@ def test_with_strict_affinity_nobody_borrows_from_windows():
     assert list(subject.blocks_of("w")[0].foreign()) == []
 
 
-def test_without_strict_affinity_linux_borrows_when_no_block_is_left():
+def test_without_strict_affinity_linux_borrows_when_no_block_is_left() -> None:
     subject = ipam("192.168.0.0/28", 29, strict_affinity=False)
     subject.assign("m", "m0", {"node": "m"})
     for number in range(8):
@@ -100,7 +100,7 @@ def test_without_strict_affinity_linux_borrows_when_no_block_is_left():
     assert list(subject.blocks_of("m")[0].foreign()) == []
 
 
-def test_without_strict_affinity_windows_gets_nothing_and_keeps_what_it_has():
+def test_without_strict_affinity_windows_gets_nothing_and_keeps_what_it_has() -> None:
     subject = ipam()
     assert subject.assign("w", "before", POD) == "192.168.0.3"
     subject.strict_affinity = False
@@ -110,14 +110,14 @@ def test_without_strict_affinity_windows_gets_nothing_and_keeps_what_it_has():
     assert subject.assign("w", "h", POD) == "192.168.0.4"
 
 
-def test_windows_cannot_use_blocks_smaller_than_29_and_linux_can():
+def test_windows_cannot_use_blocks_smaller_than_29_and_linux_can() -> None:
     subject = ipam(size=30)
     with pytest.raises(IPAMError, match=NO_POOL):
         subject.assign("w", "h", POD)
     assert subject.assign("l", "h", POD) == "192.168.0.0"
 
 
-def test_pools_that_are_disabled_or_not_for_the_node_are_not_used():
+def test_pools_that_are_disabled_or_not_for_the_node_are_not_used() -> None:
     subject = ipam()
     subject.pools = (
         Pool(name="off", cidr="10.1.0.0/24", disabled=True),
@@ -129,7 +129,7 @@ def test_pools_that_are_disabled_or_not_for_the_node_are_not_used():
     assert subject.assign("m", "b", POD) == "10.3.0.0"
 
 
-def test_unreserved_the_next_windows_pod_gets_the_host_endpoints_address_and_reserving_again_waits_for_it():
+def test_unreserved_the_next_windows_pod_gets_the_host_endpoints_address_and_reserving_again_waits_for_it() -> None:
     subject = ipam()
     subject.ensure_block("w")
     subject.unreserve("w")
@@ -143,7 +143,7 @@ def test_unreserved_the_next_windows_pod_gets_the_host_endpoints_address_and_res
     assert 2 not in block.free
 
 
-def test_the_block_object_says_what_the_block_is():
+def test_the_block_object_says_what_the_block_is() -> None:
     subject = ipam(size=29)
     subject.ensure_block("w")
     subject.assign("w", "Calico.abc", POD)
@@ -160,7 +160,7 @@ def test_the_block_object_says_what_the_block_is():
     assert obj["spec"]["sequenceNumberForAllocation"]["3"] == obj["spec"]["sequenceNumber"]
 
 
-def test_handles_and_affinities():
+def test_handles_and_affinities() -> None:
     subject = ipam(size=29)
     subject.assign("l", "Calico.ABC", POD)
     handle = handle_object("Calico.ABC", subject.of_handle("Calico.ABC"))

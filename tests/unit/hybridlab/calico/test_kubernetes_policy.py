@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ INGRESS = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), INGRESS)
-def test_ingress(spec, expected):
+def test_ingress(spec: Any, expected: Any) -> None:
     made = world(spec)
     made.graph.remove_pod("uid-one/client")  # so that its own egress says nothing here
     made.pod("one/client", "192.168.0.2", app="client")
@@ -110,7 +111,7 @@ EGRESS = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), EGRESS)
-def test_egress(spec, expected):
+def test_egress(spec: Any, expected: Any) -> None:
     made = world(spec)
     program = made.program("one/client")
     observed = ""
@@ -120,13 +121,13 @@ def test_egress(spec, expected):
     assert observed == expected
 
 
-def test_a_policy_is_about_its_own_namespace_only():
+def test_a_policy_is_about_its_own_namespace_only() -> None:
     made = world("podSelector: {}")
     assert made.allowed("one/client", "two/web")
     assert not made.allowed("two/client", "one/web")
 
 
-def test_policies_add_up():
+def test_policies_add_up() -> None:
     made = world("{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: b}}}]}]}")
     assert not made.allowed("one/client", "one/web")
     made.apply(
@@ -138,7 +139,7 @@ def test_policies_add_up():
     assert not made.allowed("one/web", "one/client")
 
 
-def test_a_named_port_is_each_pods_own_number():
+def test_a_named_port_is_each_pods_own_number() -> None:
     made = world("{podSelector: {}, ingress: [{ports: [{port: http}]}]}")
     made.pod("one/other", "192.168.0.9", ports=[{"name": "http", "containerPort": 8080}])
     assert made.allowed("two/client", "one/other", 8080)
@@ -147,7 +148,7 @@ def test_a_named_port_is_each_pods_own_number():
     assert not made.allowed("two/client", "one/web", 8080)
 
 
-def test_windows_skips_an_ip_block_with_exceptions_and_no_other():
+def test_windows_skips_an_ip_block_with_exceptions_and_no_other() -> None:
     blocks = "[{ipBlock: {cidr: 192.168.0.4/32}}, {ipBlock: {cidr: 0.0.0.0/0, except: [192.168.0.2/32]}}]"
     spec = f"{{podSelector: {{}}, ingress: [{{from: {blocks}}}]}}"
     reached = {os: [world(spec, os).allowed(who, "one/web") for who in ("two/client", OTHER)] for os in SYSTEMS}

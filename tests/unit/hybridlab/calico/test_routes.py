@@ -25,7 +25,7 @@ def facts() -> RoutingFacts:
     return made
 
 
-def test_a_borrowed_address_is_routed_to_its_borrower_by_everybody_else():
+def test_a_borrowed_address_is_routed_to_its_borrower_by_everybody_else() -> None:
     made = facts()
     made.blocks["192.168.1.0/26"] = BlockFacts(cidr="192.168.1.0/26", node="a", borrowed=(("192.168.1.9", "b"),))
     ways = {
@@ -39,7 +39,7 @@ def test_a_borrowed_address_is_routed_to_its_borrower_by_everybody_else():
     assert ways["b"]["192.168.1.0/26"] == "10.0.0.1"
 
 
-def test_who_borrows_is_read_from_the_block():
+def test_who_borrows_is_read_from_the_block() -> None:
     spec = {
         "cidr": "192.168.1.0/29",
         "affinity": "host:a",
@@ -51,7 +51,7 @@ def test_who_borrows_is_read_from_the_block():
     assert block_facts({"spec": {**spec, "affinity": ""}}) is None
 
 
-def test_a_block_is_not_routed_before_its_nodes_tunnel_is_known():
+def test_a_block_is_not_routed_before_its_nodes_tunnel_is_known() -> None:
     made = facts()
     del made.vteps["b"]
     routes, unknown = node_routes(made, "a")
@@ -59,14 +59,14 @@ def test_a_block_is_not_routed_before_its_nodes_tunnel_is_known():
     assert unknown == ("192.168.2.0/26",)
 
 
-def test_a_node_without_a_tunnel_of_its_own_routes_nothing_away():
+def test_a_node_without_a_tunnel_of_its_own_routes_nothing_away() -> None:
     made = facts()
     del made.vteps["a"]
     assert node_routes(made, "a")[0].remote_blocks == ()
     assert node_routes(made, "a")[0].own_blocks == ("192.168.1.0/26",)
 
 
-def test_the_mac_of_the_annotation_wins():
+def test_the_mac_of_the_annotation_wins() -> None:
     annotations = {
         "projectcalico.org/IPv4Address": "10.0.0.1/24",
         "projectcalico.org/IPv4VXLANTunnelAddr": "192.168.1.1",

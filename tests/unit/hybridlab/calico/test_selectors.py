@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hybridlab.calico.label_selectors import namespaces_selected, pods_selected
@@ -48,7 +50,7 @@ LABELS = {"app": "web", "tier": "front-end", "a.b/c": "x", "empty": "", "quoted"
         "global()",
     ],
 )
-def test_matches(selector):
+def test_matches(selector: str) -> None:
     assert parse(selector).matches(LABELS)
 
 
@@ -78,11 +80,11 @@ def test_matches(selector):
         "app == 'WEB'",
     ],
 )
-def test_does_not_match(selector):
+def test_does_not_match(selector: str) -> None:
     assert not parse(selector).matches(LABELS)
 
 
-def test_global_is_what_has_no_namespace():
+def test_global_is_what_has_no_namespace() -> None:
     assert parse("global()").matches({})
     assert not parse("global()").matches({"projectcalico.org/namespace": "demo"})
 
@@ -99,7 +101,7 @@ def test_global_is_what_has_no_namespace():
         ("a == 'say \"hi\"'", "a == 'say \"hi\"'"),
     ],
 )
-def test_canonical_form(selector, canonical):
+def test_canonical_form(selector: str, canonical: str) -> None:
     assert str(parse(selector)) == canonical
     assert str(parse(canonical)) == canonical
 
@@ -127,7 +129,7 @@ def test_canonical_form(selector, canonical):
         ("a not 'b'", "expected an operator"),
     ],
 )
-def test_a_wrong_selector_is_refused_with_its_position(selector, message):
+def test_a_wrong_selector_is_refused_with_its_position(selector: str, message: str) -> None:
     with pytest.raises(SelectorError) as refused:
         parse(selector)
     assert message in str(refused.value)
@@ -144,7 +146,7 @@ def test_a_wrong_selector_is_refused_with_its_position(selector, message):
         ("a != 'b'", {}),
     ],
 )
-def test_only_what_every_match_needs_is_indexed(selector, required):
+def test_only_what_every_match_needs_is_indexed(selector: str, required: Any) -> None:
     assert dict(parse(selector).required()) == required
 
 
@@ -163,16 +165,16 @@ def test_only_what_every_match_needs_is_indexed(selector, required):
         ),
     ],
 )
-def test_kubernetes_label_selectors_become_calicos(selector, canonical):
+def test_kubernetes_label_selectors_become_calicos(selector: Any, canonical: str) -> None:
     assert str(parse(namespaces_selected(selector))) == canonical
 
 
-def test_pod_selectors_mean_pods_only():
+def test_pod_selectors_mean_pods_only() -> None:
     assert pods_selected({}) == "projectcalico.org/orchestrator == 'k8s'"
     assert pods_selected({"matchLabels": {"a": "b"}}) == "projectcalico.org/orchestrator == 'k8s' && a == 'b'"
 
 
-def test_an_unknown_label_selector_operator_is_refused():
+def test_an_unknown_label_selector_operator_is_refused() -> None:
     with pytest.raises(SelectorError, match="unknown operator 'Gt'"):
         namespaces_selected({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]})
 
@@ -188,11 +190,11 @@ def test_an_unknown_label_selector_operator_is_refused():
         ("in == 'x'", 'in == "x"'),
     ],
 )
-def test_what_calico_takes_although_nobody_would_write_it(selector, canonical):
+def test_what_calico_takes_although_nobody_would_write_it(selector: str, canonical: str) -> None:
     assert str(parse(selector)) == canonical
 
 
 @pytest.mark.parametrize("selector", ["all ()", "has (a)", "global ()", "a starts  'b'", "a\n== 'b'"])
-def test_what_calico_refuses_although_somebody_might_write_it(selector):
+def test_what_calico_refuses_although_somebody_might_write_it(selector: str) -> None:
     with pytest.raises(SelectorError):
         parse(selector)

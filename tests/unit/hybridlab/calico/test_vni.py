@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any, Literal
 
 import pytest
 
@@ -195,7 +196,9 @@ def test_a_pod_that_leaves_takes_its_endpoint_along() -> None:
         ("linux", {}, False),
     ],
 )
-def test_what_felix_cannot_take_over_while_it_runs(os, changed, restarts) -> None:
+def test_what_felix_cannot_take_over_while_it_runs(
+    os: Literal["linux", "windows"], changed: Any, restarts: bool
+) -> None:
     before = effective({"default": {"vxlanVNI": 4096}}, "n")
     after = effective({"default": {"vxlanVNI": 4096, **changed}}, "n")
     assert needs_restart(before, after, os) is restarts
@@ -209,7 +212,9 @@ def test_a_node_s_own_value_wins() -> None:
 @pytest.mark.parametrize(
     ("install", "path", "key"), [("operator", "10-calico.conflist", "plugins"), ("manifest", "10-calico.conf", "type")]
 )
-def test_the_configuration_on_disk_is_a_list_by_the_operator_and_one_plugin_without(install, path, key) -> None:
+def test_the_configuration_on_disk_is_a_list_by_the_operator_and_one_plugin_without(
+    install: str, path: str, key: str
+) -> None:
     profile = load("default", [f"calico.install={install}"])
     node = WindowsNode(next(one for one in machines(profile) if one.os == "windows"), profile)
     assert node.cni_path == f"C:\\etc\\cni\\net.d\\{path}"

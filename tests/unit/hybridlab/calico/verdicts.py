@@ -70,7 +70,7 @@ class World:
                 service = meta["labels"]["kubernetes.io/service-name"]
                 self.graph.set_slice((meta["namespace"], service), meta["name"], *slice_members(obj))
 
-    def program(self, where: str):
+    def program(self, where: str) -> Any:
         """What the pod gets on Linux."""
         return program(self.graph.tiers_for(self.graph.keys_for(self.uids[where])))
 

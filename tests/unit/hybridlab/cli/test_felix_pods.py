@@ -52,8 +52,9 @@ def test_a_felix_whose_cni_configuration_is_none_says_so_in_both_logs(
     configuration: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run() -> StandIn:
-        lab: Any = StandIn(configuration)
-        pods = FelixPods(lab, lab, lab)
+        lab = StandIn(configuration)
+        anything: Any = lab
+        pods = FelixPods(anything, anything, anything)
         lab.started(NODE, POD, "felix")
         for _ in range(2):  # the start, and the line about it
             await asyncio.gather(*pods._tasks.values())

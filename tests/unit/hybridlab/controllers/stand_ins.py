@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.core import Core, Settings
@@ -81,7 +81,9 @@ class FakeRuntime:
 
     def image(self, reference: str) -> ImageFacts:
         windows = "windows" in reference
-        system = ("windows",) if windows else ("linux", "windows") if "calico" in reference else ("linux",)
+        system: tuple[Literal["linux", "windows"], ...] = (
+            ("windows",) if windows else ("linux", "windows") if "calico" in reference else ("linux",)
+        )
         builds = self.builds if "windows" in system else ()
         return ImageFacts(reference=reference, os=system, windows_builds=builds, known=reference not in self.unknown)
 
@@ -119,6 +121,9 @@ class FakeRuntime:
         os.write(stdout, b"out:" + given)
         os.write(stderr, b"err")
         return ExecResult(exit_code=3)
+
+    async def append_log(self, container: str, line: str) -> None:
+        pass
 
     async def probe(self, spec: ProbeSpec) -> ProbeResult:
         return ProbeResult(ok=self.probe_answer(spec), message="as told")

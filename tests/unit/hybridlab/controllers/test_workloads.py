@@ -203,7 +203,7 @@ def test_a_daemon_runs_on_every_node_it_tolerates_even_a_cordoned_one() -> None:
 
         async def counted() -> bool:
             status = (await cluster.client.get("daemonsets.apps", "agent", "default"))["status"]
-            return status["desiredNumberScheduled"] == status["numberReady"] == 3
+            return bool(status["desiredNumberScheduled"] == status["numberReady"] == 3)
 
         await cluster.until(counted)
 
@@ -273,6 +273,7 @@ def test_services_reach_only_ready_pods_on_every_node() -> None:
         ready.add(chosen)
         await cluster.until(one_is_there)
         assert await waiting() == [other]
+        assert cluster.dataplane.zone
         assert "web.default.svc.cluster.local" in cluster.dataplane.zone.a
 
     in_cluster(scene)
@@ -310,6 +311,7 @@ def test_a_headless_service_names_its_pods() -> None:
 
         await cluster.until(named)
         zone, address = cluster.dataplane.zone, found["status"]["podIP"]
+        assert zone
         assert zone.a["web.default.svc.cluster.local"] == (address,)
         assert zone.srv["_web._tcp.web.default.svc.cluster.local"] == ((81, "a.web.default.svc.cluster.local"),)
         assert zone.ptr[address] == "a.web.default.svc.cluster.local"

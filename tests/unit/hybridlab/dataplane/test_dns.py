@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dnslib
 import pytest
 
@@ -20,7 +22,7 @@ ZONE = Zone(
 )
 
 
-def ask(name, kind="A", *, stream=False, edns=False):
+def ask(name: Any, kind: str = "A", *, stream: bool = False, edns: bool = False) -> Any:
     resolver = Resolver()
     resolver.set_zone(ZONE)
     query = dnslib.DNSRecord.question(name, kind)
@@ -30,7 +32,7 @@ def ask(name, kind="A", *, stream=False, edns=False):
     return dnslib.DNSRecord.parse(answer)
 
 
-def values(answer):
+def values(answer: Any) -> list[Any]:
     return [str(record.rdata) for record in answer.rr]
 
 
@@ -50,19 +52,19 @@ def values(answer):
         ("2.1.96.10.in-addr.arpa", "PTR", "REFUSED", []),
     ],
 )
-def test_answers(name, kind, code, expected):
+def test_answers(name: str, kind: str, code: str, expected: Any) -> None:
     answer = ask(name, kind)
     assert (dnslib.RCODE[answer.header.rcode], values(answer)) == (code, expected)
     assert answer.header.aa
 
 
-def test_srv_brings_its_targets_address():
+def test_srv_brings_its_targets_address() -> None:
     answer = ask("_http._tcp.headless.default.svc.cluster.local", "SRV")
     assert values(answer) == ["0 100 80 pod-1.headless.default.svc.cluster.local."]
     assert [str(record.rdata) for record in answer.ar] == ["192.168.1.1"]
 
 
-def test_an_answer_too_long_for_udp_is_cut_off_and_whole_over_tcp_or_edns():
+def test_an_answer_too_long_for_udp_is_cut_off_and_whole_over_tcp_or_edns() -> None:
     name = "headless.default.svc.cluster.local"
     short = ask(name)
     assert (short.header.tc, values(short)) == (1, [])
@@ -70,18 +72,18 @@ def test_an_answer_too_long_for_udp_is_cut_off_and_whole_over_tcp_or_edns():
     assert len(values(ask(name, edns=True))) == 60
 
 
-def test_an_empty_answer_names_the_zone():
+def test_an_empty_answer_names_the_zone() -> None:
     for name in ("nosuch.default.svc.cluster.local", "default.svc.cluster.local"):
         (authority,) = ask(name).auth
         assert str(authority.rname) == "cluster.local."
 
 
 @pytest.mark.parametrize("junk", [b"", b"\0" * 5, b"\xff" * 40])
-def test_what_is_no_query_gets_no_answer(junk):
+def test_what_is_no_query_gets_no_answer(junk: Any) -> None:
     resolver = Resolver()
     assert resolver.answer(dnslib, junk, stream=False) is None
 
 
-def test_a_response_gets_no_answer():
+def test_a_response_gets_no_answer() -> None:
     reply = dnslib.DNSRecord.question("web.default.svc.cluster.local").reply()
     assert Resolver().answer(dnslib, reply.pack(), stream=False) is None

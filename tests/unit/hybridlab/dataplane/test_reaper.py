@@ -57,7 +57,7 @@ SCRIPT = textwrap.dedent("""
 """)
 
 
-def test_own_children_are_told_and_orphans_are_collected():
+def test_own_children_are_told_and_orphans_are_collected() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([LIBRARY, *sys.path])},

@@ -72,7 +72,7 @@ def test_a_pod_that_does_not_answer_holds_nobody_up_while_others_speak(
     monkeypatch: pytest.MonkeyPatch, beside: str
 ) -> None:
     link, raw = Link(), Raw()
-    monkeypatch.setattr(resets.namespaces, "entered", lambda netns: contextlib.nullcontext())
+    monkeypatch.setattr("hybridlab.dataplane.resets.namespaces.entered", lambda netns: contextlib.nullcontext())
     monkeypatch.setattr(resets, "ConntrackSocket", Conntrack)
     monkeypatch.setattr(resets, "LinkSocket", lambda: link)
     monkeypatch.setattr(resets, "raw_socket", lambda: raw)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hybridlab.dataplane.table import SetContent, Table, TableChange
-from hybridlab.kernel.nft import NftError, NftTooLong
+from hybridlab.kernel.nft import Nft, NftError, NftTooLong
 
 ADDRESSES = "type ipv4_addr; flags interval;"
 
 
-class RecordingNft:
-    def __init__(self, limit=10_000):
+class RecordingNft(Nft):
+    def __init__(self, limit: int = 10_000) -> None:  # without a namespace
         self.limit = limit
-        self.transactions = []
-        self.error = None
+        self.transactions: list[list[str]] = []
+        self.error: NftError | None = None
 
-    def run(self, commands):
+    def run(self, commands: str) -> str:
         lines = commands.splitlines()
         if self.error:
             raise self.error
@@ -26,11 +28,11 @@ class RecordingNft:
         return ""
 
 
-def members(*values):
+def members(*values: Any) -> SetContent:
     return SetContent(ADDRESSES, frozenset(values))
 
 
-def test_everything_of_a_change_is_one_transaction_in_a_safe_order():
+def test_everything_of_a_change_is_one_transaction_in_a_safe_order() -> None:
     nft = RecordingNft()
     Table(nft, "t").apply(
         TableChange(
@@ -51,7 +53,7 @@ def test_everything_of_a_change_is_one_transaction_in_a_safe_order():
     ]
 
 
-def test_what_is_so_already_is_not_sent_again():
+def test_what_is_so_already_is_not_sent_again() -> None:
     nft = RecordingNft()
     table = Table(nft, "t")
     change = TableChange(chains={"c": ("drop",)}, sets={"s": members("10.0.0.1")}, entries={("m", "k"): "goto c"})
@@ -61,7 +63,7 @@ def test_what_is_so_already_is_not_sent_again():
     assert len(nft.transactions) == 1
 
 
-def test_replacing_flushes_and_removing_undoes_references_first():
+def test_replacing_flushes_and_removing_undoes_references_first() -> None:
     nft = RecordingNft()
     table = Table(nft, "t")
     table.apply(
@@ -78,7 +80,7 @@ def test_replacing_flushes_and_removing_undoes_references_first():
     ]
 
 
-def test_a_refused_change_is_tried_again_whole():
+def test_a_refused_change_is_tried_again_whole() -> None:
     nft = RecordingNft()
     table = Table(nft, "t")
     nft.error = NftError("no")
@@ -89,10 +91,10 @@ def test_a_refused_change_is_tried_again_whole():
     assert nft.transactions == [["add chain ip t c", "add rule ip t c drop"]]
 
 
-def test_a_change_too_long_for_the_socket_is_split_with_rules_before_what_leads_to_them():
+def test_a_change_too_long_for_the_socket_is_split_with_rules_before_what_leads_to_them() -> None:
     nft = RecordingNft(limit=450)
-    chains = {f"c{i}": tuple(f"rule {i} {j}" for j in range(100)) for i in range(9)}
-    entries = {("m", f"k{i}"): f"goto c{i}" for i in range(9)}
+    chains: dict[str, tuple[str, ...] | None] = {f"c{i}": tuple(f"rule {i} {j}" for j in range(100)) for i in range(9)}
+    entries: dict[tuple[str, str], str | None] = {("m", f"k{i}"): f"goto c{i}" for i in range(9)}
     Table(nft, "t").apply(TableChange(chains=chains, entries=entries))
     assert len(nft.transactions) > 2
     sent = [line for lines in nft.transactions for line in lines]

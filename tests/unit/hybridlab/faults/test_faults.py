@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,7 @@ NAMES = {
     "vni-followed-live",
     "vsid-differs",
     "procedure-does-not-heal",
+    "hns-fails",
     "policy-refuses",
     "exec-hangs",
     "exec-empty-output",
@@ -85,6 +87,7 @@ SAMPLES = {
     "vni-followed-live": {},
     "vsid-differs": {"node": "windows-2022"},
     "procedure-does-not-heal": {"node": "windows-2019"},
+    "hns-fails": {"answer": "silent"},
     "policy-refuses": {},
     "exec-hangs": {"namespace": "demo", "pod": "a"},
     "exec-empty-output": {"namespace": "demo", "pod": "b"},
@@ -111,7 +114,7 @@ class Lab:
             Bench(calico.dataplane.plane, calico.calico, calico.client, self.gate, self.interference, self.kill)
         )
 
-    async def kill(self, pod, container):
+    async def kill(self, pod: Any, container: Any) -> None:
         self.killed.append((pod["metadata"]["name"], container))
 
     def rules(self, scope: str) -> list[str]:
@@ -142,13 +145,13 @@ async def lab() -> AsyncIterator[Lab]:
         yield made
 
 
-def test_every_fault_has_a_sample():
+def test_every_fault_has_a_sample() -> None:
     assert set(FAULTS) == NAMES
     assert set(SAMPLES) == NAMES
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_each_is_in_effect_after_its_injection_and_not_after_its_healing(name):
+def test_each_is_in_effect_after_its_injection_and_not_after_its_healing(name: Any) -> None:
     async def run() -> None:
         async with lab() as made:
             identity = await made.injector.inject(name, SAMPLES[name])
@@ -180,7 +183,7 @@ def test_each_is_in_effect_after_its_injection_and_not_after_its_healing(name):
         ),
     ],
 )
-def test_udp4789_is_dropped_in_the_underlay_in_its_scope(parameters, rules):
+def test_udp4789_is_dropped_in_the_underlay_in_its_scope(parameters: Any, rules: Any) -> None:
     async def run() -> None:
         async with lab() as made:
             await made.injector.inject("udp4789-dropped", parameters)
@@ -190,7 +193,7 @@ def test_udp4789_is_dropped_in_the_underlay_in_its_scope(parameters, rules):
     asyncio.run(run())
 
 
-def test_an_mtu_black_hole_s_parameter_is_the_largest_packet_that_passes():
+def test_an_mtu_black_hole_s_parameter_is_the_largest_packet_that_passes() -> None:
     async def run() -> None:
         async with lab() as made:
             await made.injector.inject("mtu-black-hole", {"bytes": "1200"})
@@ -201,7 +204,7 @@ def test_an_mtu_black_hole_s_parameter_is_the_largest_packet_that_passes():
     asyncio.run(run())
 
 
-def test_policy_not_enforced_passes_policy_by_on_that_node_only():
+def test_policy_not_enforced_passes_policy_by_on_that_node_only() -> None:
     async def run() -> None:
         async with lab() as made:
             await made.injector.inject("policy-not-enforced", {"node": "linux-2"})
@@ -212,7 +215,7 @@ def test_policy_not_enforced_passes_policy_by_on_that_node_only():
     asyncio.run(run())
 
 
-def test_dns_silent_on_one_node_and_on_all():
+def test_dns_silent_on_one_node_and_on_all() -> None:
     async def run() -> None:
         async with lab() as made:
             identity = await made.injector.inject("dns-silent", {"node": "linux-1"})
@@ -226,10 +229,11 @@ def test_dns_silent_on_one_node_and_on_all():
     asyncio.run(run())
 
 
-def test_dns_wrong_answers_one_name_or_all_and_goes_on_doing_so_as_the_zone_changes():
+def test_dns_wrong_answers_one_name_or_all_and_goes_on_doing_so_as_the_zone_changes() -> None:
     async def run() -> None:
         async with lab() as made:
             identity = await made.injector.inject("dns-wrong", {"name": "web.demo.svc.cluster.local"})
+            assert made.dataplane.zone
             served = made.dataplane.zone.a
             assert served["web.demo.svc.cluster.local"] == (WRONG_ADDRESS,)
             assert served["db.demo.svc.cluster.local"] == ("10.96.0.30",)
@@ -246,7 +250,7 @@ def test_dns_wrong_answers_one_name_or_all_and_goes_on_doing_so_as_the_zone_chan
     asyncio.run(run())
 
 
-def test_dns_wrong_for_a_name_that_nobody_answers_is_no_fault():
+def test_dns_wrong_for_a_name_that_nobody_answers_is_no_fault() -> None:
     async def run() -> None:
         async with lab() as made:
             with pytest.raises(FaultFailed, match="dns-wrong is not in effect after its injection"):
@@ -256,7 +260,7 @@ def test_dns_wrong_for_a_name_that_nobody_answers_is_no_fault():
     asyncio.run(run())
 
 
-def test_a_services_cluster_ip_and_node_port_do_not_answer_on_that_node():
+def test_a_services_cluster_ip_and_node_port_do_not_answer_on_that_node() -> None:
     async def run() -> None:
         async with lab() as made:
             await made.injector.inject("service-backend-missing", SAMPLES["service-backend-missing"])
@@ -267,7 +271,7 @@ def test_a_services_cluster_ip_and_node_port_do_not_answer_on_that_node():
     asyncio.run(run())
 
 
-def test_snat_is_for_the_nodes_own_pods_only():
+def test_snat_is_for_the_nodes_own_pods_only() -> None:
     async def run() -> None:
         async with lab() as made:
             await made.injector.inject("snat-pod-to-pod", {"node": "linux-1"})
@@ -284,7 +288,7 @@ POLICIES = "networkpolicies.networking.k8s.io"
 DENY = {"metadata": {"name": "deny", "namespace": "demo"}, "spec": {"podSelector": {}}}
 
 
-def test_policy_late_holds_back_that_node_and_healing_applies_what_waits():
+def test_policy_late_holds_back_that_node_and_healing_applies_what_waits() -> None:
     async def run() -> None:
         async with lab() as made:
             b = made.calico
@@ -302,7 +306,7 @@ def test_policy_late_holds_back_that_node_and_healing_applies_what_waits():
     asyncio.run(run())
 
 
-def test_of_two_delays_the_longer_counts_and_healing_one_leaves_the_other():
+def test_of_two_delays_the_longer_counts_and_healing_one_leaves_the_other() -> None:
     async def run() -> None:
         async with lab() as made:
             felix = made.calico.calico.felixes["linux-1"]
@@ -318,7 +322,7 @@ def test_of_two_delays_the_longer_counts_and_healing_one_leaves_the_other():
     asyncio.run(run())
 
 
-def test_unreserved_addresses_go_to_pods_and_the_block_says_so():
+def test_unreserved_addresses_go_to_pods_and_the_block_says_so() -> None:
     async def run() -> None:
         async with lab() as made:
             b = made.calico
@@ -342,7 +346,7 @@ def test_unreserved_addresses_go_to_pods_and_the_block_says_so():
     asyncio.run(run())
 
 
-def test_exec_and_requests_go_wrong_through_the_interference():
+def test_exec_and_requests_go_wrong_through_the_interference() -> None:
     async def run() -> None:
         async with lab() as made:
             execs = made.interference.execs
@@ -363,7 +367,7 @@ def test_exec_and_requests_go_wrong_through_the_interference():
     asyncio.run(run())
 
 
-def test_healing_one_api_that_cannot_be_reached_leaves_the_other():
+def test_healing_one_api_that_cannot_be_reached_leaves_the_other() -> None:
     async def run() -> None:
         async with lab() as made:
             short = await made.injector.inject("api-unreachable", {"seconds": "30"})
@@ -377,7 +381,7 @@ def test_healing_one_api_that_cannot_be_reached_leaves_the_other():
     asyncio.run(run())
 
 
-def test_a_missing_program_is_told_in_the_words_of_the_node_s_runtime():
+def test_a_missing_program_is_told_in_the_words_of_the_node_s_runtime() -> None:
     async def run() -> None:
         async with lab() as made:
             identity = await made.injector.inject("exec-missing-binary")
@@ -390,7 +394,7 @@ def test_a_missing_program_is_told_in_the_words_of_the_node_s_runtime():
     asyncio.run(run())
 
 
-def test_a_container_is_killed_once_and_what_is_not_there_is_named():
+def test_a_container_is_killed_once_and_what_is_not_there_is_named() -> None:
     async def run() -> None:
         async with lab() as made:
             await made.injector.inject("pod-restarts", {"pod": "demo/web-1"})
@@ -406,7 +410,7 @@ def test_a_container_is_killed_once_and_what_is_not_there_is_named():
     asyncio.run(run())
 
 
-def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that_is():
+def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that_is() -> None:
     async def run() -> None:
         async with lab() as made:
             resources = [
@@ -451,7 +455,7 @@ def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that
         ("reserved-not-reserved", {"node": "linux-1"}, "there is no Windows node 'linux-1'; there are windows-2022"),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused_with_what_there_is(name, parameters, message):
+def test_what_cannot_be_asked_for_is_refused_with_what_there_is(name: str, parameters: Any, message: str) -> None:
     async def run() -> None:
         async with lab() as made:
             with pytest.raises(BadFault) as refused:
@@ -462,7 +466,7 @@ def test_what_cannot_be_asked_for_is_refused_with_what_there_is(name, parameters
     asyncio.run(run())
 
 
-def test_an_injection_that_the_kernel_does_not_show_is_not_believed():
+def test_an_injection_that_the_kernel_does_not_show_is_not_believed() -> None:
     async def run() -> None:
         async with lab() as made:
             made.dataplane.deaf = True
@@ -475,7 +479,7 @@ def test_an_injection_that_the_kernel_does_not_show_is_not_believed():
     asyncio.run(run())
 
 
-def test_a_healing_that_the_kernel_does_not_show_is_not_believed_and_the_fault_stays_active():
+def test_a_healing_that_the_kernel_does_not_show_is_not_believed_and_the_fault_stays_active() -> None:
     async def run() -> None:
         async with lab() as made:
             identity = await made.injector.inject("udp4789-dropped")
@@ -492,7 +496,7 @@ def test_a_healing_that_the_kernel_does_not_show_is_not_believed_and_the_fault_s
     asyncio.run(run())
 
 
-def test_an_unknown_id_is_refused_with_the_active_ones():
+def test_an_unknown_id_is_refused_with_the_active_ones() -> None:
     async def run() -> None:
         async with lab() as made:
             identity = await made.injector.inject("dns-silent")
@@ -502,7 +506,7 @@ def test_an_unknown_id_is_refused_with_the_active_ones():
     asyncio.run(run())
 
 
-def test_the_catalogue_tells_what_each_fault_takes():
+def test_the_catalogue_tells_what_each_fault_takes() -> None:
     listed = {one["name"]: one for one in Injector.catalogue()}
     assert listed["policy-late"]["parameters"] == {"node": "name of a node, or all", "seconds": "how much later"}
     assert all(one["description"] and one["scope"] and one["layer"] for one in listed.values())

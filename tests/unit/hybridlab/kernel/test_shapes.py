@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -27,7 +29,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: type(s).__name__)
-def test_there_and_back(shape):
+def test_there_and_back(shape: Any) -> None:
     assert from_json(type(shape), orjson.loads(orjson.dumps(shape))) == shape
 
 
@@ -41,6 +43,6 @@ def test_there_and_back(shape):
         ({"vxlan": {"vni": 1}}, "NodeSpec.vxlan: .*missing 4 required keyword-only arguments"),
     ],
 )
-def test_a_wrong_shape_is_refused_with_its_place(change, words):
+def test_a_wrong_shape_is_refused_with_its_place(change: Any, words: str) -> None:
     with pytest.raises(ShapeError, match=words):
         from_json(NodeSpec, {**orjson.loads(orjson.dumps(SHAPES[1])), **change})

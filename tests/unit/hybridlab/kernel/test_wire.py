@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import os
 import socket
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ class Shape:
 
 
 @contextlib.asynccontextmanager
-async def line(handlers=None, on_event=None):
+async def line(handlers: Any = None, on_event: Any = None) -> AsyncIterator[Any]:
     """(the caller's end, the answering end)."""
     ours, theirs = socket.socketpair()
     caller = Channel(ours, peer="labd", on_event=on_event)
@@ -33,20 +35,20 @@ async def line(handlers=None, on_event=None):
         answerer.close()
 
 
-def run(scenario):
+def run(scenario: Any) -> Any:
     return asyncio.run(asyncio.wait_for(scenario, 5))
 
 
-def open_descriptors():
+def open_descriptors() -> Any:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_calls_cross_with_shapes_and_answers_may_overtake_each_other():
-    async def echo(params, fds):
+def test_calls_cross_with_shapes_and_answers_may_overtake_each_other() -> None:
+    async def echo(params: Any, fds: Any) -> Any:
         await asyncio.sleep(params["wait"])
         return params
 
-    async def scenario():
+    async def scenario() -> None:
         async with line({"echo": echo}) as (caller, _):
             slow = asyncio.ensure_future(caller.call("echo", {"wait": 0.05, "shape": Shape("a", (1, 2))}))
             assert await caller.call("echo", {"wait": 0}) == {"wait": 0}
@@ -63,11 +65,11 @@ def test_calls_cross_with_shapes_and_answers_may_overtake_each_other():
         (ValueError("oops"), "ValueError", r"ValueError\('oops'\)"),
     ],
 )
-def test_a_refusal_arrives_with_the_other_sides_words(error, kind, words):
-    async def refuse(params, fds):
+def test_a_refusal_arrives_with_the_other_sides_words(error: Any, kind: str, words: str) -> None:
+    async def refuse(params: Any, fds: Any) -> None:
         raise error
 
-    async def scenario():
+    async def scenario() -> None:
         async with line({"refuse": refuse}) as (caller, _):
             with pytest.raises(CallFailed, match=words) as caught:
                 await caller.call("refuse")
@@ -78,8 +80,8 @@ def test_a_refusal_arrives_with_the_other_sides_words(error, kind, words):
     run(scenario())
 
 
-def test_descriptors_belong_to_their_message_in_both_directions():
-    async def swap(params, fds):
+def test_descriptors_belong_to_their_message_in_both_directions() -> None:
+    async def swap(params: Any, fds: Any) -> DescriptorReply:
         assert not any(os.get_inheritable(fd) for fd in fds)
         texts = [os.read(fd, 100).decode() for fd in fds]
         for fd in fds:
@@ -89,17 +91,17 @@ def test_descriptors_belong_to_their_message_in_both_directions():
         os.close(writing)
         return DescriptorReply(len(fds), [reading])
 
-    def pipe_with(text):
+    def pipe_with(text: Any) -> Any:
         reading, writing = os.pipe()
         os.write(writing, text.encode())
         os.close(writing)
         return reading
 
-    async def scenario():
+    async def scenario() -> None:
         before = open_descriptors()
         async with line({"swap": swap}) as (caller, _):
 
-            async def one(number):
+            async def one(number: Any) -> None:
                 mine = [pipe_with(f"{number}.{i}") for i in range(number % 4)]
                 try:
                     result, fds = await caller.call_fds("swap", number, fds=mine)
@@ -116,13 +118,13 @@ def test_descriptors_belong_to_their_message_in_both_directions():
     run(scenario())
 
 
-def test_messages_larger_than_the_sockets_buffer_keep_their_order_and_descriptors():
-    async def length(params, fds):
+def test_messages_larger_than_the_sockets_buffer_keep_their_order_and_descriptors() -> None:
+    async def length(params: Any, fds: Any) -> list[Any]:
         for fd in fds:
             os.close(fd)
         return [len(params), len(fds)]
 
-    async def scenario():
+    async def scenario() -> None:
         before = open_descriptors()
         async with line({"length": length}) as (caller, _):
             null = os.open(os.devnull, os.O_RDONLY)
@@ -135,11 +137,11 @@ def test_messages_larger_than_the_sockets_buffer_keep_their_order_and_descriptor
     run(scenario())
 
 
-def test_cancelling_a_call_cancels_its_handler():
-    async def scenario():
+def test_cancelling_a_call_cancels_its_handler() -> None:
+    async def scenario() -> None:
         begun, ended = asyncio.Event(), asyncio.Event()
 
-        async def wait(params, fds):
+        async def wait(params: Any, fds: Any) -> None:
             begun.set()
             try:
                 await asyncio.Future()
@@ -157,9 +159,9 @@ def test_cancelling_a_call_cancels_its_handler():
     run(scenario())
 
 
-def test_events_arrive_in_order():
-    async def scenario():
-        seen = asyncio.Queue()
+def test_events_arrive_in_order() -> None:
+    async def scenario() -> None:
+        seen: asyncio.Queue[Any] = asyncio.Queue()
         async with line(on_event=lambda event, params: seen.put_nowait((event, params))) as (_, answerer):
             for number in range(3):
                 answerer.emit("exit", number)
@@ -169,11 +171,11 @@ def test_events_arrive_in_order():
 
 
 @pytest.mark.parametrize("who", ["caller", "answerer"])
-def test_the_end_of_one_side_ends_the_other_its_calls_and_its_handlers(who):
-    async def scenario():
+def test_the_end_of_one_side_ends_the_other_its_calls_and_its_handlers(who: str) -> None:
+    async def scenario() -> None:
         begun, cancelled = asyncio.Event(), asyncio.Event()
 
-        async def wait(params, fds):
+        async def wait(params: Any, fds: Any) -> None:
             begun.set()
             try:
                 await asyncio.Future()
@@ -194,8 +196,8 @@ def test_the_end_of_one_side_ends_the_other_its_calls_and_its_handlers(who):
     run(scenario())
 
 
-def test_a_line_that_is_no_json_ends_the_channel_with_the_reason():
-    async def scenario():
+def test_a_line_that_is_no_json_ends_the_channel_with_the_reason() -> None:
+    async def scenario() -> None:
         ours, theirs = socket.socketpair()
         channel = Channel(ours, peer="labd")
         theirs.sendall(b"Traceback (most recent call last)\n")

@@ -30,7 +30,7 @@ class Bench:
             name="demo/web:80", protocol="tcp", cluster_ip="10.96.0.9", port=80, node_port=None,
             backends=(Backend(address="192.168.1.3", port=8080), Backend(address="192.168.0.3", port=8080)),
         )  # fmt: skip
-        acl = {"Type": "ACL", "Id": "API0", "Action": "Allow"}
+        acl: dict[str, object] = {"Type": "ACL", "Id": "API0", "Action": "Allow"}
         state = HostState(
             hns=self.hns,
             acls=lambda: {"uid": (acl,)},
@@ -73,6 +73,11 @@ def test_endpoints_have_the_plugin_s_policies_and_felix_acls() -> None:
     )  # fmt: skip
     assert (pod["MacAddress"], pod["VirtualNetworkName"]) == ("0E-2A-C0-A8-01-03", "Calico")
     assert [policy["Type"] for policy in pod["Policies"]] == ["PA", "OutBoundNAT", "ACL"]
+
+
+def test_endpoints_are_attached_and_those_of_pods_shared_by_hcsshim_s_numbers() -> None:
+    own, pod = Bench().ask("endpoints")
+    assert (own["State"], pod["State"]) == (2, 3)
 
 
 def test_a_policy_list_names_the_backends_on_the_node() -> None:
@@ -126,3 +131,21 @@ def test_felix_s_process_is_named_as_its_version_has_it(version: str, name: str)
 def test_what_the_host_is_not_asked_for_is_not_emulated() -> None:
     with pytest.raises(HostRefused, match="not emulated: weather"):
         Bench().ask("weather")
+
+
+@pytest.mark.parametrize("how", ["error", "silent", "garbled"])
+def test_an_hns_that_fails_answers_nobody_and_removes_nothing(how: str) -> None:
+    bench = Bench()
+    network = bench.hns.pod_network
+    assert network is not None
+    bench.hns.faults.fails["fault"] = how
+    for question in ("networks", "endpoints", "policy-lists"):
+        with pytest.raises(HostRefused) as refused:
+            bench.ask(question)
+        assert refused.value.kind == f"hns-{how}"
+    with pytest.raises(HostRefused):
+        bench.ask("remove-network", id=network.id)
+    assert bench.done == []
+    assert bench.ask("processes"), "what is not HNS still answers"
+    bench.hns.faults.fails.clear()
+    assert len(bench.ask("networks")) == 2

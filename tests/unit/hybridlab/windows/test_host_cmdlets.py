@@ -52,8 +52,11 @@ class KnownHost:
             "files": {FILE: '{"name": "Calico"}\n'},
         }
         self.done: list[tuple[str, Mapping[str, object]]] = []
+        self.failing: dict[str, str] = {}
 
     async def ask(self, question: str, arguments: Mapping[str, object]) -> object:
+        if question in self.failing:
+            raise HostProblem(self.failing[question], "HNS failed")
         if question in self.answers:
             return self.answers[question]
         self.done.append((question, arguments))
@@ -157,3 +160,19 @@ def test_anything_else_is_not_emulated(script: str) -> None:
 def test_a_container_that_is_no_hostprocess_container_sees_no_host() -> None:
     said = powershell("Get-HnsNetwork", None)
     assert said == (1, "", "not emulated: cmdlet Get-HnsNetwork outside a HostProcess container\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "printed", "says", "stopped"),
+    [("hns-error", "null", True, 1), ("hns-silent", '""', False, 0), ("hns-garbled", '""', True, 1)],
+)
+def test_an_hns_that_fails_shows_it_in_the_error_stream_only(kind: str, printed: str, says: bool, stopped: int) -> None:
+    host = KnownHost()
+    host.failing = {"networks": kind, "remove-network": kind}
+    code, out, err = powershell(f"Get-HnsNetwork | {JSON}", host)
+    assert (code, out, "HNS failed" in err) == (0, f"{printed}\r\n", says)
+    code, out, _ = powershell(f"$ErrorActionPreference = 'Stop'; Get-HnsNetwork | {JSON}", host)
+    assert (code, out) == (stopped, "" if stopped else f"{printed}\r\n")
+    host.failing.pop("networks")
+    code, _, err = powershell("Get-HnsNetwork | Where-Object { $_.Name -eq 'Calico' } | Remove-HnsNetwork", host)
+    assert (code, "HNS failed" in err) == (0, says)

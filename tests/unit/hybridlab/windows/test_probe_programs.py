@@ -67,7 +67,7 @@ def conversation(
     return asyncio.run(both())
 
 
-def attempted(*attempts: dict[str, Any], **settings: float | str) -> list[dict[str, Any]]:
+def attempted(*attempts: dict[str, Any], **settings: Any) -> list[dict[str, Any]]:
     """The results of one batch."""
     found: list[dict[str, Any]] = []
 

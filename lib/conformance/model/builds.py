@@ -1,0 +1,17 @@
+"""Windows builds by the names under which their verdicts are told apart."""
+
+from __future__ import annotations
+
+DSR_REVISION = {17763: 1432}
+"""Build to the first revision of it that can do direct server return; before it, it is a build of its own."""
+
+
+def build_name(build: tuple[int, int] | None) -> str:
+    """How a Windows build is named where decisions are told apart: ``20348``, ``17763``, ``17763 before .1432``.
+
+    ``build``: build and revision, ``(20348, 2762)``; None: ``unknown``.
+    """
+    if build is None:
+        return "unknown"
+    first = DSR_REVISION.get(build[0], 0)
+    return f"{build[0]}" if build[1] >= first else f"{build[0]} before .{first}"

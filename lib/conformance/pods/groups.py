@@ -1,0 +1,127 @@
+"""Groups of pods, and the pairs between them: what tests name in place of single pods.
+
+A group is a role's pods, one on each covered node of its operating system.  A pair is a decision of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from conformance.errors import EnvironmentLacks
+from conformance.model.endpoint import Target, Workload
+
+Pair = tuple[Workload, Workload]
+"""A client and a server."""
+Route = tuple[Workload, Target]
+"""A source and where it goes."""
+
+
+class Pairs(tuple[Pair, ...]):
+    """Clients with servers, each pair once."""
+
+    __slots__ = ()
+
+    def tcp(self, port: int) -> list[Route]:
+        """From each client to that TCP port of its server's own address."""
+        return [(client, server.tcp(port)) for client, server in self]
+
+    def udp(self, port: int) -> list[Route]:
+        """From each client to that UDP port of its server's own address."""
+        return [(client, server.udp(port)) for client, server in self]
+
+    def through(self, target: Callable[[Workload], Target]) -> list[Route]:
+        """From each client to what stands in front of its server: ``pairs.through(services.by_address)``."""
+        return [(client, target(server)) for client, server in self]
+
+    def one_per_build(self) -> Pairs:
+        """As few pairs as have a client and a server of each Windows build; between Linux pods one pair."""
+        lacking = {("client", one.build) for one in self.clients} | {("server", one.build) for one in self.servers}
+        found: list[Pair] = []
+        while lacking:
+            client, server = max(self, key=lambda pair: len(_ends(pair) & lacking))
+            found.append((client, server))
+            lacking -= _ends((client, server))
+        return Pairs(found)
+
+    @property
+    def clients(self) -> Group:
+        """The clients, each once."""
+        return Group({one.uid: one for one, _ in self}.values())
+
+    @property
+    def servers(self) -> Group:
+        """The servers, each once."""
+        return Group({one.uid: one for _, one in self}.values())
+
+
+class Group(tuple[Workload, ...]):
+    """Pods that play one role, at most one on each node."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Iterable[Workload]) -> Group:  # type: ignore[override]
+        """Both groups' pods."""
+        return Group((*self, *other))
+
+    def to(self, others: Iterable[Workload]) -> Pairs:
+        """Each of these with each of those, but none with itself."""
+        servers = tuple(others)
+        return Pairs((client, server) for client in self for server in servers if client.uid != server.uid)
+
+    def across(self, others: Iterable[Workload]) -> Pairs:
+        """Each of these with each of those on another node.  Raises EnvironmentLacks where there is no such pair."""
+        servers = tuple(others)
+        return self._some((pair for pair in self.to(servers) if pair[0].node != pair[1].node), servers, "two nodes")
+
+    def beside(self, others: Iterable[Workload]) -> Pairs:
+        """Each of these with those on its own node.  Raises EnvironmentLacks where there is no such pair."""
+        servers = tuple(others)
+        return self._some((pair for pair in self.to(servers) if pair[0].node == pair[1].node), servers, "one node")
+
+    def one_per_build(self) -> Group:
+        """The first pod of each Windows build; of Linux pods the first."""
+        found: dict[str, Workload] = {}
+        for one in self:
+            found.setdefault(one.build, one)
+        return Group(found.values())
+
+    def at(self, *nodes: str) -> Group:
+        """Those on these nodes, in the nodes' order.  Raises EnvironmentLacks where one has none."""
+        there = {one.node: one for one in self}
+        missing = [name for name in nodes if name not in there]
+        if missing:
+            raise EnvironmentLacks(
+                f"a pod is wanted on node {missing[0]}, and this run covers {', '.join(there) or 'no node'}",
+                f"cover it: --nodes={missing[0]}",
+            )
+        return Group(there[name] for name in nodes)
+
+    def elsewhere_than(self, *nodes: str) -> Group:
+        """Those on other nodes."""
+        return Group(one for one in self if one.node not in nodes)
+
+    def tcp(self, port: int) -> list[Target]:
+        """That TCP port of each pod's own address."""
+        return [one.tcp(port) for one in self]
+
+    def udp(self, port: int) -> list[Target]:
+        """That UDP port of each pod's own address."""
+        return [one.udp(port) for one in self]
+
+    @property
+    def first(self) -> Workload:
+        """One of them, where one is enough."""
+        return self[0]
+
+    def _some(self, pairs: Iterable[Pair], servers: tuple[Workload, ...], where: str) -> Pairs:
+        found = Pairs(pairs)
+        if not found:
+            ends = ", ".join(f"{one.role} on {one.node}" for one in (*self, *servers)) or "there are none"
+            raise EnvironmentLacks(f"needs a pair of pods on {where}: {ends}", "cover more nodes: --max-nodes-per-os")
+        return found
+
+
+def _ends(pair: Pair) -> set[tuple[str, str]]:
+    """Whose build is seen on which side."""
+    client, server = pair
+    return {("client", client.build), ("server", server.build)}

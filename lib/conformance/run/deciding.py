@@ -1,0 +1,109 @@
+"""From what a test's expectations decided to its result about one claim: never from nothing, and for each build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from conformance.catalog import Applies, Claim, applicability
+from conformance.model.claim import ClaimVerdict, precedence
+from conformance.model.decision import Decision, Seen, folded
+from conformance.model.facts import Facts
+from conformance.pods.placement import Placement
+from conformance.report.outcomes import speaks
+from conformance.run.verdicts import Statement, unmet_for
+from conformance.settings import Settings
+
+NOTHING = "its test decided nothing: the body did not run, or none of its expectations did"
+NO_DENIAL = "nothing was seen closed, and what the claim says is that something is"
+REMEDY = "run it without plugins and options that leave out calls (--setup-plan, --setup-only)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What a test's decisions say about one claim and part."""
+
+    verdict: ClaimVerdict
+    reason: str
+    remedy: str = ""
+    decisions: tuple[Decision, ...] = ()
+
+
+def builds_of(claim: Claim, facts: Facts, settings: Settings) -> dict[str, str]:
+    """Windows builds that the claim is about and the run covers, each with the first such node.
+
+    Applicability is asked of each node by itself.
+    """
+    found: dict[str, str] = {}
+    for one in Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows"):
+        alone = replace(facts, nodes=(*facts.by_os("linux"), one.node))
+        if isinstance(applicability(claim, alone), Applies):
+            found.setdefault(one.node.build, one.node.name)
+    return found
+
+
+def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Mapping[str, str]) -> Judged:
+    """The result of a test that ran, or tried to.
+
+    ``builds``: Windows builds that the part has to reach, with a node of each; what it did not reach is NOT_RUN.
+    """
+    decisions = _decisions(claim, part, test, statement, builds)
+    if statement.verdict is None:
+        if not any(speaks(one, claim) for one in decisions):
+            return Judged(verdict=ClaimVerdict.NOT_RUN, reason=NOTHING, remedy=REMEDY)
+        if claim.denial and not any("closed" in one.halves for one in decisions):
+            return Judged(verdict=ClaimVerdict.NOT_RUN, reason=NO_DENIAL, remedy=REMEDY, decisions=decisions)
+        decisions = (*decisions, *_unreached(claim, part, test, decisions, builds))
+    said = {one.verdict: one.reason for one in reversed(decisions) if speaks(one, claim)}
+    remedy = ""
+    if statement.verdict is not None:
+        own = unmet_for(claim) if statement.verdict is ClaimVerdict.UNMET else statement.verdict
+        said[own], remedy = statement.reason, statement.remedy
+    verdict = next(one for one in precedence(claim.kind) if one in said)
+    reason = claim.statement if verdict is ClaimVerdict.CONFIRMED else said[verdict]
+    if verdict is ClaimVerdict.NOT_RUN and not remedy:
+        remedy = "look at the run's other verdicts about that node, and run it again"
+    return Judged(verdict=verdict, reason=reason, remedy=remedy, decisions=decisions)
+
+
+def _decisions(
+    claim: Claim, part: str, test: str, statement: Statement, builds: Mapping[str, str]
+) -> tuple[Decision, ...]:
+    """One for each pair of nodes, about builds that the claim is about."""
+    special = statement.special.get(claim.id) or statement.special.get("")
+    found = []
+    for one in folded(statement.seen):
+        verdict, reason = one.verdict, one.reason
+        if verdict is ClaimVerdict.UNMET:
+            verdict = unmet_for(claim)
+        elif verdict is ClaimVerdict.CONFIRMED and special:
+            verdict, reason = special
+        kept = replace(one, verdict=verdict, reason=reason, about=_about(one, builds))
+        found.append(Decision(claim=claim.id, part=part, test=test, **vars(kept)))
+    return tuple(found)
+
+
+def _about(one: Seen, builds: Mapping[str, str]) -> tuple[str, ...]:
+    """Of the builds that the verdict is about those that the claim is about; the other end's where it is about none."""
+    for candidates in (one.about, one.builds):
+        if fits := tuple(build for build in candidates if build in builds):
+            return fits
+    return one.about
+
+
+def _unreached(
+    claim: Claim, part: str, test: str, decisions: Sequence[Decision], builds: Mapping[str, str]
+) -> list[Decision]:
+    """One NOT_RUN for each build that the part has to reach and did not; none where it is about no node at all."""
+    reached = {build for one in decisions for build in one.about}
+    if not reached:
+        return []
+    return [
+        Decision(
+            claim=claim.id, part=part, test=test, source="", target=node, builds=(build,), about=(build,),
+            verdict=ClaimVerdict.NOT_RUN, reason=f"it was decided on {', '.join(sorted(reached))}, not on {build} "
+            f"(node {node})", halves=(),
+        )
+        for build, node in builds.items()
+        if build not in reached
+    ]  # fmt: skip

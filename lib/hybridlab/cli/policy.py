@@ -1,0 +1,185 @@
+"""``hybridlab policy``: from manifests alone, what Calico makes of policies for each pod, and what becomes of packets.
+
+With ``--world`` and a table of cases (``.jsonl``) it answers one JSON object a line in the table's own shape.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hybridlab.calico.flattener import FelixPanic
+from hybridlab.calico.golden_tables import World, answer, listed
+from hybridlab.calico.manifests import Cluster, cluster
+from hybridlab.calico.offline import Endpoint, Objects, allowed_on_windows
+from hybridlab.calico.packets import NUMBERS, Packet
+from hybridlab.calico.release import OLDEST_WITH_TIERS, Release, as_shipped, numbers
+from hybridlab.cli.exits import OK, USAGE, Stop
+from hybridlab.cli.policy_text import print_answer
+from hybridlab.profiles.documents import documents
+
+DEFAULT_VERSION = "v3.31.7"
+_TABLES = (".jsonl", ".jsonl.gz")
+
+
+def run(files: Sequence[Path], *, version: str | None, world: Path | None, probes: Path | None, as_json: bool) -> int:
+    """Answer and print; returns the exit code."""
+    if version is not None and (len(numbers(version)) < 2 or numbers(version) < OLDEST_WITH_TIERS[:2]):
+        raise Stop(USAGE, f"--calico-version {version}: not emulated: expected v3.29 or later, for example v3.31.7")
+    if any(file.name.endswith(_TABLES) for file in files):
+        return _tables(files, version, world)
+    release = version or DEFAULT_VERSION
+    objects = [obj for file in (*([world] if world else []), *files) for obj in _objects(file)]
+    answered = _answer(objects, Release(release, as_shipped(release)), _probes(probes) if probes else [])
+    if as_json:
+        print(json.dumps(answered, indent=1))
+    else:
+        print_answer(answered)
+    return USAGE if answered["not_read"] else OK
+
+
+def _tables(files: Sequence[Path], version: str | None, world: Path | None) -> int:
+    if world is None:
+        raise Stop(
+            USAGE, f"{files[0]}: a table of cases needs --world FILE, the objects that are the same in all of them"
+        )
+    try:
+        same = World.read(json.loads(_text(world)))
+    except (ValueError, KeyError, TypeError) as error:
+        raise Stop(USAGE, f"--world {world}: {error!r}") from error
+    for file in files:
+        for number, line in enumerate(_text(file).splitlines(), start=1):
+            try:
+                answered = answer(json.loads(line), same, version)
+            except (ValueError, KeyError, TypeError) as error:
+                raise Stop(USAGE, f"{file}:{number}: no case of a table: {error!r}") from error
+            sys.stdout.write(json.dumps(answered) + "\n")
+    return OK
+
+
+def _text(file: Path) -> str:
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return (gzip.decompress(data) if file.name.endswith(".gz") else data).decode()
+    except (OSError, UnicodeDecodeError, gzip.BadGzipFile) as error:
+        raise Stop(USAGE, f"{file}: cannot be read: {error}") from error
+
+
+def _objects(file: Path) -> Iterator[Any]:
+    """The objects of a manifest, or of a table's world."""
+    try:
+        for document in documents(_text(file)):
+            if isinstance(document, dict) and "objects" in document:
+                yield from (*document["objects"], *document.get("network_sets", ()))
+            else:
+                yield document
+    except ValueError as error:
+        raise Stop(USAGE, f"{file}: {error}") from error
+
+
+def _probes(file: Path) -> list[Mapping[str, Any]]:
+    """Probes: a list of ``{from, to, protocol, port, sourcePort, icmp}``, ends as ``namespace/pod`` or address."""
+    try:
+        found = [probe for document in documents(_text(file)) for probe in document]
+    except ValueError as error:
+        raise Stop(USAGE, f"--probes {file}: {error}") from error
+    for probe in found:
+        if not isinstance(probe, dict) or not {"from", "to"} <= probe.keys():
+            raise Stop(USAGE, f"--probes {file}: {str(probe)[:60]}: a probe is a mapping with from and to")
+    return found
+
+
+def _answer(given: Sequence[Any], release: Release, probes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    try:
+        made = cluster(given, release)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise Stop(USAGE, f"{error}") from error
+    objects = Objects(release, made.hosts)
+    objects.take(made.objects)
+    pods = {name: _pod(objects, endpoint, made.os[name]) for name, endpoint in objects.endpoints.items()}
+    return {
+        "calico": release.version,
+        "pods": pods,
+        "probes": [_probed(probe, objects, made) for probe in probes],
+        "assumed": made.assumed,
+        "not_read": objects.unread,
+    }
+
+
+def _pod(objects: Objects, endpoint: Endpoint, os: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"os": os, "address": objects.graph.pod(endpoint.uid).address}
+    if os == "linux":
+        program = objects.linux(endpoint)
+        return found | {
+            direction: [
+                {"tier": tier.name, "rules": [_rule(rule, objects) for rule in tier.rules], "end": tier.end}
+                for tier in tiers
+            ]
+            for direction, tiers in (("ingress", program.ingress), ("egress", program.egress))
+        }
+    try:
+        policy = objects.windows(endpoint)
+    except FelixPanic as panic:
+        return found | {"panic": str(panic)}
+    left_out = [{"rule": one.where, "why": one.why, "warned": one.warned} for one in policy.left_out]
+    return found | {"acls": listed(policy.acls), "left_out": left_out}
+
+
+def _rule(rule: Any, objects: Objects) -> dict[str, Any]:
+    """A Linux rule: what it matches, with the members of its sets."""
+    said = {name: value for name, value in vars(rule.match).items() if value not in ((), None)}
+    sets = {name: objects.graph.members(name) for key, value in said.items() if key.endswith("_sets") for name in value}
+    return {"action": rule.action, "from": rule.comment, "match": said, "members": sets}
+
+
+def _probed(probe: Mapping[str, Any], objects: Objects, made: Cluster) -> dict[str, Any]:
+    """The verdict of a probe at each end that is a pod, by that pod's operating system."""
+    ends = {side: str(probe[side]) for side in ("from", "to")}
+    addresses = {side: _address(end, objects) for side, end in ends.items()}
+    protocol = str(probe.get("protocol", "TCP")).lower()
+    number = int(protocol) if protocol.isdigit() else NUMBERS.get(protocol)
+    if number is None:
+        raise Stop(USAGE, f"--probes: unknown protocol {probe.get('protocol')!r}")
+    icmp = probe.get("icmp")
+    verdicts = {}
+    for side, direction in (("from", "egress"), ("to", "ingress")):
+        endpoint = objects.endpoints.get(ends[side])
+        if endpoint is None:
+            continue
+        packet = Packet(
+            direction,
+            addresses["from"],
+            addresses["to"],
+            number,
+            probe.get("sourcePort", 40000),
+            probe.get("port"),
+            (icmp["type"], icmp.get("code", 0)) if icmp else None,
+        )
+        verdicts[direction] = _verdict(objects, endpoint, made.os[ends[side]], packet)
+    final = "block" if "block" in verdicts.values() else "panic" if "panic" in verdicts.values() else "allow"
+    return {**probe, **verdicts, "verdict": final}
+
+
+def _verdict(objects: Objects, endpoint: Endpoint, os: str, packet: Packet) -> str:
+    try:
+        (allowed,) = (
+            allowed_on_windows(objects.windows(endpoint), [packet])
+            if os == "windows"
+            else objects.allowed_on_linux(endpoint, [packet])
+        )
+    except FelixPanic:
+        return "panic"
+    return "allow" if allowed else "block"
+
+
+def _address(end: str, objects: Objects) -> str:
+    endpoint = objects.endpoints.get(end)
+    if endpoint is None:
+        if "/" in end:
+            raise Stop(USAGE, f"--probes: no pod {end}; known are {', '.join(sorted(objects.endpoints)) or 'none'}")
+        return end
+    return objects.graph.pod(endpoint.uid).address or ""

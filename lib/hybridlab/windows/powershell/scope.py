@@ -1,0 +1,72 @@
+"""Variables: scopes, automatic variables, and those that this PowerShell does not have and names when they are read."""
+
+from __future__ import annotations
+
+from hybridlab.windows.powershell.syntax import NotEmulated
+
+CONSTANT = frozenset(
+    ("true", "false", "null", "?", "host", "home", "pid", "error", "shellid", "pshome", "psversiontable", "psedition")
+)
+"""Cannot be assigned, or not with an effect that is emulated; only $null may be."""
+REFUSED = frozenset(
+    (
+        *("host", "home", "pid", "pwd", "shellid", "pshome", "psedition", "executioncontext", "input", "foreach"),
+        *("switch", "this", "sender", "event", "eventargs", "eventsubscriber", "psculture", "psuiculture", "profile"),
+        *("psboundparameters", "pscmdlet", "psdebugcontext", "psdefaultparametervalues", "psemailserver", "ofs"),
+        *("stacktrace", "nestedpromptlevel", "outputencoding", "formatenumerationlimit", "maximumhistorycount"),
+        *("logcommandhealthevent", "transcript", "psmoduleautoloadingpreference", "pssessionoption", "errorview"),
+        *("psstyle", "enabledexperimentalfeatures", "pscommandpath_", "iscoreclr", "islinux", "ismacos", "iswindows"),
+        *("pssessionapplicationname", "pssessionconfigurationname", "psnativecommandargumentpassing"),
+        *("psnativecommanduseerroractionpreference", "consolefilename", "maximumaliascount", "maximumdrivecount"),
+        *("maximumerrorcount", "maximumfunctioncount", "maximumvariablecount", "whatifpreference"),
+        *("confirmpreference", "commandlineparameters", "psitem_"),
+    )
+)
+"""Exist in PowerShell with values that are not emulated."""
+PREFERENCES = {
+    "erroractionpreference": "Continue",
+    "progresspreference": "Continue",
+    "warningpreference": "Continue",
+    "verbosepreference": "SilentlyContinue",
+    "debugpreference": "SilentlyContinue",
+    "informationpreference": "SilentlyContinue",
+}
+
+
+class Scope:
+    """Variables of a script, function or script block; a name that is not here is looked up in the parent."""
+
+    def __init__(self, parent: Scope | None = None) -> None:
+        self.parent = parent
+        self.variables: dict[str, object] = {}
+        self.types: dict[str, str] = {}
+        """Types of the variables that were assigned as ``[type]$name = ...``."""
+        self.nothing: set[str] = set()
+        """Variables that hold the output of a command that put nothing out: null, but no object in a pipeline."""
+
+    def find(self, name: str) -> Scope | None:
+        """The scope that has the variable."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.variables:
+            scope = scope.parent
+        return scope
+
+    def get(self, name: str) -> object:
+        """The value; null of a variable that was never set.  Raises NotEmulated."""
+        scope = self.find(name)
+        if scope is not None:
+            return scope.variables[name]
+        if name in REFUSED:
+            raise NotEmulated(f"the variable ${name}")
+        return None
+
+    @property
+    def root(self) -> Scope:
+        """The script's own scope."""
+        return self if self.parent is None else self.parent.root
+
+
+def check_assignable(name: str) -> None:
+    """Raise NotEmulated for variables whose assignment fails, or means something that is not emulated."""
+    if name != "null" and (name in CONSTANT or name in REFUSED):
+        raise NotEmulated(f"assignment to ${name}")

@@ -1,0 +1,135 @@
+"""Nothing is confirmed by what did not run: no body, no expectation, no denial, no build that was not reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import Project, Run
+
+SUITE = """
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
+
+pytestmark = pytest.mark.undecided
+
+
+def way(half, build="20348", verdict=ClaimVerdict.CONFIRMED):
+    return Seen(
+        source="linux-1", target=f"on-{build}", builds=(build,), about=(build,), verdict=verdict, reason="so it was",
+        halves=(half,),
+    )
+
+
+@pytest.fixture
+def early(record):
+    record.decided(way("open"))
+
+
+@verifies("CONN-1")
+def test_decides(record):
+    record.decided(way("open"))
+
+@verifies("CONN-2")
+def test_returns_early(record):
+    return
+    record.decided(way("open"))
+
+@verifies("CONN-4")
+def test_has_only_what_its_fixture_decided(early):
+    pass
+
+@verifies("POL-1")
+def test_sees_open_paths_alone(record):
+    record.decided(way("open"))
+
+@verifies("DEMO-7")
+def test_sees_closed_paths(record):
+    record.decided(way("open"), way("closed"))
+
+@verifies("ENC-1")
+def test_reads(record):
+    record.decided(Seen(source="", target="", builds=(), about=(), verdict=ClaimVerdict.CONFIRMED, reason="Never",
+                        halves=("read",)))
+
+@verifies("ENC-5")
+def test_reads_a_requirement(record):
+    record.decided(Seen(source="", target="", builds=(), about=(), verdict=ClaimVerdict.CONFIRMED, reason="Disabled",
+                        halves=("read",)))
+
+@verifies("CONN-6")
+def test_meets_a_sick_node(record):
+    record.decided(way("open"), way("open", "17763", ClaimVerdict.INCONCLUSIVE))
+"""
+SKIPS_CALLS = """
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    return True
+"""
+
+
+@pytest.fixture(scope="module")
+def project(make_project: Callable[[], Project]) -> Project:
+    one = make_project()
+    one.suite(SUITE)
+    (one.path / "skips_calls.py").write_text(SKIPS_CALLS)
+    return one
+
+
+@pytest.fixture(scope="module")
+def run(project: Project) -> Run:
+    return project.run("-n", "0")
+
+
+def confirmed(run: Run) -> int:
+    return int(run.report["counts"].get("CONFIRMED", 0))
+
+
+@pytest.mark.parametrize("arguments", [["--setup-plan"], ["--setup-only"], ["-p", "skips_calls"]])
+def test_a_run_that_leaves_out_calls_confirms_nothing(project: Project, arguments: list[str]) -> None:
+    found = project.run("-n", "0", *arguments)
+    assert confirmed(found) == 0, found.out
+    assert found.verdict("CONN-1") == "NOT_RUN"
+    assert "decided nothing" in found.claim("CONN-1")["reason"]
+
+
+def test_a_body_that_decides_confirms(run: Run) -> None:
+    assert run.verdict("CONN-1") == run.verdict("DEMO-7") == "CONFIRMED"
+
+
+@pytest.mark.parametrize("claim", ["CONN-2", "CONN-4"])
+def test_a_body_that_decides_nothing_does_not(run: Run, claim: str) -> None:
+    assert run.verdict(claim) == "NOT_RUN"
+
+
+def test_open_paths_alone_confirm_no_denial(run: Run) -> None:
+    assert run.verdict("POL-1") == "NOT_RUN"
+    assert "nothing was seen closed" in run.claim("POL-1")["reason"]
+
+
+def test_a_limitation_that_was_only_read_is_partly_not_run_and_says_how_to_run_it(run: Run) -> None:
+    found = run.claim("ENC-1")
+    assert (found["verdict"], found["missing_parts"]) == ("NOT_RUN", ["active half"])
+    assert "its active half was not run" in found["reason"]
+    assert found["remedy"]
+
+
+def test_a_requirement_can_be_read_and_says_that_its_active_half_was_not_run(run: Run) -> None:
+    assert run.verdict("ENC-5") == "CONFIRMED"
+    line = next(number for number, line in enumerate(run.out.splitlines()) if line.startswith("CONFIRMED    ENC-5"))
+    assert "its active half was not run" in run.out.splitlines()[line + 1]
+
+
+def test_a_node_that_could_not_be_judged_makes_the_test_an_error_and_is_named_by_its_build(run: Run) -> None:
+    found = run.claim("CONN-6")
+    assert (found["verdict"], found["builds"]) == ("INCONCLUSIVE", {"17763": "INCONCLUSIVE", "20348": "CONFIRMED"})
+    assert "INCONCLUSIVE on 17763, CONFIRMED on 20348" in run.out
+    assert run.code == 6
+
+
+def test_a_claim_says_on_which_builds_it_was_decided(run: Run) -> None:
+    assert run.claim("CONN-1")["builds"] == {"20348": "CONFIRMED"}
+    assert "CONFIRMED    CONN-1    on 20348: " in run.out

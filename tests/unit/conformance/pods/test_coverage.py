@@ -1,0 +1,78 @@
+"""Every Windows build is covered, whatever the cap; of Linux every subnet and kernel; more up to the cap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.model.facts import NodeFacts
+from conformance.pods.coverage import covered, subnet
+from conformance.pods.placement import Placement
+from conformance.settings import Cover
+
+
+def names(found: Any) -> list[str]:
+    return [one.node.name for one in found]
+
+
+@pytest.fixture
+def windows(make: Any) -> list[NodeFacts]:
+    builds = [20348, 20348, 20348, 26100, 17763, 17763]
+    return [make.node(f"w{number}", "windows", build) for number, build in enumerate(builds, 1)]
+
+
+def test_one_of_each_build_is_covered_even_beyond_the_cap(windows: list[NodeFacts], make: Any) -> None:
+    newer = make.node("w7", "windows", 17763, windows_build=(17763, 6414))
+    found = covered("windows", [*windows, newer], Cover(at_most=1))
+    assert names(found) == ["w1", "w4", "w5", "w7"]
+    assert [one.why for one in found] == ["build 20348", "build 26100", "build 17763 before .1432", "build 17763"]
+
+
+def test_up_to_the_cap_more_are_covered(windows: list[NodeFacts]) -> None:
+    assert names(covered("windows", windows, Cover(at_most=5))) == ["w1", "w2", "w3", "w4", "w5"]
+
+
+def test_linux_has_one_of_each_subnet_and_kernel(make: Any) -> None:
+    def linux(name: str, address: str, kernel: str = "6.1") -> NodeFacts:
+        said = {"projectcalico.org/IPv4Address": address}
+        return make.node(name, annotations=said, kernel_version=kernel)  # type: ignore[no-any-return]
+
+    nodes = [
+        linux("a", "10.0.0.1/24"), linux("b", "10.0.0.2/24"), linux("c", "10.0.1.1/24"),
+        linux("d", "10.0.0.3/24", "5.15"),
+    ]  # fmt: skip
+    assert subnet(nodes[2]) == "10.0.1.0/24"
+    assert names(covered("linux", nodes, Cover(at_most=1))) == ["a", "c", "d"]
+    assert names(covered("linux", nodes, Cover(at_most=4))) == ["a", "b", "c", "d"]
+
+
+def test_a_control_plane_is_covered_only_where_no_path_would_be_without_it(make: Any) -> None:
+    plane = make.node("cp", control_plane=True)
+    assert names(covered("linux", [make.node("l1"), plane], Cover())) == ["l1", "cp"]
+    assert names(covered("linux", [make.node("l1"), make.node("l2"), plane], Cover())) == ["l1", "l2"]
+
+
+def test_who_names_nodes_gets_exactly_those_of_their_system(windows: list[NodeFacts], make: Any) -> None:
+    cover = Cover(nodes=("w2", "w6"))
+    assert names(covered("windows", windows, cover)) == ["w2", "w6"]
+    assert names(covered("linux", [make.node("l1")], cover)) == ["l1"]
+
+
+def test_a_selector_takes_the_nodes_with_all_its_labels(make: Any) -> None:
+    nodes = [make.node("a", labels={"pool": "x", "zone": "1"}), make.node("b", labels={"pool": "x"})]
+    assert names(covered("linux", nodes, Cover(selector="pool=x,zone"))) == ["a"]
+    assert names(covered("linux", nodes, Cover(selector="pool=x"))) == ["a", "b"]
+    assert names(covered("linux", nodes, Cover(selector="pool=y"))) == ["a", "b"]  # none: as if nothing were named
+
+
+def test_every_node_is_every_node(windows: list[NodeFacts]) -> None:
+    assert len(covered("windows", windows, Cover(every=True))) == 6
+
+
+def test_workers_take_turns_over_the_covered_nodes_alone(windows: list[NodeFacts], make: Any) -> None:
+    facts = make.facts(make.node("l"), *windows)
+    placement = Placement(facts, turn=1, cover=Cover(at_most=3))
+    assert [one.name for one in placement.covered("windows")] == ["w4", "w5", "w1"]
+    assert [one.name for one in placement.one_per_build()] == ["w4", "w5", "w1"]
+    assert [placement.number(name) for name in ("w1", "w6", "l")] == [1, 6, 1]
