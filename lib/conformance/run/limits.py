@@ -6,7 +6,6 @@ a node.  What cannot be read bounds nothing.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -69,9 +68,6 @@ def workers_for(bounds: Workers, coverage: Sequence[Covered], room: Mapping[str,
         allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
     if each:
         allowed[f"{bounds.agents} agents, {each} a worker"] = bounds.agents // each
-    if bounds.per_processor:
-        count = os.cpu_count() or 1
-        allowed[f"{bounds.per_processor} for each of this machine's {count} processors"] = bounds.per_processor * count
     for name in windows:
         left = room.get(name)
         if left is None:

@@ -69,10 +69,8 @@ class Images:
 
 @dataclass(frozen=True, kw_only=True)
 class Workers:
-    """How ``-n auto`` is resolved: by what a worker costs on each covered node.
-
-    A worker mostly waits, so processors bound it only on a lab, whose pods, nodes and API server are on this machine too.
-    """
+    """How ``-n auto`` is resolved: by what a worker costs on each covered node.  A worker mostly waits, so CPUs do not
+    bound it."""
 
     at_least: int = 1
     """workers.  One covers every node by itself."""
@@ -89,8 +87,6 @@ class Workers:
     """agents on each covered node: those of three pods, and of a new pod on Windows or of the node itself on Linux."""
     agents: int = 60
     """live agents of all workers: each holds an exec stream through API server and kubelet."""
-    per_processor: int = 0
-    """workers for each processor of this machine; 0: processors do not bound it, since a cluster works elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
