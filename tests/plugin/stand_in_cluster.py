@@ -16,6 +16,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half, Seen
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.plugin.judge import PLANNED, recorder
+from conformance.run.directory import RunDirectory
 from conformance.run.provider import Connection, Inspection, Room
 
 
@@ -83,8 +84,10 @@ class StandIn:
         with self.log.open("a") as file:
             file.write(f"{what}\n")
 
-    def begin(self, choice: object, settings: object, run: object) -> None:
+    def begin(self, choice: object, settings: object, run: RunDirectory) -> None:
         self.note("begin")
+        if "gone" in self.told:
+            (run.shared / "gone").write_text(str(self.told["gone"]))
 
     def open(self, choice: object, settings: object, run: object) -> Connection:
         self.note("open")
@@ -106,7 +109,7 @@ class StandIn:
             room={"win-0": Room(addresses=int(str(free)), memory=None)} if free is not None else {},
         )
 
-    def connect(self, connection: Connection, settings: object) -> str:
+    def connect(self, connection: Connection, settings: object, run: object) -> str:
         self.note("connect")
         return "door"
 
@@ -130,6 +133,9 @@ class StandIn:
             raise EnvironmentBroken(str(self.told["put back fails"]))
         self.note("put back is done")
         return PutBack(trouble=str(self.told.get("not put back", "")))
+
+    def interrupt(self, seconds: float) -> None:
+        self.note(f"interrupt {seconds:g}")
 
     def close(self) -> None:
         self.note("close")

@@ -119,6 +119,72 @@ def test_a_cancelled_run_clears_up_as_after_ctrl_c_and_says_what_was_left(projec
     assert (project.path / "cluster.log").read_text().split()[-2:] == ["sweep", "close"]
 
 
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_an_api_server_that_is_gone_leaves_the_rest_inconclusive_at_once(project: Project, workers: str) -> None:
+    project.suite(MANY % "pass")
+    run = project.run("-n", workers, STAND_IN='{"gone": "the API server has not answered for 40 s: refused"}')
+    assert run.code == 6
+    assert set(verdicts(run).values()) == {"INCONCLUSIVE"}
+    assert "the API server has not answered for 40 s: refused; what was left then is INCONCLUSIVE" in run.out
+    assert_all_outputs_know(run, 8)
+
+
+WAITING = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor
+ended = threading.Event()
+
+@pytest.fixture(scope="session")
+def pulled(cluster):
+    with ThreadPoolExecutor(2) as pool:
+        work = pool.submit(wait)
+        open("here", "w").close()
+        work.result()
+
+def wait():
+    import pathlib
+    while "interrupt" not in pathlib.Path("cluster.log").read_text():
+        time.sleep(0.05)
+
+@verifies("CONN-1")
+def test_it(pulled): pass
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_what_is_waited_for_in_other_threads_too(project: Project, number: int) -> None:
+    project.suite(WAITING)
+    process = project.start()
+    wait_for(project.path / "here")
+    begun = time.monotonic()
+    os.kill(process.pid, number)
+    run = project.finish(process)
+    assert run.code == 2
+    assert time.monotonic() - begun < 10
+    assert run.verdict("CONN-1") == "NOT_RUN"
+    assert "interrupt 20" in (project.path / "cluster.log").read_text()
+
+
+def test_a_thread_that_waits_on_after_a_signal_keeps_neither_the_report_nor_the_process(project: Project) -> None:
+    project.suite(
+        "import threading, time\n"
+        '@verifies("CONN-1")\n'
+        "def test_it():\n"
+        "    threading.Thread(target=time.sleep, args=(50,)).start()\n"
+        "    open('here', 'w').close()\n"
+        "    time.sleep(50)\n"
+    )
+    process = project.start()
+    wait_for(project.path / "here")
+    begun = time.monotonic()
+    os.kill(process.pid, signal.SIGTERM)
+    run = project.finish(process)
+    assert run.code == 2
+    assert time.monotonic() - begun < 20
+    assert run.verdict("CONN-1") == "NOT_RUN"
+    assert (project.path / "cluster.log").read_text().split()[-1] == "close"
+
+
 @pytest.mark.parametrize("arguments", [(), ("--kubeconfig", "lane", "--keep")], ids=["own lab", "--keep"])
 def test_nothing_is_swept_on_a_lab_that_ends_anyway_or_where_all_is_kept(
     project: Project, arguments: tuple[str, ...]

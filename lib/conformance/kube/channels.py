@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -67,7 +68,7 @@ class ExecBroken(ProbeBroken):
 def connect(
     kube: Kube, namespace: str, pod: str, container: str, argv: Sequence[str], *, stdin: bool, within: float
 ) -> Any:
-    """An open ``websocket.WebSocket`` on which the command has been asked for.  Raises ExecBroken.
+    """An open ``websocket.WebSocket`` on which the command has been asked for.  Raises ExecBroken, ApiGone.
 
     Asks once more with new credentials where those in use have run out.
     """
@@ -88,7 +89,8 @@ def connect(
 def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], within: float) -> Any:
     import websocket  # only when something is run in a pod
 
-    configuration = kube.access.configuration
+    kube.reach.check(name)
+    asked, configuration = time.monotonic(), kube.access.configuration
     options: dict[str, Any] = {"timeout": within, "subprotocols": [V5, V4], "suppress_origin": True}
     options["header"] = [f"{key}: {value}" for key, value in headers.items() if key != "Accept"]
     options |= _proxy(configuration)
@@ -106,6 +108,8 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
         ) from error
     except (websocket.WebSocketException, OSError, ValueError) as error:
         channel.shutdown()
+        if isinstance(error, OSError):
+            kube.reach.silent(asked, describe(error))
         raise ExecBroken(
             f"{name}: no connection to the API server within {within:.1f} s: {describe(error)}",
             transport=describe(error),

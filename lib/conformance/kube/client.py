@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from conformance.errors import ClusterUnusable
 from conformance.kube.access import Access
 from conformance.kube.discovery import Discovery, Resource
 from conformance.kube.guard import GuardRefused
+from conformance.kube.reach import Reach
 from conformance.kube.refused import ApiRefused, ApiUnreachable, describe
 from conformance.settings import RunTimings, load_timings
 from conformance.timing import SYSTEM_CLOCK
@@ -56,13 +58,16 @@ def user_agent(test: str = "") -> str:
 class Kube:
     """One cluster's API.  ``test`` (a test's id, set by the plugin) goes into the User-Agent of every request."""
 
-    def __init__(self, access: Access, timings: RunTimings | None = None, *, read_only: bool = False) -> None:
-        """``read_only``: refuse every request that could change something (dry runs)."""
+    def __init__(
+        self, access: Access, timings: RunTimings | None = None, *, read_only: bool = False, reach: Reach | None = None
+    ) -> None:
+        """``read_only``: refuse every request that could change something (dry runs).  ``reach``: shared by a run."""
         from kubernetes.client.api_client import ApiClient  # slow to import: only when a cluster is used
 
         self.access = access
         self.timings = timings or load_timings().run
         self.test = ""
+        self.reach = reach or Reach()
         self._read_only = read_only
         configuration = access.configuration
         configuration.retries = False
@@ -70,6 +75,8 @@ class Kube:
         configuration.keep_alive = True  # a gateway that forgets an idle connection tells nobody
         self._api = ApiClient(configuration)
         self._lock = threading.Lock()
+        self._watched: set[Any] = set()
+        """Answers to watches that are open."""
         self.discovery = Discovery(self.read)
 
     def close(self) -> None:
@@ -117,7 +124,8 @@ class Kube:
     ) -> bytes:
         """The answer's body.
 
-        Raises ApiRefused for an error status, ApiUnreachable when no answer came.  ``repeat``: also repeat after
+        Raises ApiRefused for an error status, ApiUnreachable when no answer came (ApiGone: for too long, or the run was
+        interrupted).  ``repeat``: also repeat after
         transport trouble and 5xx (default: for GET only); 429 is always repeated, since nothing was done.
         """
         from urllib3.exceptions import HTTPError  # comes with the client
@@ -129,25 +137,32 @@ class Kube:
         repeat = method == "GET" if repeat is None else repeat
         begin, pause, tries = time.monotonic(), PAUSE, 0
         while True:
+            self.reach.check(name)
             tries += 1
-            wait = 0.0
+            wait, asked = 0.0, time.monotonic()
             try:
-                answer = self._call(
-                    method, url, body, content_type, (self.timings.api_connect, self.timings.api_answer)
-                )
+                answer = self._call(method, url, body, content_type, (self.timings.api_connect, self._patience()))
                 data = answer.read() or b""
                 if answer.status < 400:
+                    self.reach.answered()
                     return bytes(data)
-                trouble: BaseException = ApiRefused.from_response(answer.status, answer.reason or "", data, name)
+                refused = ApiRefused.from_response(answer.status, answer.reason or "", data, name)
+                if answer.status in (502, 503, 504) and not refused.status:  # a gateway's answer, not its own
+                    self.reach.silent(asked, f"{refused.code} {refused.message}")
+                else:
+                    self.reach.answered()
+                trouble: BaseException = refused
                 again = answer.status == 429 or (repeat and answer.status in (500, 502, 503, 504))
                 with contextlib.suppress(TypeError, ValueError):
                     wait = float(answer.getheader("Retry-After"))
             except (HTTPError, OSError) as error:
                 trouble, again = error, repeat
+                self.reach.silent(asked, describe(error))
             except Exception as error:
                 if type(error).__name__ != "ApiException":  # the client's wrapping of TLS errors
                     raise
                 trouble, again = error, False
+                self.reach.silent(asked, describe(error))
             wait = max(wait, pause)
             if not again or time.monotonic() - begin + wait > self.timings.api_retry:
                 seconds = time.monotonic() - begin
@@ -156,6 +171,20 @@ class Kube:
                 raise ApiUnreachable(name, tries, seconds, trouble) from trouble
             SYSTEM_CLOCK.sleep(wait)
             pause = min(2.0, pause * 2)
+
+    def _patience(self, seconds: float | None = None) -> float:
+        """Seconds for an answer (``seconds``: for what may come of a watch)."""
+        return max(0.01, min(self.timings.api_answer if seconds is None else seconds, self.reach.left))
+
+    def interrupt(self, seconds: float) -> None:
+        """The run was interrupted: only this thread and new ones may ask, for so many seconds; watches of others end.
+
+        Takes no lock: it is called by handlers of signals.
+        """
+        self.reach.interrupt(seconds)
+        for answer in list(self._watched):
+            with contextlib.suppress(Exception):  # it may just have ended
+                answer.response.connection.sock.shutdown(socket.SHUT_RDWR)
 
     def changes_something(self, what: str) -> None:
         """Raises GuardRefused in a dry run."""
@@ -263,9 +292,11 @@ class Kube:
         query |= {"labelSelector": labels} if labels else {}
         query |= {"fieldSelector": fields} if fields else {}
         url = f"{self.access.configuration.host}{path}?{urlencode(query)}"
-        answer = None
+        self.reach.check(f"WATCH {path}")
+        answer, asked = None, time.monotonic()
         try:
-            answer = self._call("GET", url, None, "", (self.timings.api_connect, max(0.01, seconds)))
+            answer = self._call("GET", url, None, "", (self.timings.api_connect, self._patience(seconds)))
+            self._watched.add(answer)
             if answer.status >= 400:
                 raise ApiRefused.from_response(
                     answer.status, answer.reason or "", answer.read() or b"", f"WATCH {path}"
@@ -286,9 +317,11 @@ class Kube:
         except ReadTimeoutError:
             return  # quiet for as long as we were willing to listen
         except (HTTPError, OSError) as error:
+            self.reach.silent(asked if answer is None else time.monotonic(), describe(error))
             raise ApiUnreachable(f"WATCH {path}", 1, seconds, error) from error
         finally:
             if answer is not None:
+                self._watched.discard(answer)
                 answer.response.close()
 
     def logs(

@@ -7,8 +7,6 @@ from __future__ import annotations
 import datetime
 import json
 import shlex
-import signal
-import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -61,19 +59,8 @@ class Controller:
         self.unusable = ""
         """Why the run could not begin, although its tests were collected."""
         self._exclusive = False
-        self._sigterm: Any = None
 
     # --- begin --------------------------------------------------------------------------------------------------------
-
-    def pytest_sessionstart(self) -> None:
-        """From here on SIGTERM, by which CI systems cancel, is Ctrl-C: what the run made is removed."""
-        if threading.current_thread() is threading.main_thread():
-            self._sigterm = signal.signal(signal.SIGTERM, _interrupt)
-
-    def pytest_unconfigure(self) -> None:
-        """SIGTERM is what it was."""
-        if self._sigterm is not None:
-            signal.signal(signal.SIGTERM, self._sigterm)
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Which cluster, why, and its facts."""
@@ -267,6 +254,8 @@ class Controller:
         why = self.run.settings.not_disruptive
         if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
             notes.append(f"{why}: that costs {', '.join(costs)}")
+        if gone := self.run.gone:
+            notes.append(f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there")
         if self.run.lost:
             notes.append(f"{self.run.lost}: nothing beyond the run's own namespaces was changed from then on")
         if short := self._cut_short(tests):
@@ -309,11 +298,6 @@ _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
     ClaimVerdict.NOT_RUN: ("skipped", "n", ("NOT_RUN", {"yellow": True})),
     ClaimVerdict.NOT_APPLICABLE: ("skipped", "-", "NOT_APPLICABLE"),
 }
-
-
-def _interrupt(number: int, frame: object) -> None:
-    signal.signal(number, signal.SIG_IGN)  # once is enough: clearing up is not to be interrupted again
-    raise KeyboardInterrupt
 
 
 def _shown(state: State) -> Path:

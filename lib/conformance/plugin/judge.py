@@ -90,6 +90,13 @@ class Judge:
             tests = [to_plain(item.stash[PLANNED]) for item in session.items]
             self.run.directory.write_plan(self.run.settings.worker, tests)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Outermost, so that it knows what the run's end has made of the exit code."""
+        result = yield
+        self.state.interruption.exit_code = int(session.exitstatus)
+        return result
+
     # --- running ------------------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
@@ -117,6 +124,8 @@ class Judge:
             remedy = f"; {prospect.remedy}" if prospect.remedy else ""
             raise _skipped(f"{prospect.verdict}: {prospect.reason}{remedy}")
         try:
+            if gone := self.run.gone:
+                raise EnvironmentBroken(gone)
             if self.state.restoration.not_put_back:
                 raise EnvironmentBroken(self.state.restoration.not_put_back)
             self.state.restoration.epoch.catch_up()

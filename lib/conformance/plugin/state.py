@@ -18,6 +18,7 @@ from conformance.plugin import options
 from conformance.report.attach import Attachments
 from conformance.report.diagnostics import Diagnostics
 from conformance.run.directory import RunDirectory
+from conformance.run.interruption import Interruption
 from conformance.run.provider import Connection, Inspection
 from conformance.run.restoration import Restoration
 from conformance.run.run import Run, permitted, told_by
@@ -38,6 +39,7 @@ class State:
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     background: list[Callable[[], Iterable[Future[Any]]]] = field(default_factory=list)
     """Whoever starts work that outlives the test it was started for: asked for what has not ended."""
+    interruption: Interruption = field(default_factory=Interruption)
     restoration: Restoration = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,13 +89,16 @@ def _controller(config: pytest.Config) -> State:
         directory.hold()
     except OSError as trouble:
         raise UsageProblem(f"no run directory can be made in {reports} (--report-dir): {trouble}") from trouble
-    run = Run(
+    interruption = Interruption()
+    config.add_cleanup(interruption.end)  # before all others, so that it comes last
+    interruption.begin(worker=False)
+    run = interruption.run = Run(
         choice=choice,
         settings=options.read_settings(config, choice, run_id, "main"),
         directory=directory,
         provider=config.hook.pytest_conformance_provider(config=config),
     )
-    state = State(config=config, run=run, attachments=Attachments(directory.attachments))
+    state = State(config=config, run=run, attachments=Attachments(directory.attachments), interruption=interruption)
     if run.provider:
         config.add_cleanup(run.provider.close)
         config.add_cleanup(run.unlock)  # before that
@@ -110,7 +115,10 @@ def _worker(config: pytest.Config) -> State:
     connection = from_plain(Connection, given["connection"])
     inspection = from_plain(Inspection, given["inspection"])
     settings = told_by(connection, options.read_settings(config, choice, given["run_id"], worker))
-    run = Run(
+    interruption = Interruption()
+    config.add_cleanup(interruption.end)
+    interruption.begin(worker=True)
+    run = interruption.run = Run(
         choice=choice,
         settings=permitted(replace(settings, lacking=inspection.lacking), inspection),
         directory=directory,
@@ -118,7 +126,7 @@ def _worker(config: pytest.Config) -> State:
         connection=connection,
         inspection=inspection,
     )
-    return State(config=config, run=run, attachments=Attachments(directory.attachments))
+    return State(config=config, run=run, attachments=Attachments(directory.attachments), interruption=interruption)
 
 
 def awake(config: pytest.Config) -> bool:

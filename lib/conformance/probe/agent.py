@@ -43,8 +43,8 @@ class Batch:
     """As the protocol describes attempts, without their ids."""
     within: float
     """s.  From its sending, for all of it; an agent that says nothing at all (no heartbeat) is given up earlier."""
-    heard: Callable[[int, Document, float], None]
-    """Place in ``specs``, its result, and the moment of ``time.monotonic`` at which it was sent."""
+    heard: Callable[[Sequence[tuple[int, Document]], protocol.When], None]
+    """Places in ``specs`` with their results, in the order in which they ended."""
     broken: Callable[[ProbeBroken], None]
     """No more results will come; not called when all have come, nor after :meth:`Agent.cancel`."""
 
@@ -294,12 +294,12 @@ class Agent:
         if not matches or not isinstance(results, list):
             self._give_up(f"its answer to batch {name} does not match: {str(document)[:200]}")
             return
-        for result in results:
-            if isinstance(began := result.get("began_ms"), int | float):
-                self.clock.began(began / 1000, part.sent)
-        for number, result in zip(numbers, results, strict=True):
-            if not part.cancelled:
-                part.batch.heard(part.first + number, result, part.sent)
+        begins = [one["began_ms"] for one in results if isinstance(one.get("began_ms"), int | float)]
+        if begins:
+            self.clock.began(min(begins) / 1000, part.sent)
+        if not part.cancelled:
+            when = protocol.When(part.sent, self.clock.name, *self.clock.start())
+            part.batch.heard(list(zip((part.first + one for one in numbers), results, strict=True)), when)
         self._send_waiting()
 
     def _refuse(self, name: str, message: str) -> None:

@@ -158,6 +158,8 @@ class Agents:
             begun = time.monotonic()
 
             def make_room() -> None:
+                if self._closed.is_set():
+                    raise ProbeBroken("the run is over", transport="closed by the suite")
                 if self._have_our_share() or time.monotonic() - begun > 4 * GIVE_WAY:
                     self._make_room(AT_REST)
 

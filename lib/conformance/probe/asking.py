@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import queue
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,7 +17,7 @@ from conformance.model.attempt import Attempt
 from conformance.model.observation import Observation
 from conformance.probe import protocol
 from conformance.probe.agents import Agents
-from conformance.probe.lane import Hear, Lane, Try
+from conformance.probe.lane import Lane, Told, Try
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class LiveAsking:
         self._agents = agents
         self._numbers = itertools.count(1)
         self._lanes: dict[str, Lane] = {}
-        self._came = queue.SimpleQueue[Answered]()
+        self._came = queue.SimpleQueue[Sequence[Told]]()
+        self._ready = deque[Answered]()
         self.pending = 0
 
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
@@ -65,26 +67,25 @@ class LiveAsking:
         self.pending += len(tries)
         for uid, several in by_source.items():
             if uid not in self._lanes:
-                self._lanes[uid] = Lane(several[0].attempt.source, self._agents, self._hear(self._came))
+                self._lanes[uid] = Lane(several[0].attempt.source, self._agents, self._came.put)
             self._lanes[uid].begin(several)
         return [one.ticket for one in tries]
 
     def next(self, within: float) -> Answered | None:
         """As :class:`Asking` says."""
-        try:
-            answered = self._came.get(timeout=within) if within > 0 else self._came.get_nowait()
-        except queue.Empty:
-            return None
+        if not self._ready:
+            try:
+                told = self._came.get(timeout=within) if within > 0 else self._came.get_nowait()
+            except queue.Empty:
+                return None
+            self._ready.extend(Answered(*one) for one in told)
         self.pending -= 1
-        return answered
+        return self._ready.popleft()
 
     def cancel(self) -> None:
         """As :class:`Asking` says; it can be used again afterwards."""
         lanes, self._lanes = list(self._lanes.values()), {}
         self._came, self.pending = queue.SimpleQueue(), 0  # what still comes goes to where nobody looks
+        self._ready.clear()
         for lane in lanes:
             lane.cancel()
-
-    @staticmethod
-    def _hear(came: queue.SimpleQueue[Answered]) -> Hear:
-        return lambda ticket, observation, trouble: came.put(Answered(ticket, observation, trouble))

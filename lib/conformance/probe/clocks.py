@@ -49,12 +49,17 @@ class AgentClock:
             self._earliest = max(self._earliest, asked - own)
             self._latest = max(self._earliest, self._latest)
 
-    def place(self, own: float) -> tuple[float, float]:
-        """A moment of the agent's clock, and by how many seconds that may be wrong at most."""
+    def start(self) -> tuple[float, float]:
+        """When the agent started, and by how many seconds that may be wrong at most."""
         with self._lock:
             if math.isinf(self._latest):
-                return self._earliest + own, math.inf
-            return (self._earliest + self._latest) / 2 + own, (self._latest - self._earliest) / 2
+                return self._earliest, math.inf
+            return (self._earliest + self._latest) / 2, (self._latest - self._earliest) / 2
+
+    def place(self, own: float) -> tuple[float, float]:
+        """A moment of the agent's clock, and by how many seconds that may be wrong at most."""
+        started, error = self.start()
+        return started + own, error
 
     def _age(self, now: float) -> None:
         """What was known becomes less sure with time, since the clocks drift."""

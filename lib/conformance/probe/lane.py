@@ -22,8 +22,10 @@ from conformance.probe.agent import Agent, AgentRefused, Batch
 from conformance.probe.agents import Agents
 from conformance.timing import SYSTEM_CLOCK
 
-Hear = Callable[[int, Observation | None, Exception | None], None]
-"""Takes a ticket's observation, or its trouble; called from any thread."""
+Told = tuple[int, Observation | None, Exception | None]
+"""A ticket, and its observation or its trouble."""
+Hear = Callable[[Sequence[Told]], None]
+"""Takes what became of some tickets; called from any thread."""
 
 
 @dataclass(eq=False)
@@ -104,16 +106,18 @@ class Lane:
         for one in tries:
             one.tries += 1
 
-        def heard(place: int, result: dict[str, Any], sent: float) -> None:
-            one = left.pop(place)
+        def heard(results: Sequence[tuple[int, dict[str, Any]]], when: protocol.When) -> None:
+            ended = [(left.pop(place), result) for place, result in results]
             if not left:
                 self._done(batch)
-            try:
-                seen = protocol.observation(one.attempt, result, sent=sent, clock=agent.clock, tries=one.tries)
-            except ProbeBroken as broken:
-                self._broke([one], broken)
-            else:
-                self._hear(one.ticket, seen, None)
+            told = list[Told]()  # at once: each waking of who waits for it costs more than all of this
+            for one, result in ended:
+                try:
+                    told.append((one.ticket, protocol.observation(one.attempt, result, when, one.tries), None))
+                except ProbeBroken as broken:
+                    self._broke([one], broken)
+            if told:
+                self._hear(told)
 
         def broken(trouble: ProbeBroken) -> None:
             self._done(batch)
@@ -154,8 +158,7 @@ class Lane:
             with self._lock:
                 self._repairing = False
                 tries, self._waiting = self._waiting, []
-            for one in tries:
-                self._hear(one.ticket, None, trouble)
+            self._hear([(one.ticket, None, trouble) for one in tries])
 
     def _has_work(self) -> bool:
         with self._lock:
@@ -214,7 +217,7 @@ class Lane:
             if one not in self._waiting:
                 return  # cancelled meanwhile
             self._waiting.remove(one)
-        self._hear(one.ticket, None, trouble)
+        self._hear([(one.ticket, None, trouble)])
 
     def _remaining(self, one: Try) -> float:
         return max(0.0, one.begun + 3 * self._overhead - time.monotonic())

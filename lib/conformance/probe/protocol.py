@@ -16,7 +16,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.roles import MANIFESTS
-from conformance.probe.clocks import AgentClock, unix
+from conformance.probe.clocks import unix
 
 PROTOCOL = 2
 MARK = b"@@PROBE@@ "
@@ -119,10 +119,22 @@ def spec(attempt: Attempt) -> dict[str, Any]:
     return made
 
 
-def observation(
-    attempt: Attempt, result: dict[str, Any], sent: float, clock: AgentClock, tries: int = 1
-) -> Observation:
-    """What a result says of an attempt that was ``sent`` at that moment of ``time.monotonic``.
+@dataclass(frozen=True)
+class When:
+    """What results that came together have in common: moments are of ``time.monotonic``."""
+
+    sent: float
+    """When their attempts were."""
+    clock: str
+    """The name of the agent's clock."""
+    started: float
+    """When the agent started, as far as is known."""
+    error: float
+    """s.  By which that may be wrong at most."""
+
+
+def observation(attempt: Attempt, result: dict[str, Any], when: When, tries: int = 1) -> Observation:
+    """What a result says of an attempt.
 
     Raises ProbeBroken when it says BROKEN, or something that this suite has no word for.
     """
@@ -132,7 +144,7 @@ def observation(
             f"{attempt.label}: the agent could not try: {detail or result}", transport=f"{word}: {detail}"
         )
     try:
-        body = base64.b64decode(result.get("body_b64") or "", validate=True)
+        body = base64.b64decode(given, validate=True) if (given := result.get("body_b64")) else b""
         seconds = float(result["ms"]) / 1000
         began = None if result.get("began_ms") is None else float(result["began_ms"]) / 1000
     except (KeyError, TypeError, ValueError) as problem:
@@ -140,10 +152,10 @@ def observation(
             f"{attempt.label}: garbled result {result!r}: {problem}", transport="garbled result"
         ) from None
     client, served_by = identity(result.get("headers") or {}, body)
-    placed, error = (sent, math.inf) if began is None else clock.place(began)
     return Observation(
-        attempt=attempt, verdict=Verdict[word], at=unix(sent), seconds=seconds, began=began, clock=clock.name,
-        began_at=None if began is None else unix(placed), began_at_error=None if math.isinf(error) else error,
+        attempt=attempt, verdict=Verdict[word], at=unix(when.sent), seconds=seconds, began=began, clock=when.clock,
+        began_at=None if began is None else unix(when.started + began),
+        began_at_error=None if began is None or math.isinf(when.error) else when.error,
         detail=detail, local=str(result.get("local") or ""), remote=str(result.get("remote") or ""),
         seen_client=client, served_by=served_by, status=result.get("status"), body=body,
         answers=tuple(str(one) for one in result.get("answers") or ()), tries=tries,

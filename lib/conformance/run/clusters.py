@@ -14,6 +14,7 @@ from conformance.errors import ClusterUnusable, SuiteTrouble
 from conformance.kube import access
 from conformance.kube.client import Kube, first_contact, preload
 from conformance.kube.ownership import Ownership
+from conformance.kube.reach import Reach
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.change import PutBack
 from conformance.model.facts import Fact, Facts
@@ -39,6 +40,7 @@ class Clusters:
         self._root = root
         self._lab: LabProcess | None = None
         self._door: Kube | None = None
+        self._run: RunDirectory | None = None
         self._process = ""
         """Signature of the process that opened the run and takes its lock; workers only check the lock."""
         self._recovered = False
@@ -46,6 +48,7 @@ class Clusters:
 
     def begin(self, choice: Choice, settings: Settings, run: RunDirectory) -> None:
         """Start a lab, if the run has its own."""
+        self._run = run
         if choice.own_lab:
             self._lab = LabProcess(run.path / "lab", choice.profile, settings.timings.run)
 
@@ -81,7 +84,7 @@ class Clusters:
         from conformance.run.limits import room_on_windows
         from conformance.undo.lease import LOCK_RIGHTS
 
-        door = self.connect(connection, settings)
+        door = self._connected(connection, settings)
         try:
             facts = _judged(detect(door, evidence="field"), connection, settings)
             reasons = self._recover(door, facts, connection, settings)
@@ -124,12 +127,17 @@ class Clusters:
             return []
         from conformance.undo.dead_runs import left_by_dead
 
-        return left_by_dead(self.connect(connection, settings), facts, settings, named_by=_named_by(connection))
+        return left_by_dead(self._connected(connection, settings), facts, settings, named_by=_named_by(connection))
 
-    def connect(self, connection: Connection, settings: Settings) -> Kube:
-        """The Kube of this process."""
+    def connect(self, connection: Connection, settings: Settings, run: RunDirectory) -> Kube:
+        """The Kube of this process, which shares with the run's others how long the API server has been silent."""
+        self._run = run
+        return self._connected(connection, settings)
+
+    def _connected(self, connection: Connection, settings: Settings) -> Kube:
         if self._door is None:
-            self._door = Kube(_access(connection), settings.timings.run, read_only=settings.dry_run)
+            reach = Reach(self._run.shared if self._run else None, settings.timings.run.api_gone)
+            self._door = Kube(_access(connection), settings.timings.run, read_only=settings.dry_run, reach=reach)
         return self._door
 
     def lock(
@@ -146,7 +154,7 @@ class Clusters:
 
         timings = LockTimings.of(settings.timings.run)
         owner = Ownership(settings.run_id, settings.worker, self._process)
-        door = self.connect(connection, settings)
+        door = self._connected(connection, settings)
         return RunLock(door, owner, timings, tell=tell, progress=progress, life=alive.of_maker)
 
     def sweep(self, connection: Connection, settings: Settings) -> list[str]:
@@ -154,7 +162,7 @@ class Clusters:
         from conformance.undo.journal import Journal
         from conformance.undo.sweep import sweep
 
-        door = self.connect(connection, settings)
+        door = self._connected(connection, settings)
         told = sweep(door, settings.run_id, within=settings.timings.windows.delete)
         try:
             Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
@@ -166,12 +174,17 @@ class Clusters:
         """Put back what processes of the run have changed and did not live to put back."""
         from conformance.undo.dead_runs import of_a_worker
 
-        return of_a_worker(self.connect(connection, settings), facts, settings, worker, process=self._process)
+        return of_a_worker(self._connected(connection, settings), facts, settings, worker, process=self._process)
 
     def enter(self, test: str) -> None:
         """Requests are a test's from here on, and say so to the server's audit log."""
         if self._door is not None:
             self._door.test = test
+
+    def interrupt(self, seconds: float) -> None:
+        """Only clearing up may ask the cluster, for so many seconds."""
+        if self._door is not None:
+            self._door.interrupt(seconds)
 
     def close(self) -> None:
         """Give connections back, end the lab."""

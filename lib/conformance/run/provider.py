@@ -79,7 +79,7 @@ class Provider(Protocol):
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
         """Facts and preflight.  Raises UsageProblem or ClusterUnusable."""
 
-    def connect(self, connection: Connection, settings: Settings) -> Any:
+    def connect(self, connection: Connection, settings: Settings, run: RunDirectory) -> Any:
         """This process's door to the cluster, for fixtures."""
 
     def enter(self, test: str) -> None:
@@ -108,6 +108,12 @@ class Provider(Protocol):
         """Put back, and verify, what a process of the run (empty: any) has changed and did not live to put back.
 
         Raises SuiteTrouble.
+        """
+
+    def interrupt(self, seconds: float) -> None:
+        """End what this process waits for; only clearing up may ask the cluster, for so many seconds.
+
+        Called by handlers of signals: takes no lock.
         """
 
     def close(self) -> None:

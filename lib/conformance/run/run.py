@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.errors import ClusterUnusable, SuiteTrouble, UsageProblem
+from conformance.kube.reach import Reach
 from conformance.model.codec import to_plain
 from conformance.model.facts import Facts
 from conformance.run.choice import Choice
@@ -16,6 +17,10 @@ from conformance.run.directory import RunDirectory
 from conformance.run.progress import Progress
 from conformance.run.provider import Connection, Inspection, Lock, Provider
 from conformance.settings import Settings, external_target
+
+CLEARING_UP = 20.0
+"""s.  From an interruption on, for what has to be removed and put back.  CI systems kill what does not end in time
+(GitHub Actions after 7.5 s more, Kubernetes after 30 s); what is left is named, and the next run removes it."""
 
 
 @dataclass(kw_only=True)
@@ -70,9 +75,9 @@ class Run:
 
     def connect(self) -> Any:
         """This process's door to the cluster."""
-        if not self.provider or not self.connection:
+        if not self.provider or not self.connection or not self.directory:
             raise SuiteTrouble("a cluster was asked for in a run that has none")
-        return self.provider.connect(self.connection, self.settings)
+        return self.provider.connect(self.connection, self.settings, self.directory)
 
     def take_lock(self) -> None:
         """Take the run's lock.  Raises ClusterUnusable: others have it, or have left the cluster changed with it."""
@@ -97,9 +102,22 @@ class Run:
             self._lock.release()
 
     @property
+    def gone(self) -> str:
+        """That the API server is gone for good, in one line; empty while it is there."""
+        return Reach(self.directory.shared).gone if self.directory else ""
+
+    @property
     def lost(self) -> str:
         """How the lock was lost; empty while it was not."""
         return self._lock.lost if self._lock else ""
+
+    def interrupt(self) -> None:
+        """The run is to end now: nothing is waited for any more but clearing up, and that not for long.
+
+        Takes no lock: it is called by handlers of signals.
+        """
+        if self.provider:
+            self.provider.interrupt(CLEARING_UP)
 
     def sweep(self) -> list[str]:
         """Remove what the run's processes have left, unless that is wanted or goes with the run's own lab."""

@@ -26,42 +26,54 @@ class ExecTranscript:
     """Of one worker.  Thread-safe."""
 
     def __init__(self, file: Path) -> None:
-        self._file = file
+        self.file = file
         self._lock = threading.Lock()
-        self._lines: list[str] = []
 
     def exec(self, record: ExecRecord) -> None:
         """One exec that ended, whatever became of it: into the worker's file."""
         text = f"{_head(record)}\n{_output(record)}"
-        with self._lock, self._file.open("a", encoding="utf-8") as file:
+        with self._lock, self.file.open("a", encoding="utf-8") as file:
             file.write(text + "\n")
 
+    def of_a_test(self) -> OneTest:
+        """A new one, for one test alone: what another test left under way is never written into it."""
+        return OneTest(self)
+
+
+class OneTest:
+    """What one test asked.  Thread-safe."""
+
+    def __init__(self, worker: ExecTranscript) -> None:
+        self._worker = worker
+        self._lock = threading.Lock()
+        self._lines: list[str] = []
+
     def literal(self, record: ExecRecord) -> None:
-        """One literal command of the running test: into both."""
-        self.exec(record)
+        """One literal command: here, and in the worker's file."""
+        self._worker.exec(record)
         output = _output(record)
         if len(output) > KEPT:
-            output = f"{output[:KEPT]}\n  ... {len(output) - KEPT} characters more in {self._file}"
+            output = f"{output[:KEPT]}\n  ... {len(output) - KEPT} characters more in {self._worker.file}"
         with self._lock:
             self._lines.append(f"{_head(record)}\n{output}")
 
     def attempts(self, seen: Iterable[Observation]) -> None:
-        """What an agent answered to attempts of the running test."""
+        """What an agent answered to attempts."""
         with self._lock:
             self._lines += [_attempt(one) for one in seen]
 
-    def take(self) -> str:
-        """What the running test has asked so far; the next test begins with nothing."""
+    def text(self) -> str:
+        """All of it so far."""
         with self._lock:
-            lines, self._lines = self._lines, []
-        return "\n".join(lines)
+            return "\n".join(self._lines)
 
 
 class Witnessed:
-    """A prober whose every attempt is written down; what broke is, too."""
+    """A prober whose every attempt is written into one test's transcript; what broke is, too."""
 
-    def __init__(self, prober: Prober, transcript: ExecTranscript) -> None:
+    def __init__(self, prober: Prober, transcript: OneTest) -> None:
         self._prober, self._transcript = prober, transcript
+        self._askings: list[Asking] = []
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """As :meth:`Prober.observe`."""
@@ -75,17 +87,23 @@ class Witnessed:
 
     def asking(self) -> Asking:
         """As :meth:`Prober.asking`; an attempt is written down when its result is taken."""
-        return _WitnessedAsking(self._prober.asking(), self._transcript)
+        self._askings.append(_WitnessedAsking(self._prober.asking(), self._transcript))
+        return self._askings[-1]
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         """As :meth:`Prober.unchanged`."""
         self._prober.unchanged(workloads)
 
+    def end(self) -> None:
+        """The test is over: whatever it left under way is cancelled, so that no agent stays busy with it."""
+        for asking in self._askings:
+            asking.cancel()
+
 
 class _WitnessedAsking:
     """Attempts under way, of which each result is written down when it is taken."""
 
-    def __init__(self, asking: Asking, transcript: ExecTranscript) -> None:
+    def __init__(self, asking: Asking, transcript: OneTest) -> None:
         self._asking, self._transcript = asking, transcript
 
     @property
@@ -110,7 +128,13 @@ def _clock(at: float) -> str:
 
 
 def _attempt(seen: Observation) -> str:
-    words = [_clock(seen.at), seen.attempt.label, seen.attempt.kind.value, seen.verdict.value, f"{seen.seconds:.3f} s"]
+    words = [
+        _clock(seen.began_at or seen.at),
+        seen.attempt.label,
+        seen.attempt.kind.value,
+        seen.verdict.value,
+        f"{seen.seconds:.3f} s",
+    ]
     words += [f"the server saw {seen.seen_client}"] if seen.seen_client else []
     words += [f"answers {', '.join(seen.answers)}"] if seen.answers else []
     words += [seen.detail] if seen.detail else []

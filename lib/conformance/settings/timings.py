@@ -112,6 +112,10 @@ class RunTimings:
     unschedulable: float
     """s.  For so long the scheduler may find no node for a pod; nodes that an autoscaler adds take longer to come than
     this: add them before, or give more time."""
+    api_gone: float
+    """s.  Without any answer from the API server to any process of the run, after which it is gone for the rest of the
+    run: what is left is INCONCLUSIVE, and the report is written.  Longer than a leader's or a virtual address' change
+    (etcd's election takes 1 s, keepalived's 3 s, kube-vip's lease 15 s)."""
     agent_silence: float
     """s.  Without a word from an agent, after which it counts as dead: four of its heartbeats, one each 5 s."""
     pod_status: float
@@ -119,7 +123,8 @@ class RunTimings:
     (its PLEG relists), and then writes the status."""
     journal: float
     """s.  For so long the journal and what it restores are tried again while the API server does not answer; it must
-    outlast a rolling upgrade of a control plane's only node (1 to 2 min)."""
+    outlast a rolling upgrade of a control plane's only node (1 to 2 min).  That is for ``--restore`` and for errors
+    that the server itself answers with: in a run, silence ends it after ``api_gone``, and the next run puts back."""
     put_back: float
     """s.  For so long tests wait until what a worker changed that died is put back.  At worst that is a VNI's delivery,
     and on a Windows node a drain, a restart of Felix and a new pod: ``vni_delivery``, ``drain``, ``felix_restart`` and

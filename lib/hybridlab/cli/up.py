@@ -63,7 +63,11 @@ def run(
 
 def _applet_settings(profile: Profile) -> dict[str, float | str | int]:
     timing = profile.timing
-    return {"powershell_start_ms": timing.powershell_start_ms, "windows_refused_ms": timing.windows_refused_ms}
+    return {
+        "powershell_start_ms": timing.powershell_start_ms,
+        "windows_refused_ms": timing.windows_refused_ms,
+        "windows_probe_open_limit": profile.windows.probe_open_limit,
+    }
 
 
 def _check_descriptor(number: int) -> None:

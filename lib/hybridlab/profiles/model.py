@@ -105,6 +105,9 @@ class Windows:
     windows_to_windows_with_new_vni: Literal["holds", "breaks"] = "holds"
     """Traffic between pods of two Windows nodes while the VNI that was delivered is not their HNS networks' VSID
     (deduced: nobody has reported it)."""
+    probe_open_limit: int = 4000
+    """Attempts that the emulated probe agent has under way at once and says in its hello (docs/probe-protocol.md): that
+    of the program, and lower where a pod may open fewer sockets."""
 
 
 @dataclass(frozen=True, kw_only=True)

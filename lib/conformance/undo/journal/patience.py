@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from conformance.errors import EnvironmentBroken
+from conformance.kube.reach import ApiGone
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
@@ -31,6 +32,8 @@ def insist(act: Callable[[], T], *, within: float, what: str, clock: Clock = SYS
     def attempt() -> _Later[T]:
         try:
             return _Later(result=act())
+        except ApiGone:
+            raise  # it does not come back for this run; the next one puts back
         except ApiUnreachable as trouble:
             return _Later(trouble=trouble)
         except ApiRefused as trouble:

@@ -22,6 +22,8 @@ OPEN_LIMIT = 4000
 """Attempts under way at once; the others wait for their turn."""
 BEGINS = 20
 """Attempts that are begun between two looks at the sockets."""
+TOGETHER = 0.002
+"""s.  Results that end within it are said in one line: the program's own loop takes about so long."""
 BATCH = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
@@ -164,7 +166,7 @@ class Agent(Lines):
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
         super().__init__(process, program, beat=beat, idle=idle)
         self.batches: dict[str, Batch] = {}
-        self.open_limit = int(process.settings.get("windows_open_limit", OPEN_LIMIT))
+        self.open_limit = int(process.settings.get("windows_probe_open_limit", OPEN_LIMIT))
         self._waiting: deque[tuple[Batch, Mapping[str, Any]]] = deque()
         self._running = 0
         self._telling = False
@@ -247,9 +249,9 @@ class Agent(Lines):
         batch.left -= 1
         if self._waiting:
             self._begin_waiting()
-        if not self._telling:  # one line for all that end in the same moment
+        if not self._telling:  # one line for all that end at about the same moment
             self._telling = True
-            asyncio.get_running_loop().call_soon(self._tell)
+            asyncio.get_running_loop().call_later(TOGETHER, self._tell)
 
     async def _cancel(self, batch: Batch) -> None:
         gone = [spec for whose, spec in self._waiting if whose is batch]

@@ -9,11 +9,12 @@ import asyncio
 import base64
 import contextlib
 import errno
+import math
 import random
 import re
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from hybridlab.runtime.applet import Net
@@ -30,6 +31,8 @@ PATIENCE = 10
 """An attempt that makes progress still ends after so many times its give-up time."""
 SECOND_LOOK = 0.03
 """s.  Want of an answer is believed only so long after it was first noticed."""
+TOGETHER = 0.01
+"""s.  Second looks are taken at multiples of it, so that one line tells of many that end."""
 
 Spec = Mapping[str, Any]
 Settings = Mapping[str, float | str | int]
@@ -102,9 +105,9 @@ class Attempt:
         """When it ends whatever progress it makes, on ``time.monotonic``."""
         return (self.turn if self.began is None else self.began) + PATIENCE * self.give_up
 
-    def patience(self) -> contextlib.AbstractAsyncContextManager[None]:
+    def patience(self) -> TwoLooks:
         """For one step.  Raises Expired when it makes no progress."""
-        return two_looks(max(0.0, min(self.give_up, self.last - time.monotonic())))
+        return TwoLooks(max(0.0, min(self.give_up, self.last - time.monotonic())))
 
     async def open(self, kind: socket.SocketKind, host: str, port: int, *, whole: bool = False) -> socket.socket:
         """A connected socket (UDP: with its peer fixed).  Raises Expired, OSError."""
@@ -219,23 +222,36 @@ class Attempt:
                     raise dns.Garbled("an answer to another question")
 
 
-@contextlib.asynccontextmanager
-async def two_looks(within: float) -> AsyncIterator[None]:
+class TwoLooks:
     """Raises Expired when the block takes so many seconds, and some more after that was noticed.
 
     What came while this program had no processor is told to it only after the first look.
     """
-    loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
-    first = loop.call_later(within, lambda: limit.reschedule(loop.time() + SECOND_LOOK))
-    try:
-        async with limit:
-            yield
-    except TimeoutError:
-        if limit.expired():
+
+    __slots__ = ("_expired", "_handle", "_task", "_within")
+
+    def __init__(self, within: float) -> None:
+        self._within, self._expired = within, False
+
+    async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._handle = asyncio.get_running_loop().call_later(self._within, self._first)
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        self._handle.cancel()
+        if self._expired and self._task.uncancel() == 0 and kind is asyncio.CancelledError:
             raise Expired from None
-        raise
-    finally:
-        first.cancel()
+
+    def _first(self) -> None:
+        loop = asyncio.get_running_loop()
+        moment = math.ceil((loop.time() + SECOND_LOOK) / TOGETHER) * TOGETHER
+        self._handle = loop.call_at(moment, self._second)
+
+    def _second(self) -> None:
+        self._expired = True
+        self._task.cancel()
 
 
 def place(address: tuple[Any, ...]) -> str:

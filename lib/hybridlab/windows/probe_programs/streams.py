@@ -15,7 +15,7 @@ from typing import Any
 
 from hybridlab.runtime.applet import Net
 from hybridlab.runtime.applets.refusals import heard_late
-from hybridlab.windows.probe_programs.attempts import SECOND_LOOK, Expired, place, two_looks, winsock
+from hybridlab.windows.probe_programs.attempts import SECOND_LOOK, Expired, TwoLooks, place, winsock
 
 GREETING = re.compile(r"(stream|again) ([A-Za-z0-9.-]{1,64})", re.ASCII)
 KEPT = 200
@@ -265,7 +265,7 @@ class Opened(End):
         sock = self.net.socket(socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET, socket.SOCK_STREAM)
         try:
             try:
-                async with two_looks(self.give_up):
+                async with TwoLooks(self.give_up):
                     connecting = asyncio.get_running_loop().sock_connect(sock, self.target)
                     await heard_late(connecting, self.settings)
             except Expired:
@@ -274,7 +274,7 @@ class Opened(End):
                 raise Over(*winsock(error)) from None
             try:
                 lines = Lines(sock)
-                async with two_looks(self.give_up):
+                async with TwoLooks(self.give_up):
                     await lines.say(f"{word} {self.stream}")
                     first = await lines.hear()
             except Expired:

@@ -85,7 +85,7 @@ def test_a_command_that_hangs_ends_in_time_with_what_it_said(kube: Kube, api: An
 
     api.exec = serve
     with pytest.raises(ExecBroken, match="did not end in time") as caught:
-        run(kube, within=0.2)
+        run(kube, within=1.0)
     assert caught.value.stdout == b"half"
 
 

@@ -131,6 +131,35 @@ def test_of_what_was_cancelled_nothing_is_heard(prober: Prober, make: Any, liste
     assert again.observation.verdict is Verdict.CONNECTED
 
 
+def test_cancelling_frees_the_agent_at_once_and_leaves_the_attempts_of_others(
+    prober: Prober, make: Any, listening: int, silent: int
+) -> None:
+    prober.observe([make.attempt(listening)])
+    ((agent, _),) = prober.agents._agents.values()
+    one, other = prober.asking(), prober.asking()
+    one.begin([make.attempt(silent, kind=Kind.UDP, give_up=30.0)] * 50)
+    other.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
+    one.cancel()
+    (answered,) = all_of(other)
+    assert answered.observation
+    assert answered.observation.verdict is Verdict.TIMED_OUT
+    assert not agent.busy, "it was told to cancel, and has said that it did"
+    assert agent.alive
+
+
+def test_when_an_attempt_began_is_placed_on_the_suites_clock_as_surely_as_is_said(
+    prober: Prober, make: Any, listening: int
+) -> None:
+    for _ in range(5):
+        before = time.time()
+        (seen,) = prober.observe([make.attempt(listening)])
+        after = time.time()
+        assert seen.began_at is not None
+        assert seen.began_at_error is not None
+        assert before - seen.began_at_error <= seen.began_at <= after + seen.began_at_error
+    assert (seen.began_at_error or 0.0) < 0.1, "each answer tells more"
+
+
 def test_an_attempt_that_names_too_little_is_refused_and_nothing_is_sent(
     prober: Prober, agents: Any, make: Any
 ) -> None:

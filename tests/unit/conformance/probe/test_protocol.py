@@ -14,7 +14,7 @@ from conformance.model.endpoint import Path as Route
 from conformance.model.endpoint import Target
 from conformance.model.observation import Verdict
 from conformance.probe import protocol
-from conformance.probe.clocks import AgentClock, unix
+from conformance.probe.clocks import unix
 
 GOLDEN = Path(__file__).parents[3] / "contract" / "golden"
 ATTEMPTS = [json.loads(line) for line in (GOLDEN / "attempts.jsonl").read_text().splitlines()]
@@ -32,12 +32,12 @@ def test_an_attempt_is_sent_as_the_golden_example_says(example: dict[str, Any], 
 
 @pytest.mark.parametrize("example", RESULTS, ids=lambda one: one["case"])
 def test_a_result_means_what_the_golden_example_says(example: dict[str, Any], make: Any) -> None:
-    one, clock = make.attempt(80), AgentClock("the agent", asked=0.5)
+    one, when = make.attempt(80), protocol.When(1.0, "the agent", started=0.5, error=0.25)
     if example["means"] is None:
         with pytest.raises(ProbeBroken):
-            protocol.observation(one, example["result"], sent=1.0, clock=clock)
+            protocol.observation(one, example["result"], when)
         return
-    seen = protocol.observation(one, example["result"], sent=1.0, clock=clock, tries=2)
+    seen = protocol.observation(one, example["result"], when, tries=2)
     assert (seen.at, seen.tries, seen.attempt, seen.clock) == (unix(1.0), 2, one, "the agent")
     for name, value in example["means"].items():
         found: Any = getattr(seen, name)

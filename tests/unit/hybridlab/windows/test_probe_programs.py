@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import hashlib
+import itertools
 import json
 import socket
 import struct
@@ -97,6 +98,16 @@ def test_an_agent_says_hello_beats_when_asked_and_leaves_when_told() -> None:
         assert (await heard(out, "bye"))["reason"] == "quit"
 
     assert conversation(talk) == 0
+
+
+def test_what_is_above_the_limit_of_the_profile_waits_for_its_turn() -> None:
+    with socket.socket(type=socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        attempts = [{"kind": "udp", "host": "127.0.0.1", "port": silent.getsockname()[1], "give_up_ms": 100}] * 6
+        results = attempted(*attempts, windows_probe_open_limit=2)
+    began = [one["began_ms"] for one in results]
+    assert began == sorted(began)
+    assert [later - earlier > 90 for earlier, later in itertools.pairwise(began)] == [False, True, False, True, False]
 
 
 @pytest.mark.parametrize(("idle", "reason"), [(0.05, "idle"), (60.0, "end of input")])

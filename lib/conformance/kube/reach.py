@@ -1,0 +1,110 @@
+"""Whether there is still somebody to ask, and whether anything may be asked.
+
+A silence of the API server is one, whichever of the run's processes notices it.  After so long a silence it is gone for
+the rest of the run: what would still be asked of it fails at once, so that a run whose cluster has vanished ends with a
+report of what it had decided, and not with every test's own patience in turn.  A run that was interrupted asks only
+what its clearing up needs, and that for a short time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube.refused import ApiUnreachable
+
+NOBODY_ASKED = 30.0
+"""s.  Between two questions without an answer, after which they are no longer one silence; no request takes longer."""
+
+
+class ApiGone(ApiUnreachable, EnvironmentBroken):
+    """Nothing is asked of the API server any more: it is gone, or the run was interrupted."""
+
+    def __init__(self, message: str) -> None:
+        EnvironmentBroken.__init__(self, message)
+        self.last = message
+
+
+class Reach:
+    """Shared by the processes that have the same folder.  Thread-safe."""
+
+    def __init__(self, folder: Path | None = None, patience: float = float("inf")) -> None:
+        """``patience``: s of silence, after which the API server is gone."""
+        self._folder, self._patience = folder, patience
+        self._until = float("inf")
+        self._interrupted = False
+        self._thread = threading.local()
+
+    @property
+    def gone(self) -> str:
+        """What is known of its going, in one line; empty while it is there."""
+        if self._folder is None:
+            return ""
+        try:
+            return (self._folder / "gone").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
+    @property
+    def left(self) -> float:
+        """Seconds for which something may be asked; infinite but in a run that was interrupted."""
+        return max(0.0, self._until - time.monotonic())
+
+    def check(self, request: str) -> None:
+        """Raises ApiGone when nothing may be asked."""
+        if not hasattr(self._thread, "may_ask"):
+            self._thread.may_ask = self._interrupted
+        from_before = self._interrupted and not self._thread.may_ask and not threading.current_thread().daemon
+        if self.left == 0.0 or from_before:
+            raise ApiGone(f"{request}: not asked, since the run was interrupted")
+        if gone := self.gone:
+            raise ApiGone(f"{request}: not asked, since {gone}")
+
+    def interrupt(self, seconds: float) -> None:
+        """From now on only this thread, new ones, and daemons may ask, for so many seconds.
+
+        Takes no lock: it is called by handlers of signals.
+        """
+        if not self._interrupted:
+            self._until = time.monotonic() + seconds
+            self._interrupted = self._thread.may_ask = True
+
+    def answered(self) -> None:
+        """It has answered something, whatever it was."""
+        if self._folder is not None and (self._folder / "silence").exists():
+            (self._folder / "silence").unlink(missing_ok=True)
+
+    def silent(self, asked: float, trouble: str) -> None:
+        """What was asked at that moment of ``time.monotonic`` has had no answer."""
+        if self._folder is None or self.gone or self.left != float("inf"):
+            return
+        now = time.monotonic()
+        with self._locked(self._folder / "silence") as file:
+            kept = json.loads(file.read() or "null") or {"since": asked, "last": asked}
+            if asked - kept["last"] > NOBODY_ASKED:
+                kept = {"since": asked, "last": asked}
+            kept["last"] = now
+            file.seek(0)
+            file.truncate()
+            file.write(json.dumps(kept))
+        if now - kept["since"] >= self._patience:
+            fresh = self._folder / f"gone-{os.getpid()}-{threading.get_ident()}"
+            fresh.write_text(
+                f"the API server has not answered for {now - kept['since']:.0f} s: {trouble}", encoding="utf-8"
+            )
+            fresh.replace(self._folder / "gone")
+
+    @contextlib.contextmanager
+    def _locked(self, path: Path) -> Iterator[IO[str]]:
+        with path.open("a+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            yield file

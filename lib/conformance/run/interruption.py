@@ -1,0 +1,55 @@
+"""In every process of a run: SIGINT and SIGTERM, by which users and CI systems cancel, end it soon and in order.
+
+Whatever the process waits for at that moment ends, in every thread; what clears up has a short time of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from conformance.run.run import Run
+
+
+class Interruption:
+    """The handlers of one process, from its first look at the cluster to the end of everything that pytest does."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        """The run, once there is one."""
+        self._before: dict[int, Any] = {}
+        self._by_signal = False
+        self.exit_code: int | None = None
+        """What the session ended with, once it has."""
+
+    def begin(self, *, worker: bool) -> None:
+        """From here on.  Workers of xdist are ended by their controller, and hear of Ctrl-C alone."""
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT,) if worker else (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._interrupt)
+
+    def end(self) -> None:
+        """Handlers are what they were, and no thread that still waits for something keeps the process.
+
+        To be called last: where such a thread is left after an interruption, or because the API server is gone, the
+        process ends here.
+        """
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        waiting = [one for one in threading.enumerate() if one is not threading.main_thread() and not one.daemon]
+        cut_short = self._by_signal or (self.run is not None and self.run.gone)
+        if cut_short and waiting and self.exit_code is not None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.exit_code)
+
+    def _interrupt(self, number: int, frame: object) -> None:
+        # SIGTERM once is enough: clearing up is not to be interrupted again.  Who presses Ctrl-C twice wants that.
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGTERM else signal.default_int_handler)
+        self._by_signal = True
+        if self.run is not None:
+            self.run.interrupt()
+        raise KeyboardInterrupt

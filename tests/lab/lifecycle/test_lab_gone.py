@@ -1,0 +1,108 @@
+"""A run whose lab dies, or that is cancelled, ends soon: with a report of what it had decided, and no processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+class Running:
+    """A conformance run in a process group of its own."""
+
+    def __init__(self, reports: Path, *words: str) -> None:
+        self.reports = reports
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "suites",
+            "-p",
+            "no:cacheprovider",
+            f"--report-dir={reports}",
+            *words,
+        ]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=kept, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+
+    @property
+    def folder(self) -> Path:
+        return (self.reports / "latest").resolve()
+
+    def until_a_test_probes(self) -> None:
+        """Until a pod's agent has been asked something."""
+        for _ in range(1200):
+            if list(self.folder.glob(".run/slots/agent.0")):
+                return
+            assert self.process.poll() is None, self.process.stdout.read() if self.process.stdout else ""
+            time.sleep(0.05)
+        raise AssertionError("no agent was started")
+
+    def lab(self) -> int:
+        """The lab's process, the run's own."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return next(int(one) for one in children if "hybridlab" in Path(f"/proc/{one}/cmdline").read_text())
+
+    def end(self, within: float) -> str:
+        out, _ = self.process.communicate(timeout=within)
+        return out
+
+    def mine(self) -> list[str]:
+        """Processes that belong to the run: those that name its directory."""
+        found = []
+        for one in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = one.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(self.reports) in words:
+                found.append(words)
+        return found
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    one = Running(tmp_path / "reports", "-n", "2", "-k", "dns or demo", "--no-disruptive")
+    yield one
+    if one.process.poll() is None:
+        os.killpg(one.process.pid, signal.SIGKILL)
+        one.process.wait()
+
+
+def test_a_lab_that_dies_ends_the_run_with_everything_left_inconclusive(running: Running) -> None:
+    running.until_a_test_probes()
+    begun = time.monotonic()
+    os.kill(running.lab(), signal.SIGKILL)
+    out = running.end(90)
+    assert running.process.returncode in (6, 7), out[-3000:]
+    report = json.loads((running.folder / "conformance.json").read_text())
+    verdicts = [test["verdict"] for test in report["tests"]]
+    assert "INCONCLUSIVE" in verdicts
+    assert "VIOLATED" not in verdicts, [test for test in report["tests"] if test["verdict"] == "VIOLATED"]
+    assert "the API server has not answered for" in out
+    assert running.mine() == []
+    print(f"ended after {time.monotonic() - begun:.1f} s")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_run_within_30_s_with_a_report_and_no_process(running: Running, number: int) -> None:
+    running.until_a_test_probes()
+    begun = time.monotonic()
+    os.kill(running.process.pid, number)
+    out = running.end(30)
+    assert running.process.returncode == 2, out[-3000:]
+    assert json.loads((running.folder / "conformance.json").read_text())["tests"]
+    assert running.mine() == []
+    print(f"ended after {time.monotonic() - begun:.1f} s")

@@ -1,0 +1,176 @@
+"""A silence of the API server is one for all processes of a run; an interrupted run asks only what clears up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube import execute
+from conformance.kube.access import from_kubeconfig
+from conformance.kube.client import Kube
+from conformance.kube.reach import NOBODY_ASKED, ApiGone, Reach
+from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.kube.waits import Waits
+from conformance.settings import load_timings
+from conformance.undo.journal.patience import insist
+from tests.unit.conformance.kube.fake_api import FakeApi, kubeconfig, listing, status
+
+PATIENCE = 10.0
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets seconds pass."""
+    clock = [1000.0]
+    monkeypatch.setattr("conformance.kube.reach.time.monotonic", lambda: clock[0])
+
+    def passes(seconds: float) -> None:
+        clock[0] += seconds
+
+    return passes
+
+
+def test_what_one_process_does_not_hear_counts_with_what_another_does_not(
+    tmp_path: Path, now: Callable[[float], None]
+) -> None:
+    one, other = (Reach(tmp_path, PATIENCE) for _ in range(2))
+    one.silent(1000.0, "refused")
+    now(6)
+    other.silent(1005.0, "refused")
+    assert one.gone == ""
+    now(4)
+    other.silent(1009.0, "[Errno 111] Connection refused")
+    assert one.gone == other.gone == "the API server has not answered for 10 s: [Errno 111] Connection refused"
+    with pytest.raises(ApiGone, match=r"GET /x: not asked, since the API server has not answered for 10 s"):
+        one.check("GET /x")
+
+
+def test_an_answer_to_any_of_them_ends_the_silence(tmp_path: Path, now: Callable[[float], None]) -> None:
+    one, other = (Reach(tmp_path, PATIENCE) for _ in range(2))
+    one.silent(1000.0, "refused")
+    now(6)
+    other.answered()
+    one.silent(1006.0, "refused")
+    now(6)
+    one.silent(1011.0, "refused")
+    assert one.gone == ""
+
+
+def test_two_hiccups_between_which_nobody_asked_are_no_silence(tmp_path: Path, now: Callable[[float], None]) -> None:
+    one = Reach(tmp_path, PATIENCE)
+    one.silent(1000.0, "refused")
+    now(NOBODY_ASKED + 5)
+    one.silent(1000.0 + NOBODY_ASKED + 4, "refused")
+    assert one.gone == ""
+
+
+def test_its_going_is_the_environments_trouble_and_the_api_servers() -> None:
+    assert issubclass(ApiGone, EnvironmentBroken)
+    assert issubclass(ApiGone, ApiUnreachable)
+    assert str(ApiGone("away")) == "away"
+
+
+@pytest.fixture
+def api() -> Any:
+    server = FakeApi()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def kube(api: Any, tmp_path: Path) -> Any:
+    timings = replace(load_timings().run, api_connect=1.0, api_answer=5.0, api_retry=30.0, watch=60.0)
+    client = Kube(
+        from_kubeconfig(kubeconfig(tmp_path / "kubeconfig", api.url)), timings, reach=Reach(tmp_path, patience=0.5)
+    )
+    yield client
+    client.close()
+
+
+def test_a_server_that_stays_away_ends_every_request_and_exec_after_one_patience(kube: Any, api: Any) -> None:
+    api.stop()
+    begun = time.monotonic()
+    with pytest.raises(ApiGone):
+        kube.objects("v1", "Pod", "n")
+    assert 0.4 < time.monotonic() - begun < 3.0, "it was asked again for so long, and no longer"
+    begun = time.monotonic()
+    for ask in (
+        lambda: kube.get("v1", "Pod", "x", "n"),
+        lambda: list(kube.watch("v1", "Pod", "n", "1", seconds=30)),
+        lambda: execute.run(kube, "n", "p", "c", ["true"], within=5),
+        lambda: insist(lambda: kube.read("/version"), within=60, what="putting back"),
+        lambda: Waits(kube).pods_ready("n", "app=x", 1, within=60),
+    ):
+        with pytest.raises(ApiGone):
+            ask()
+    assert time.monotonic() - begun < 0.5
+
+
+@pytest.mark.parametrize("answer", [status(500, "InternalError", "etcd"), status(403, "Forbidden", "no")])
+def test_a_server_that_answers_whatever_it_is_has_not_gone(kube: Any, api: Any, answer: Any) -> None:
+    kube.timings = replace(kube.timings, api_retry=0.0)
+    api.routes["GET /api/v1/namespaces/n/pods"] = answer
+    for _ in range(4):
+        with pytest.raises(ApiRefused):
+            kube.objects("v1", "Pod", "n")
+        time.sleep(0.2)
+    assert kube.reach.gone == ""
+
+
+def test_a_gateway_that_answers_in_its_place_is_silence(kube: Any, api: Any) -> None:
+    kube.resource("v1", "Pod")
+    api.routes["GET /api/v1/namespaces/n/pods"] = (503, b"no healthy upstream")
+    with pytest.raises(ApiGone, match="no healthy upstream"):
+        kube.objects("v1", "Pod", "n")
+
+
+class Quiet(FakeApi):
+    """Watches begin, and nothing happens."""
+
+    def _handle(self, handler: Any) -> None:
+        if "watch=true" not in handler.path:
+            super()._handle(handler)
+            return
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        handler.rfile.read(1)  # until the client is gone
+
+
+def test_after_an_interruption_others_wait_no_longer_and_clearing_up_may_ask_for_a_while(tmp_path: Path) -> None:
+    api = Quiet({"GET /api/v1/namespaces/n/pods": listing()})
+    api.start()
+    kube = Kube(from_kubeconfig(kubeconfig(tmp_path / "kubeconfig", api.url)), load_timings().run)
+    ended: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            Waits(kube).pods_ready("n", "app=x", 1, within=60)
+        except Exception as trouble:
+            ended.append(trouble)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.5)
+    kube.interrupt(1.0)
+    waiting.join(2)
+    assert not waiting.is_alive()
+    assert [type(one) for one in ended] == [ApiGone]
+    assert "interrupted" in str(ended[0])
+    kube.version()
+    pod = threading.Thread(target=kube.version)  # clearing up has threads of its own
+    pod.start()
+    pod.join()
+    time.sleep(1.0)
+    with pytest.raises(ApiGone, match="interrupted"):
+        kube.read("/version")
+    kube.close()
+    api.stop()
