@@ -150,7 +150,7 @@ def pytest_conformance_provider(config: pytest.Config) -> StandIn:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Decide something in place of expectations, of which suites of stand-ins have none; ``undecided``: do not."""
     if PLANNED in pyfuncitem.stash and not pyfuncitem.get_closest_marker("undecided"):
-        halves: tuple[Half, ...] = ("closed", "open")
+        halves: tuple[Half, ...] = ("behaviour", "closed", "open")
         about = ("20348",)
         recorder(pyfuncitem).decided(
             Seen(

@@ -155,8 +155,8 @@ def _on_build(claim: StoredClaim, results: Sequence[ClaimResult], build: str) ->
     for result in results:
         said += [(one.verdict, one.reason) for one in result.decisions if not one.about or build in one.about]
         attributed = any(one.verdict is result.verdict for one in result.decisions)
-        if not result.decisions or (result.verdict in UNDECIDED and not attributed):
-            said.append((result.verdict, result.reason))  # what stopped the test belongs to no node
+        if not attributed:
+            said.append((result.verdict, result.reason))  # what ended the test belongs to no node
     if not said:
         return None, f"no decision of it is about Windows {build}"
     order = precedence(claim.kind)

@@ -72,10 +72,12 @@ class ClaimOutcome:
 
     @property
     def on_builds(self) -> str:
-        """``on 17763, 20348``, or ``VIOLATED on 17763, CONFIRMED on 20348``; empty: it was decided on no build."""
+        """``on 17763, 20348``, or ``VIOLATED on 17763, CONFIRMED on 20348``; empty: the verdict is of no build."""
         found: dict[ClaimVerdict, list[str]] = {}
         for build, verdict in self.builds.items():
             found.setdefault(verdict, []).append(build)
+        if self.verdict not in found:  # what ended its test belongs to no node, and would be read as a build's
+            return ""
         if list(found) == [self.verdict]:
             return f"on {', '.join(self.builds)}"
         order = sorted(found, key=precedence(self.claim.kind).index)

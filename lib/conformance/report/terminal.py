@@ -83,7 +83,7 @@ def summary(report: RunReport, where: Path) -> Iterator[tuple[str, Tone]]:
 def _claim(outcome: ClaimOutcome, tone: Tone) -> Iterator[tuple[str, Tone]]:
     first = (outcome.reason.splitlines() or [""])[0].removeprefix(f"{outcome.claim.id}  ")
     text = first if outcome.verdict in _WITH_REASON and first else outcome.claim.statement
-    where = f"{outcome.on_builds}: " if outcome.builds else ""
+    where = f"{outcome.on_builds}: " if outcome.on_builds else ""
     yield f"{outcome.word:12} {outcome.claim.id:9} {where}{text}", tone
     if outcome.missing:
         decided = ", ".join(outcome.decided) or "none"
