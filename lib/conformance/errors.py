@@ -52,7 +52,7 @@ class ControlBroken(SuiteTrouble):
         self.seen = tuple(seen)
 
 
-class EnvironmentLacks(SuiteTrouble):
+class MissingCapability(SuiteTrouble):
     """The cluster lacks what a test needs (a second Windows node, projectcalico.org/v3 ...): NOT_RUN.
 
     ``remedy`` says how to make it run.

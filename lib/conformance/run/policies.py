@@ -49,7 +49,7 @@ class Policy:
 
         ``into``: another of the worker's namespaces than that of its pods.
 
-        Raises UsageProblem (placeholders), EnvironmentLacks (Calico policies cannot be written here), GuardRefused,
+        Raises UsageProblem (placeholders), MissingCapability (Calico policies cannot be written here), GuardRefused,
         ApiRefused (the cluster does not accept it).
         """
         into = into or self._namespace
