@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.probing import Probing
@@ -91,7 +91,7 @@ class Controller:
         self._exclusive = True
         try:
             self.run.take_lock()
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             self.unusable = str(trouble).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 
-from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, SuiteTrouble
+from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, SuiteError
 from conformance.kube.client import Obj
 from conformance.kube.waits import is_ready
 from conformance.model.claim import ClaimVerdict
@@ -199,7 +199,7 @@ class Cast:
                 found[seat] = one.result()
                 continue
             troubles.append(trouble)
-            if isinstance(trouble, SuiteTrouble):
+            if isinstance(trouble, SuiteError):
                 lacks = isinstance(trouble, MissingCapability)
                 self._failed(seat, ClaimVerdict.NOT_RUN if lacks else ClaimVerdict.INCONCLUSIVE, trouble)
             else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 
-from conformance.errors import ClusterUnusable, SuiteTrouble, first_line
+from conformance.errors import ClusterUnusable, SuiteError, first_line
 from conformance.facts.detect import detect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -159,7 +159,7 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
     if worker and not trouble and any(one.outcome is Outcome.RESTORED for one in done):
         try:
             trouble = not_whole(kube, _anew(kube), settings, process=process)
-        except SuiteTrouble as unknown:
+        except SuiteError as unknown:
             trouble = f"not known whether pods reach each other: {first_line(unknown)}"
         lines += [trouble] if trouble else []
     return PutBack(lines=tuple(lines), trouble=trouble)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from conformance.errors import Nonconformance, SuiteTrouble
+from conformance.errors import Nonconformance, SuiteError
 from conformance.expect.traffic import Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -43,7 +43,7 @@ def not_whole(kube: Kube, facts: Facts, settings: Settings, *, process: str = ""
                 servers,
                 because="everything that was changed has been put back, and no policy is in force",
             )
-        except (Nonconformance, SuiteTrouble) as found_out:
+        except (Nonconformance, SuiteError) as found_out:
             trouble = f"not every pod reaches every other: {str(found_out).splitlines()[0]}"
         finally:
             cast.close()
@@ -56,6 +56,6 @@ def _removed(pods: Pods) -> str:
     """Remove the pods that were made to look; why they could not be, in one line."""
     try:
         pods.remove()
-    except SuiteTrouble as trouble:
+    except SuiteError as trouble:
         return f"what was made to look whether pods reach each other is left: {str(trouble).splitlines()[0]}"
     return ""
