@@ -1,4 +1,4 @@
-"""Is the cluster's network whole?  The demo's pods of both operating systems, each reaching each, over nodes."""
+"""Verifies by traffic that the pods of both operating systems reach each other, within and between nodes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from conformance.probe.prober import Prober
 from conformance.settings import Settings
 
 
-def not_whole(kube: Kube, facts: Facts, settings: Settings, *, process: str = "") -> str:
-    """What is wrong with the connections between pods, in one line; empty when nothing is.
+def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, process: str = "") -> str:
+    """Describe in one line which pods do not reach each other; empty when all do.
 
     ``process`` signs what is made for it (:mod:`conformance.undo.alive`).
     """
