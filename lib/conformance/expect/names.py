@@ -32,7 +32,7 @@ def named(attempt: Attempt) -> bool:
     return False
 
 
-def led_to(prober: Observer, attempt: Attempt, patience: float) -> str:
+def resolved_address(prober: Observer, attempt: Attempt, patience: float) -> str:
     """What the target's name resolves to now, as its source sees it: addresses, or the verdict; empty: not known."""
     if attempt.target is None or not named(attempt):
         return ""
