@@ -28,8 +28,6 @@ from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.endpoint import OS
-from conformance.pods.cast import Cast as WorkerPods
-from conformance.pods.cast import Place
 from conformance.pods.farewell import Farewell
 from conformance.pods.groups import Pairs
 from conformance.pods.newcomer import Newcomers
@@ -37,6 +35,7 @@ from conformance.pods.relabel import Relabel
 from conformance.pods.scene import Scene
 from conformance.pods.services import Services
 from conformance.pods.webserver import WebServer
+from conformance.pods.worker_pods import Place, WorkerPods
 from conformance.run.policies import Policy
 
 SourceOf = Callable[[Pairs], ServiceSource]

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.model.endpoint import OS, Target, Workload
-from conformance.pods.cast import Cast
 from conformance.pods.groups import Group, Pair, Pairs
 from conformance.pods.roles import ECHO_PORT
+from conformance.pods.worker_pods import WorkerPods
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +65,11 @@ class Scene:
         return self.ways["ingress"]
 
 
-def scene_of(cast: Cast, client_os: OS, server_os: OS, *nodes: str) -> Scene:
-    """The pods of one direction; Windows pods on ``nodes`` alone if some are named.  Raises as :class:`Cast` does."""
-    client, server = cast.of("linux-client", "linux-server")
+def scene_of(worker_pods: WorkerPods, client_os: OS, server_os: OS, *nodes: str) -> Scene:
+    """Pods of one direction, the Windows ones on ``nodes`` if some are named.  Raises as ``WorkerPods`` does."""
+    client, server = worker_pods.get("linux-client", "linux-server")
     linux = {"client": Group([client]), "server": Group([server])}
-    windows = {"client": cast.clients("windows"), "server": cast.servers("windows")}
+    windows = {"client": worker_pods.clients("windows"), "server": worker_pods.servers("windows")}
     if nodes:
         windows = {part: group.at(*nodes) for part, group in windows.items()}
     clients = windows["client"] if client_os == "windows" else linux["client"]
