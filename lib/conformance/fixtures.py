@@ -14,6 +14,7 @@ from conformance.expect.arrival import Arrival
 from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
+from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
@@ -21,7 +22,6 @@ from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
 from conformance.expect.traffic import Expect
-from conformance.expect.upheaval import Upheaval
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
 from conformance.facts.objects import CalicoObjects
@@ -50,6 +50,7 @@ __all__ = [
     "Builds",
     "CalicoObjects",
     "Commands",
+    "ConnectionsDuringChange",
     "Expect",
     "Farewell",
     "Felix",
@@ -66,7 +67,6 @@ __all__ = [
     "Services",
     "Sizes",
     "SourceOf",
-    "Upheaval",
     "VniChange",
     "VxlanFacts",
     "WebServer",

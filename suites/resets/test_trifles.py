@@ -1,6 +1,6 @@
 """Changes of a pod that matter to no policy leave its connections alone; before Calico v3.31 they can reset them."""
 
-from conformance.fixtures import Policy, Relabel, Scene, Upheaval, WorkerPods
+from conformance.fixtures import ConnectionsDuringChange, Policy, Relabel, Scene, WorkerPods
 from conformance.marks import manifest, verifies, windows_directions
 
 
@@ -8,12 +8,14 @@ from conformance.marks import manifest, verifies, windows_directions
 @manifest("policy/resets/bystander.yaml")
 @verifies("XPOL-16", part="{client_os} to {server_os}")
 def test_a_stream_outlives_a_trifle(
-    pods: WorkerPods, policy: Policy, relabel: Relabel, upheaval: Upheaval, scene: Scene
+    pods: WorkerPods, policy: Policy, relabel: Relabel, connections_during_change: ConnectionsDuringChange, scene: Scene
 ) -> None:
     bystanders = pods.elsewhere("windows")
     elsewhere = bystanders.first.namespace
     policy.apply(into=elsewhere, bystander=bystanders, guest="nobody")
-    upheaval.begin(scene.streams, beside=scene.beside, opens=scene.ingress.to(bystanders))
+    connections_during_change.begin(scene.streams, beside=scene.beside, opens=scene.ingress.to(bystanders))
     relabel.trifle(*scene.windows)
     policy.apply(into=elsewhere, bystander=bystanders, guest="linux-client")
-    upheaval.loses_nothing(because="no policy selects by this key; the bystander's policy is another change, after it")
+    connections_during_change.survive(
+        because="no policy selects by this key; the bystander's policy is another change, after it"
+    )

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
+from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.streams import StreamExpect
 from conformance.expect.traffic import Context, Expect
-from conformance.expect.upheaval import Upheaval
 from conformance.expect.witnesses import AclLists
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
@@ -96,7 +96,7 @@ class Scene:
         self.streams = StreamExpect(streams, self.expect)
         facts: Any = type("Facts", (), {"calico_version": Fact(value=version, source="test")})()
         self.lists: list[tuple[AclRule, ...]] = []
-        self.upheaval = Upheaval(
+        self.connections_during_change = ConnectionsDuringChange(
             self.streams, self.expect, facts,
             record=lambda name, value: self.recorded.update({name: value}),
         )  # fmt: skip
@@ -111,7 +111,7 @@ class Scene:
 
     def begin(self, **more: Any) -> None:
         opens = {"opens": [(LINUX, WINDOWS.tcp(8080))]}
-        self.upheaval.begin([(LINUX, WINDOWS)], beside=CONTROL, **(more or opens))
+        self.connections_during_change.begin([(LINUX, WINDOWS)], beside=CONTROL, **(more or opens))
 
 
 @dataclass(frozen=True)
@@ -225,13 +225,13 @@ def test_streams_are_closed_with_the_test_and_trouble_with_that_is_told() -> Non
     assert (streams.closed, "gone" in scene.attached["streams not closed"]) == (1, True)
 
 
-# --- upheavals --------------------------------------------------------------------------------------------------------
+# --- connections during a change -------------------------------------------------------------------------------------
 
 
 def test_a_loss_that_recovers_confirms_and_says_which_end_saw_what() -> None:
     scene = Scene(ScriptedStreams(BACK), **FLIPS)
     scene.begin()
-    scene.upheaval.may_lose(because="policy changes")
+    scene.connections_during_change.survive_or_reconnect(because="policy changes")
     assert scene.recorded == {
         "client on linux saw": RESET, "server on windows saw": STALLED, "seconds to a new connection": 0.02,
     }  # fmt: skip
@@ -242,7 +242,7 @@ def test_a_loss_that_recovers_confirms_and_says_which_end_saw_what() -> None:
 def test_no_loss_is_not_observed_and_names_the_witness() -> None:
     scene = Scene(ScriptedStreams(WELL), **FLIPS)
     scene.begin()
-    scene.upheaval.may_lose(because="policy changes")
+    scene.connections_during_change.survive_or_reconnect(because="policy changes")
     (reason,) = scene.unobserved
     assert "server SURVIVED, where it may be lost; witness: 1 routes opened" in reason
 
@@ -253,7 +253,7 @@ def test_without_a_witness_nothing_is_decided(always: Verdict) -> None:
 
     def story() -> None:
         scene.begin()
-        scene.upheaval.may_lose(because="policy changes")
+        scene.connections_during_change.survive_or_reconnect(because="policy changes")
 
     with pytest.raises(ControlBroken, match="witness failed"):
         story()
@@ -264,7 +264,7 @@ def test_a_stream_lost_for_good_is_its_own_witness() -> None:
     scene = Scene(ScriptedStreams(LOST), linux=[Verdict.TIMED_OUT])
     scene.begin()
     with pytest.raises(Nonconformance, match="a new connection within"):
-        scene.upheaval.may_lose(because="policy changes")
+        scene.connections_during_change.survive_or_reconnect(because="policy changes")
 
 
 @pytest.mark.parametrize("control", [BACK, LOST])
@@ -272,7 +272,7 @@ def test_a_linux_stream_must_not_be_lost(control: StreamState) -> None:
     scene = Scene(ScriptedStreams(BACK, control=control), **FLIPS)
     scene.begin()
     with pytest.raises(Nonconformance, match="the stream of Linux pods beside it SURVIVED at both ends, observed"):
-        scene.upheaval.may_lose(because="policy changes")
+        scene.connections_during_change.survive_or_reconnect(because="policy changes")
 
 
 @pytest.mark.parametrize(
@@ -289,9 +289,9 @@ def test_trifles_lose_nothing_from_v3_31_on(version: str, found: StreamState, ou
     scene.begin()
     if outcome == "violated":
         with pytest.raises(Nonconformance, match=r"both ends SURVIVED under Calico v3\.31\.0, observed client RESET"):
-            scene.upheaval.loses_nothing(because="a label that nobody selects")
+            scene.connections_during_change.survive(because="a label that nobody selects")
     else:
-        scene.upheaval.loses_nothing(because="a label that nobody selects")
+        scene.connections_during_change.survive(because="a label that nobody selects")
         assert bool(scene.unobserved) is (outcome == "not observed")
 
 
@@ -300,14 +300,14 @@ def test_what_policies_close_stays_closed() -> None:
     scene.expect.control(LINUX, WINDOWS.tcp(8080), because="no policy yet")
     scene.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
     with pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED"):
-        scene.upheaval.may_lose(restarts=[Restart()], because="Felix restarts")
+        scene.connections_during_change.survive_or_reconnect(restarts=[Restart()], because="Felix restarts")
 
 
 @pytest.mark.parametrize("found", [BACK, WELL])
 def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found: StreamState) -> None:
     scene = Scene(ScriptedStreams(found))
     scene.begin(opens=[])
-    scene.upheaval.may_lose(restarts=[Restart()], because="Felix restarts")
+    scene.connections_during_change.survive_or_reconnect(restarts=[Restart()], because="Felix restarts")
     assert bool(scene.unobserved) is (found is WELL)
     seen = "witness: Felix on node windows-1 restarted in 2.50 s, pod calico-node-windows-a, 0 restarts -> "
     assert seen in scene.attached["streams"]
@@ -318,13 +318,13 @@ def test_without_routes_that_open_and_without_a_restart_nothing_is_decided(found
     scene = Scene(ScriptedStreams(found), linux=[Verdict.TIMED_OUT])
     scene.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
     with pytest.raises(ControlBroken, match="nothing shows that the change took effect"):
-        scene.upheaval.may_lose(because="something changes")
+        scene.connections_during_change.survive_or_reconnect(because="something changes")
     assert not scene.unobserved
 
 
 def test_an_end_without_a_beginning_is_a_mistake() -> None:
     with pytest.raises(UsageProblem):
-        Scene(ScriptedStreams(WELL)).upheaval.may_lose(because="x")
+        Scene(ScriptedStreams(WELL)).connections_during_change.survive_or_reconnect(because="x")
 
 
 # --- ACL lists --------------------------------------------------------------------------------------------------------
