@@ -26,7 +26,7 @@ class Relabel:
         for pod in guests:
             self._set(pod, "labels", GUEST, "welcome")
 
-    def trifle(self, *pods: Workload) -> None:
+    def add_irrelevant_label(self, *pods: Workload) -> None:
         """Give pods a label that no policy selects, and an annotation: updates of the object that matter to nobody."""
         for pod in pods:
             self._set(pod, "labels", IRRELEVANT, "yes")

@@ -284,7 +284,7 @@ def test_a_linux_stream_must_not_be_lost(control: StreamState) -> None:
         ("v3.30.4", WELL, "not observed"),
     ],
 )
-def test_trifles_lose_nothing_from_v3_31_on(version: str, found: StreamState, outcome: str) -> None:
+def test_an_irrelevant_change_loses_nothing_from_v3_31_on(version: str, found: StreamState, outcome: str) -> None:
     scene = Scene(ScriptedStreams(found), version, **FLIPS)
     scene.begin()
     if outcome == "violated":

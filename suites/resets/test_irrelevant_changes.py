@@ -7,14 +7,14 @@ from conformance.marks import manifest, verifies, windows_directions
 @windows_directions()
 @manifest("policy/resets/bystander.yaml")
 @verifies("XPOL-16", part="{client_os} to {server_os}")
-def test_a_stream_outlives_a_trifle(
+def test_a_stream_survives_an_irrelevant_label_change(
     pods: WorkerPods, policy: Policy, relabel: Relabel, connections_during_change: ConnectionsDuringChange, scene: Scene
 ) -> None:
     bystanders = pods.elsewhere("windows")
     elsewhere = bystanders.first.namespace
     policy.apply(into=elsewhere, bystander=bystanders, guest="nobody")
     connections_during_change.begin(scene.streams, beside=scene.beside, opens=scene.ingress.to(bystanders))
-    relabel.trifle(*scene.windows)
+    relabel.add_irrelevant_label(*scene.windows)
     policy.apply(into=elsewhere, bystander=bystanders, guest="linux-client")
     connections_during_change.survive(
         because="no policy selects by this key; the bystander's policy is another change, after it"
