@@ -32,7 +32,7 @@ from conformance.pods.farewell import Farewell
 from conformance.pods.groups import Pairs
 from conformance.pods.newcomer import Newcomers
 from conformance.pods.relabel import Relabel
-from conformance.pods.scene import Scene
+from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
 from conformance.pods.webserver import WebServer
 from conformance.pods.worker_pods import Place, WorkerPods
@@ -63,7 +63,7 @@ __all__ = [
     "Readings",
     "Relabel",
     "Remedies",
-    "Scene",
+    "ResetTopology",
     "Services",
     "Sizes",
     "SourceOf",
