@@ -11,16 +11,14 @@ def test_a_stream_may_be_lost_and_then_comes_back(
     policy: Policy,
     felix: Felix,
     expect: Expect,
-    connections_during_change: ConnectionsDuringChange,
+    connections: ConnectionsDuringChange,
     exclusive_topology: ResetTopology,
 ) -> None:
     side = exclusive_topology.ingress
     expect.controls([side.routes], because="no policy is in force yet")
     policy.apply(**side.selects)
-    connections_during_change.begin(
-        exclusive_topology.streams, beside=exclusive_topology.beside, keeps_closed=side.routes
-    )
+    connections.begin(exclusive_topology.streams, beside=exclusive_topology.beside, keeps_closed=side.routes)
     restarts = felix.restart_each(exclusive_topology.windows_nodes)
-    connections_during_change.survive_or_reconnect(
+    connections.survive_or_reconnect(
         restarts=restarts, because="a new Felix gives HNS everything anew, whatever the old one gave"
     )

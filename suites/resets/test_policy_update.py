@@ -8,12 +8,12 @@ from conformance.marks import either_way, verifies, windows_directions
 @either_way("policy/resets/{way}.yaml")
 @verifies("RST-1", part="{way}, {client_os} to {server_os}")
 def test_a_stream_may_be_lost_and_then_comes_back(
-    policy: Policy, connections_during_change: ConnectionsDuringChange, topology: ResetTopology, way: str
+    policy: Policy, connections: ConnectionsDuringChange, topology: ResetTopology, way: str
 ) -> None:
     side = topology.ways[way]
     policy.apply(**side.selects, guest="nobody")
-    connections_during_change.begin(topology.streams, beside=topology.beside, opens=side.routes)
+    connections.begin(topology.streams, beside=topology.beside, opens=side.routes)
     policy.apply(**side.selects, guest=side.guest_label)
-    connections_during_change.survive_or_reconnect(
+    connections.survive_or_reconnect(
         because="the policy allows the stream before and after; what it says of a guest is updated"
     )
