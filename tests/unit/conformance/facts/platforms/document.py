@@ -30,7 +30,7 @@ depends on it is NOT_RUN with that reason.
 NOTES = {
     "aks": "AgentBaker installs Calico on Windows nodes as services with backend `none`, and nothing in the API says "
     "so: the installation is unknown, and so is the version on Windows nodes. Calico's v3 API is not served unless "
-    "somebody applies an `APIServer`. Azure's Installation is not published; what is here is the operator's form of it.",
+    "somebody applies an `APIServer`. Azure's Installation is not published; this one has the operator's form.",
     "eks-vpc-cni": "kube-proxy is a Windows service. The nodes' addresses bound the pods: "
     "`vpc.amazonaws.com/PrivateIPv4Address`.",
     "rke2": "Calico and kube-proxy on Windows are processes of the rke2 agent; the chart leaves Calico's API server "
