@@ -43,6 +43,7 @@ from hybridlab.profiles.machines import machines
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import WindowsHosts
 from hybridlab.runtime.descriptors import RemoteStreams, remote_runtime
+from hybridlab.runtime.stalls import KubeletStalls
 
 ADMIN = "kubernetes-admin"
 DEATH_IS_HEARD_WITHIN = 0.5
@@ -88,7 +89,7 @@ class Lab:
             agent_of=self._agent_of,
         )
         calico = Calico(server.client, dataplane, profile, log=self._felix_says)
-        zone_gate = ZoneGate(dataplane)
+        zone_gate, kubelet_stalls = ZoneGate(dataplane), KubeletStalls()
         self._control_plane = ControlPlane(
             server.client,
             dataplane,
@@ -100,13 +101,16 @@ class Lab:
             snat_node_ports_to=calico.node_port_snat_for,
             issue_token=self._issue_token,
             calico_config_maps=cni_config_maps,
+            kubelet_stalls=kubelet_stalls,
         )
         on_windows = {name: (node.machine, node.hns) for name, node in calico.windows.items()}
         kube_proxies = WindowsKubeProxies(profile, on_windows, self._control_plane, runtime)
         hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self._felixes = FelixPods(calico, self._control_plane, runtime)
-        bench = Bench(dataplane, calico, server.client("hybridlab"), zone_gate, server.interference, self._kill)
+        bench = Bench(
+            dataplane, calico, server.client("hybridlab"), zone_gate, server.interference, self._kill, kubelet_stalls
+        )
         self._injector = Injector(bench)
 
         await server.start()
@@ -252,6 +256,7 @@ def _api_settings(profile: Profile, tokens: Mapping[str, Token], ca_pem: str) ->
         node_port_range=profile.kube_proxy.node_port_range,
         calico_v3_api=profile.calico.v3_api,
         calico_crd_v1_api=profile.calico.crd_v1_api,
+        calico_version=profile.calico.version,
         calico_operator=profile.calico.install == "operator",
         selector_problem=_selector_problem,
         tokens=tokens,
