@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults import api, exec
-from hybridlab.faults.felix import PolicyLate, ReservedNotReserved
+from hybridlab.faults.felix import FelixForgetsDowntime, PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.ping import ping_dropped, ping_natted
@@ -20,6 +21,7 @@ from hybridlab.faults.rules import (
     ServiceBackendMissing,
     dns_silent,
     mtu_black_hole,
+    policy_hits_node,
     policy_not_enforced,
     policy_refuses,
     snat_pod_to_pod,
@@ -58,8 +60,11 @@ _TYPES = (
         name="policy-not-enforced",
         layer="policy",
         scope="node",
-        description="a node lets everything past policy",
-        parameters=(_NODE,),
+        description="a node lets everything, or everything of one protocol, past policy",
+        parameters=(
+            _NODE,
+            Parameter(name="protocol", meaning="all, tcp or udp", default="all", choices=("all", "tcp", "udp")),
+        ),
         make=policy_not_enforced,
     ),
     FaultType(
@@ -72,6 +77,33 @@ _TYPES = (
             Parameter(name="with", meaning="rst (TCP only) or icmp", default="rst", choices=tuple(REFUSALS)),
         ),
         make=policy_refuses,
+    ),
+    FaultType(
+        name="policy-misread",
+        layer="policy",
+        scope="all, node",
+        description="Felix misreads one thing in every policy of its node",
+        parameters=(
+            _NODE_OR_ALL,
+            Parameter(name="as", meaning=f"{', '.join(MISREADINGS[:-1])} or {MISREADINGS[-1]}", choices=MISREADINGS),
+        ),
+        make=PolicyMisread,
+    ),
+    FaultType(
+        name="policy-hits-node",
+        layer="policy",
+        scope="all, node",
+        description="what a node sends to its own pods, the kubelet's probes among it, is under their policy",
+        parameters=(_NODE_OR_ALL,),
+        make=policy_hits_node,
+    ),
+    FaultType(
+        name="felix-forgets-downtime",
+        layer="policy",
+        scope="all, node",
+        description="a Felix that starts keeps what it had programmed, whatever changed while it was down",
+        parameters=(_NODE_OR_ALL,),
+        make=FelixForgetsDowntime,
     ),
     FaultType(
         name="policy-late",

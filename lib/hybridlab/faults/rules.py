@@ -76,13 +76,17 @@ def mtu_black_hole(bench: Bench, identity: str, parameters: Mapping[str, str]) -
 
 
 def policy_not_enforced(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node lets everything past policy."""
-    node = bench.node(parameters["node"])
-    return RuleFault(
-        bench.dataplane,
-        identity,
-        {node: [("f_policy", 'iifname "cali*" accept'), ("f_policy", 'oifname "cali*" accept')]},
-    )
+    """A node lets everything, or everything of one protocol, past policy."""
+    node, protocol = bench.node(parameters["node"]), parameters["protocol"]
+    what = "" if protocol == "all" else f"meta l4proto {protocol} "
+    rules = [("f_policy", f'{way} "cali*" {what}accept') for way in ("iifname", "oifname")]
+    return RuleFault(bench.dataplane, identity, {node: rules})
+
+
+def policy_hits_node(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What a node sends to its own pods, the kubelet's probes among it, is under their policy."""
+    rules = [("f_host", "ct state established,related accept"), ("f_host", 'oifname "cali*" jump to-wl')]
+    return RuleFault(bench.dataplane, identity, dict.fromkeys(bench.nodes(parameters["node"]), rules))
 
 
 REFUSALS = {

@@ -1,0 +1,28 @@
+"""A node reaches its own pods whatever policies say: the kubelet's probes pass where nobody else enters."""
+
+from conformance.fixtures import Arrival, Newcomers, Policy, WorkerPods
+from conformance.marks import manifest, verifies
+
+pytestmark = [manifest("policy/newcomer/default_deny.yaml")]
+
+BECAUSE = "what a pod's own node sends to it is no policy's business, or no probe of the kubelet would pass"
+
+
+@verifies("XPOL-8")
+def test_a_windows_pod_that_nobody_may_enter_becomes_ready(
+    pods: WorkerPods, policy: Policy, newcomers: Newcomers, arrival: Arrival
+) -> None:
+    client, server = pods.of("linux-client", "linux-server")
+    policy.apply(newcomer="windows-newcomer")
+    new = newcomers.arrive("windows", server.tcp(8080))
+    arrival.become_ready(client, new, beside=server.tcp(8080), because=BECAUSE)
+
+
+@verifies("POL-1", part="kubernetes: own node, linux server")
+def test_a_linux_pod_that_nobody_may_enter_becomes_ready(
+    pods: WorkerPods, policy: Policy, newcomers: Newcomers, arrival: Arrival
+) -> None:
+    client, server = pods.of("linux-client", "linux-server")
+    policy.apply(newcomer="linux-newcomer")
+    new = newcomers.arrive("linux", server.tcp(8080))
+    arrival.become_ready(client, new, beside=server.tcp(8080), because=BECAUSE)
