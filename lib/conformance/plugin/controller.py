@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.probing import Probing
@@ -28,7 +28,7 @@ from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_mis
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import plan
-from conformance.run.limits import lost_for_want_of
+from conformance.run.limits import claims_blocked_by_missing_rights
 from conformance.run.plan import PlannedTest, Prospect
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
@@ -54,6 +54,8 @@ class Controller:
         """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
         self.report: RunReport | None = None
         self.by_user = False
+        self.interrupted = False
+        """Whether pytest did not get to its end by itself."""
         self.left: list[str] = []
         """What the run's processes had left on the cluster when they had ended."""
         self.unusable = ""
@@ -91,7 +93,7 @@ class Controller:
         self._exclusive = True
         try:
             self.run.take_lock()
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             self.unusable = str(trouble).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 
@@ -157,6 +159,7 @@ class Controller:
             session.exitstatus = 4
             return result
         tests = self._tests()
+        self.interrupted = int(exitstatus) in (2, 3)
         report = RunReport(
             run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -249,7 +252,7 @@ class Controller:
             notes.append(
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
-        notes += lost_for_want_of(self.run.settings.lacking, tests)
+        notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
         notes += self.left
         why = self.run.settings.not_disruptive
         if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
@@ -265,7 +268,9 @@ class Controller:
     def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
         """Why the run did not get to its end; empty: it did."""
         lost = sum(1 for test in tests if not test.ran)
-        return f"{lost} planned tests were not run, because the run ended before them" if lost else ""
+        if lost:
+            return f"{lost} planned tests were not run, because the run ended before them"
+        return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary of claims."""
