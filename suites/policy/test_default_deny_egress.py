@@ -1,4 +1,4 @@
-"""A policy that selects a pod for egress and has no rule lets it reach nobody, by TCP or UDP, and concerns no other pod.
+"""A policy that selects a pod for egress and has no rule lets it reach nobody, by TCP or UDP; other pods do.
 
 What reaches nobody has no open way of its own: that it has a network at all is shown by a bystander, which reaches it.
 """

@@ -28,7 +28,7 @@ def test_a_new_windows_pod_takes_nothing_and_may_send_before_its_policy(
 def test_a_new_linux_pod_takes_and_sends_nothing(
     pods: WorkerPods, policy: Policy, newcomers: Newcomers, arrival: Arrival, expect: Expect
 ) -> None:
-    client, server, bystander = pods.of("linux-client", "linux-server", "windows-server")
+    client, server, bystander = pods.get("linux-client", "linux-server", "windows-server")
     expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pods do not")
     policy.apply(newcomer="linux-newcomer")
     new = newcomers.arrive("linux", server.tcp(8080))

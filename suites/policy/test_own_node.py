@@ -12,7 +12,7 @@ BECAUSE = "what a pod's own node sends to it is no policy's business, or no prob
 def test_a_windows_pod_that_nobody_may_enter_becomes_ready(
     pods: WorkerPods, policy: Policy, newcomers: Newcomers, arrival: Arrival
 ) -> None:
-    client, server = pods.of("linux-client", "linux-server")
+    client, server = pods.get("linux-client", "linux-server")
     policy.apply(newcomer="windows-newcomer")
     new = newcomers.arrive("windows", server.tcp(8080))
     arrival.become_ready(client, new, beside=server.tcp(8080), because=BECAUSE)
@@ -22,7 +22,7 @@ def test_a_windows_pod_that_nobody_may_enter_becomes_ready(
 def test_a_linux_pod_that_nobody_may_enter_becomes_ready(
     pods: WorkerPods, policy: Policy, newcomers: Newcomers, arrival: Arrival
 ) -> None:
-    client, server = pods.of("linux-client", "linux-server")
+    client, server = pods.get("linux-client", "linux-server")
     policy.apply(newcomer="linux-newcomer")
     new = newcomers.arrive("linux", server.tcp(8080))
     arrival.become_ready(client, new, beside=server.tcp(8080), because=BECAUSE)

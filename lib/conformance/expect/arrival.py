@@ -212,7 +212,8 @@ class Arrival:
                 text = f"control failed: {line}: no policy is in force that could keep the kubelet out"
                 raise ControlBroken(text, control=seen.attempt.label, seen=[seen])
         wrong = []
-        for one, ready in zip(newcomers, settled.last, strict=True):
+        for one, target, ready in zip(newcomers, targets, settled.last, strict=False):
+            expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
             line = (
                 f"{', '.join(claims)}  kubelet of node {one.pod.node} -> {one.pod.label}  expected Ready, observed "
                 f"{'Ready' if ready else 'not Ready'} ({len(settled.seen)} tries, {settled.seconds:.1f} s)"

@@ -86,8 +86,7 @@ class Felix:
         if self._windows is not None:
             self._windows.felix_started()
         self._typha.graph.subscribe(self._node.name, self.queue.policy)
-        if self.faults.catches_up:
-            self.queue.policy.everything_due()
+        self.queue.policy.everything_due()
         self.routing.due()
         loops = {"policy": self.queue.follow, "apply": self.queue.apply, "routes": self.routing.follow}
         self._tasks = [

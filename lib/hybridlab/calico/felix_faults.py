@@ -39,10 +39,10 @@ class FelixFaults:
     """Linux: programming an endpoint again ends its connections."""
     dead: set[str] = field(default_factory=set)
     """It does not start."""
-    oblivious: set[str] = field(default_factory=set)
-    """It starts with what it had programmed when it ended, and does not look at what has changed since."""
     misreadings: dict[str, Misreading] = field(default_factory=dict)
     """How it misreads policy."""
+    hostless: set[str] = field(default_factory=set)
+    """Windows: lists have no entry that lets the node itself in."""
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(default_factory=dict)
     """Told the endpoints whose ACL list Felix replaced by another of its own."""
     delays: dict[str, float] = field(default_factory=dict)
@@ -66,11 +66,6 @@ class FelixFaults:
     def starts(self) -> bool:
         """Felix starts when it is told to."""
         return not self.dead
-
-    @property
-    def catches_up(self) -> bool:
-        """A Felix that starts programs what has changed while it was down."""
-        return not self.oblivious
 
     def read(self, tiers: tuple[TierPolicies, ...]) -> tuple[TierPolicies, ...]:
         """An endpoint's policies as this Felix has them."""

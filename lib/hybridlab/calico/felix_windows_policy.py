@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hybridlab.calico.acl_lists import AclLists, Lists
-from hybridlab.calico.acls import AclListBuilder
+from hybridlab.calico.acls import FROM_HOST_ID, AclListBuilder
 from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_policy import PolicyDifference
 from hybridlab.calico.policy import PolicyKey
@@ -149,7 +149,10 @@ class WindowsNodePolicy:
             if (keys, namespace) not in shared:
                 tiers = self._faults.read(self._graph.tiers_for(keys))
                 applying = tuple(frozenset(policy.key for policy in tier.policies) for tier in tiers)
-                shared[keys, namespace] = applying, self._builder.build(tiers, namespace)
+                acls = self._builder.build(tiers, namespace)
+                if self._faults.hostless:
+                    acls = tuple(one for one in acls if one.id != FROM_HOST_ID)
+                shared[keys, namespace] = applying, acls
                 self._warn()
             self._active[uid], computed[uid] = shared[keys, namespace]
         return computed

@@ -101,30 +101,3 @@ class PolicyMisread(Fault):
             for node, felix in self._felixes.items()
             if self._identity in felix.faults.misreadings
         ]
-
-
-class FelixForgetsDowntime(Fault):
-    """Felix that starts keeps what it had programmed: policy that changed while it was down changes nothing."""
-
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        self._identity = identity
-        self._felixes = {node: bench.calico.felixes[node] for node in bench.nodes(parameters["node"])}
-
-    async def inject(self) -> None:
-        """From the next start on."""
-        for felix in self._felixes.values():
-            felix.faults.oblivious.add(self._identity)
-
-    async def heal(self) -> None:
-        """Program what was forgotten."""
-        for felix in self._felixes.values():
-            felix.faults.oblivious.discard(self._identity)
-            felix.start_over()
-
-    async def evidence(self) -> list[str]:
-        """Whose Felix forgets."""
-        return [
-            f"Felix of {node} starts with what it had programmed"
-            for node, felix in self._felixes.items()
-            if self._identity in felix.faults.oblivious
-        ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults import api, exec
-from hybridlab.faults.felix import FelixForgetsDowntime, PolicyLate, PolicyMisread, ReservedNotReserved
+from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.ping import ping_dropped, ping_natted
@@ -12,6 +12,7 @@ from hybridlab.faults.pods import PodRestarts
 from hybridlab.faults.reprogramming import (
     NoResetRecovery,
     OpenBeforePolicy,
+    PolicyHitsNode,
     acl_not_replaced,
     felix_never_restarts,
     rst_storm_linux,
@@ -21,7 +22,6 @@ from hybridlab.faults.rules import (
     ServiceBackendMissing,
     dns_silent,
     mtu_black_hole,
-    policy_hits_node,
     policy_not_enforced,
     policy_refuses,
     snat_pod_to_pod,
@@ -95,15 +95,7 @@ _TYPES = (
         scope="all, node",
         description="what a node sends to its own pods, the kubelet's probes among it, is under their policy",
         parameters=(_NODE_OR_ALL,),
-        make=policy_hits_node,
-    ),
-    FaultType(
-        name="felix-forgets-downtime",
-        layer="policy",
-        scope="all, node",
-        description="a Felix that starts keeps what it had programmed, whatever changed while it was down",
-        parameters=(_NODE_OR_ALL,),
-        make=FelixForgetsDowntime,
+        make=PolicyHitsNode,
     ),
     FaultType(
         name="policy-late",
@@ -148,9 +140,9 @@ _TYPES = (
     FaultType(
         name="open-before-policy",
         layer="policy",
-        scope="all, Windows node",
-        description="new Windows pods take any traffic until they are programmed, which is done late",
-        parameters=(_WINDOWS_OR_ALL, Parameter(name="seconds", meaning="how much later")),
+        scope="all, node",
+        description="new pods take any traffic until they are programmed, which is done late",
+        parameters=(_NODE_OR_ALL, Parameter(name="seconds", meaning="how much later")),
         make=OpenBeforePolicy,
     ),
     FaultType(

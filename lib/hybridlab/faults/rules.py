@@ -83,12 +83,6 @@ def policy_not_enforced(bench: Bench, identity: str, parameters: Mapping[str, st
     return RuleFault(bench.dataplane, identity, {node: rules})
 
 
-def policy_hits_node(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What a node sends to its own pods, the kubelet's probes among it, is under their policy."""
-    rules = [("f_host", "ct state established,related accept"), ("f_host", 'oifname "cali*" jump to-wl')]
-    return RuleFault(bench.dataplane, identity, dict.fromkeys(bench.nodes(parameters["node"]), rules))
-
-
 REFUSALS = {
     "rst": "meta l4proto tcp reject with tcp reset",
     "icmp": "reject with icmp type admin-prohibited",

@@ -66,7 +66,7 @@ class Expired(Exception):
 
 
 _FIRST, _COUNT = 49152, 16384
-_PORTS = map(lambda number: _FIRST + number % _COUNT, itertools.count(random.randrange(_COUNT)))
+_PORTS = (_FIRST + number % _COUNT for number in itertools.count(random.randrange(_COUNT)))
 """Ports of sockets for datagrams: one that came again soon would belong to a flow that firewalls still keep."""
 
 
