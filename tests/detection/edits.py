@@ -124,6 +124,36 @@ def second_block(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def windows_reservation_on_linux(api: Api) -> Iterator[None]:
+    """A Linux node's block keeps back its first two addresses as only Windows nodes' blocks do."""
+    blocks = "/apis/crd.projectcalico.org/v1/ipamblocks"
+    cidr = _affinity(api, "linux-2")["spec"]["cidr"]
+    before = next(one for one in api("GET", blocks)["items"] if one["spec"]["cidr"] == cidr)
+    path, spec = f"{blocks}/{before['metadata']['name']}", before["spec"]
+    ours = len(spec["attributes"])
+    attributes = [*spec["attributes"], {"handle_id": "windows-reserved-ipam-handle"}]
+    api.merge(path, {"spec": {"attributes": attributes, "allocations": [ours, ours, *spec["allocations"][2:]]}})
+    yield
+    api.merge(path, {"spec": {"attributes": spec["attributes"], "allocations": spec["allocations"]}})
+
+
+@contextmanager
+def calico_node_on_the_control_plane_alone(api: Api) -> Iterator[None]:
+    """No calico-node on a Linux worker is ready; the one of the control plane is."""
+    pods = api("GET", "/api/v1/namespaces/calico-system/pods?labelSelector=k8s-app%3Dcalico-node")["items"]
+    paths = [
+        f"/api/v1/namespaces/calico-system/pods/{pod['metadata']['name']}/status"
+        for pod in pods
+        if pod["spec"]["nodeName"] in ("linux-2", "linux-3")
+    ]
+    for path in paths:
+        api.merge(path, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    yield
+    for path in paths:
+        api.merge(path, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+
+
+@contextmanager
 def borrowed_address(api: Api) -> Iterator[None]:
     """A pod on a Windows node has an address of a Linux node's block."""
     pods = "/api/v1/namespaces/default/pods"
@@ -263,6 +293,8 @@ EDITS: dict[str, Callable[[Api], contextlib.AbstractContextManager[None]]] = {
     for one in (
         strict_affinity_off,
         second_block,
+        windows_reservation_on_linux,
+        calico_node_on_the_control_plane_alone,
         borrowed_address,
         scheduler_on_windows,
         etcd_under_the_operator,
