@@ -51,7 +51,7 @@ class Row:
     claims: tuple[str, ...] = ()
     """Claims to run; none: all."""
     workers: int = 0
-    """``pytest -n``; 0: 8 for all claims, 2 for some."""
+    """``pytest -n``; 0: 4 for all claims, 2 for some."""
     timings: dict[str, str] = field(default_factory=dict)
     """Entries of both operating systems that differ from timings.yaml."""
     expect: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Row:
     @property
     def parallel(self) -> int:
         """How many workers."""
-        return self.workers or (2 if self.claims else 8)
+        return self.workers or (2 if self.claims else 4)
 
     @property
     def lab(self) -> tuple[str, tuple[str, ...], str]:

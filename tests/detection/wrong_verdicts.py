@@ -23,7 +23,7 @@ from queue import Queue
 from benchmarks import machine
 from benchmarks.lab_process import lab
 from benchmarks.naive import Naive
-from conformance.errors import Nonconformance, SuiteTrouble
+from conformance.errors import Nonconformance, SuiteError
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -137,7 +137,7 @@ class Question:
                 ask()
             except Nonconformance as failure:
                 answer, line = "VIOLATED", _line(failure)
-            except SuiteTrouble as trouble:
+            except SuiteError as trouble:
                 answer, line = "INCONCLUSIVE", _line(trouble)
             except Exception as error:
                 answer, line = "ERROR", _line(error)
@@ -190,7 +190,7 @@ class Question:
             if case.true:
                 (lane.open if case.expected == "allow" else lane.close)(name)
             yield
-        with contextlib.suppress(SuiteTrouble):
+        with contextlib.suppress(SuiteError):
             lane.open(name)
         _settle(lane, case, name, closed=False)
 

@@ -40,7 +40,7 @@ def test_a_gate_names_what_stands_in_the_way_and_ends_with_one_where_something_i
 
 
 def test_a_gate_of_which_much_was_not_run_is_incomplete_and_ends_with_six(project: Project) -> None:
-    project.suite("@verifies('ENC-3')\ndef test_open():\n    raise EnvironmentLacks('no such thing', 'get one')")
+    project.suite("@verifies('ENC-3')\ndef test_open():\n    raise MissingCapability('no such thing', 'get one')")
     run = project.run("--require=vxlan")
     assert run.code == 6, run.out
     assert "incomplete" in run.report["gates"][0]["headline"]
@@ -91,7 +91,7 @@ def test_a_waiver_hides_no_other_violation(project: Project) -> None:
 
 
 def test_a_waiver_that_is_not_needed_any_more_is_one_line(project: Project) -> None:
-    project.suite("@verifies('ENC-3')\ndef test_open():\n    raise EnvironmentLacks('no such thing', 'get one')")
+    project.suite("@verifies('ENC-3')\ndef test_open():\n    raise MissingCapability('no such thing', 'get one')")
     (project.path / "waivers.yaml").write_text(WAIVER)
     run = project.run("--waivers=waivers.yaml")
     assert "note: waiver not used: DEMO-5 VIOLATED, waived by jane" in run.out

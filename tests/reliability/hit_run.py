@@ -22,7 +22,7 @@ from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.settings import Settings, load_timings
 from conformance.undo.journal.book import entries_of, journals
-from conformance.undo.whole import not_whole
+from conformance.undo.verify_connectivity import connectivity_problem
 from tests.lab.lab_process import RunningLab, running_lab
 from tests.reliability import snapshot
 from tests.reliability.snapshot import Snapshot
@@ -169,7 +169,9 @@ class Bench:
         if seen_whole:
             return found
         timings = load_timings(TIMINGS)
-        trouble = not_whole(self.kube, detect(self.kube, evidence="lab"), Settings(timings=timings, run_id="kills"))
+        trouble = connectivity_problem(
+            self.kube, detect(self.kube, evidence="lab"), Settings(timings=timings, run_id="kills")
+        )
         return found + ([trouble] if trouble else [])
 
 

@@ -49,7 +49,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "fixtures": {"run", "disrupt", "expect", "facts", "pods", "model"},
     "run": {"undo", "expect", "report", "policy", "probe", "pods", "facts", "kube", "catalog"} | BASE,
     "undo.dead_runs": {"undo", "facts", "kube"} | BASE,
-    "undo.whole": {"expect", "probe", "pods", "kube"} | BASE,
+    "undo.verify_connectivity": {"expect", "probe", "pods", "kube"} | BASE,
     "undo.healers": {"undo", "disrupt", "probe", "pods", "kube"} | BASE,
     "undo.hns_network": {"disrupt", "timing", "errors"},
     "disrupt": {"undo.journal", "undo.journalling", "undo.cordon", "expect", "probe", "pods", "kube"} | BASE,

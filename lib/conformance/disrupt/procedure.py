@@ -45,14 +45,14 @@ class Procedure:
         self._patience, self._clock = patience, clock
 
     def possible(self, node: str) -> None:
-        """Raises EnvironmentLacks where it could not be carried out: pods without a controller, Felix in no pod."""
+        """Raises MissingCapability where it could not be carried out: pods without a controller, Felix in no pod."""
         self._drain.possible(node)
         self._felix.pod(node)
 
     def new_network(self, node: str) -> None:
         """Carry it out; afterwards the node takes pods again, whatever broke, unless somebody else has cordoned it.
 
-        Raises EnvironmentLacks (nothing was done), EnvironmentBroken, ProbeBroken, LockLost.
+        Raises MissingCapability (nothing was done), EnvironmentBroken, ProbeBroken, LockLost.
         """
         self.possible(node)
         try:

@@ -16,7 +16,7 @@ from typing import Any
 
 from conformance.disrupt.felix import NAMESPACES
 from conformance.disrupt.patience import Patience
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.client import Kube, Obj
 from conformance.kube.waits import is_ready
 from conformance.model.change import ObjectRef
@@ -77,7 +77,7 @@ class Vni:
     def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
         """Write it and wait until these nodes have it.
 
-        Raises EnvironmentLacks (it cannot be written here), EnvironmentBroken (a node was not given it in time).
+        Raises MissingCapability (it cannot be written here), EnvironmentBroken (a node was not given it in time).
         """
         before = self.configured()
         daemonset = self._possible()
@@ -90,7 +90,7 @@ class Vni:
         return Delivery(vni=vni, before=before, seconds=self.delivered(vni, linux=linux, windows=windows))
 
     def possible(self) -> None:
-        """Raises EnvironmentLacks where a VNI cannot be delivered."""
+        """Raises MissingCapability where a VNI cannot be delivered."""
         self._possible()
 
     def delivered(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> float:
@@ -121,11 +121,11 @@ class Vni:
     def _possible(self) -> Obj:
         """The DaemonSet on Windows."""
         if not self._kube.discovery.serves(V3, "FelixConfiguration"):
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"a VNI is written through {V3}, which is not served", "install Calico's API server (APIServer default)"
             )
         if self._kube.find(V3, "FelixConfiguration", "default") is None:
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 "there is no FelixConfiguration default whose VNI could be changed and put back",
                 "create it with Calico's own defaults",
             )
@@ -133,7 +133,7 @@ class Vni:
             (one for space in NAMESPACES if (one := self._kube.find("apps/v1", "DaemonSet", WINDOWS, space))), None
         )
         if found is None or (self._facts.install.value != "operator" and not _variables(found)):
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"nothing here carries a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
                 "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
             )

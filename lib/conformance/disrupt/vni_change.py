@@ -49,7 +49,7 @@ class VniChange:
     def prepare(self, *, because: str) -> None:
         """See that it can be done and put back, that Windows uses the configured VNI, and that all paths are open.
 
-        Raises EnvironmentLacks, EnvironmentBroken, ControlBroken; nothing was changed then.
+        Raises MissingCapability, EnvironmentBroken, ControlBroken; nothing was changed then.
         """
         self.vni.possible()
         for node in self.windows:

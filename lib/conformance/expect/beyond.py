@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.errors import ControlBroken, EnvironmentLacks, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.commands import Commands
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
@@ -73,7 +73,7 @@ class Beyond:
     @property
     def _target(self) -> tuple[str, int]:
         if self.outside is None:
-            raise EnvironmentLacks("no target beyond the cluster was named", "name one by --external-target ADDRESS")
+            raise MissingCapability("no target beyond the cluster was named", "name one by --external-target ADDRESS")
         return self.outside
 
     def _ping(self, source: Workload, address: str) -> _Said:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from conformance.errors import ControlBroken, Nonconformance, SuiteTrouble
+from conformance.errors import ControlBroken, Nonconformance, SuiteError
 from conformance.expect import timeline
 from conformance.expect.guard import unless_changed
 from conformance.expect.timeline import Mark
@@ -140,7 +140,7 @@ class StreamExpect:
         for stream in self._open:
             try:
                 self.streams.close([stream])
-            except SuiteTrouble as trouble:
+            except SuiteError as trouble:
                 self.expect.context.attach("streams not closed", str(trouble))
         self._open.clear()
 

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.kube import execute
 from conformance.kube.client import Kube, Obj
 from conformance.kube.waits import when
@@ -52,7 +52,7 @@ def collect(
 def _guarded(read: Callable[[], str]) -> str:
     try:
         return read() or "(empty)"
-    except SuiteTrouble as trouble:
+    except SuiteError as trouble:
         return f"(not readable: {trouble})"
 
 
@@ -72,7 +72,7 @@ def _calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
     for namespace in CALICO_NAMESPACES:
         try:
             pods = kube.objects("v1", "Pod", namespace)
-        except SuiteTrouble:
+        except SuiteError:
             continue
         found += [
             one
@@ -88,7 +88,7 @@ def _ask(kube: Kube, where: tuple[str, str, str], commands: Sequence[Sequence[st
         try:
             result = execute.run(kube, *where, argv, within=within)
             text = result.output if result.exit_code == 0 else f"(exit {result.exit_code}) {result.output}"
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             text = f"(not readable: {trouble})"
         texts.append(f"# {' '.join(argv)}\n{text}")
     return "\n".join(texts)

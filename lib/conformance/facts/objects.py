@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterable
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import is_ready
@@ -286,21 +286,21 @@ class CalicoObjects:
         try:
             return self._kube.find(api, kind, name, namespace)
         except ApiRefused as refusal:
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"{kind} {name} could not be read: {refusal.message}", "give the run the right to get it"
             ) from refusal
 
     def _all(self, kind: str) -> tuple[list[Obj], str]:
-        """All objects of a kind, and the API that served them.  Raises EnvironmentLacks."""
+        """All objects of a kind, and the API that served them.  Raises MissingCapability."""
         for api in (V3, CRD):
             if self._kube.discovery.serves(api, kind):
                 try:
                     return self._kube.objects(api, kind), api
                 except ApiRefused as refusal:
-                    raise EnvironmentLacks(
+                    raise MissingCapability(
                         f"{kind} ({api}) could not be read: {refusal.message}", "give the run the right to list it"
                     ) from refusal
-        raise EnvironmentLacks(
+        raise MissingCapability(
             f"the cluster serves {kind} neither by {V3} nor by {CRD}", "Calico's objects are in another datastore"
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.probing import Probing
@@ -28,7 +28,7 @@ from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_mis
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import plan
-from conformance.run.limits import lost_for_want_of
+from conformance.run.limits import claims_blocked_by_missing_rights
 from conformance.run.plan import PlannedTest, Prospect
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
@@ -91,7 +91,7 @@ class Controller:
         self._exclusive = True
         try:
             self.run.take_lock()
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             self.unusable = str(trouble).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 
@@ -249,7 +249,7 @@ class Controller:
             notes.append(
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
-        notes += lost_for_want_of(self.run.settings.lacking, tests)
+        notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
         notes += self.left
         why = self.run.settings.not_disruptive
         if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):

@@ -12,7 +12,7 @@ from collections.abc import Generator
 import pytest
 
 from conformance.catalog import Catalog, Claim, catalog
-from conformance.errors import EnvironmentBroken, EnvironmentLacks, Unmet, first_line
+from conformance.errors import EnvironmentBroken, MissingCapability, Unmet, first_line
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import to_plain
 from conformance.plugin import options
@@ -132,7 +132,7 @@ class Judge:
                 raise EnvironmentBroken(self.state.restoration.not_put_back)
             self.state.restoration.epoch.catch_up()
             return (yield)
-        except EnvironmentLacks as lack:
+        except MissingCapability as lack:
             statement.say(*verdicts.from_body(lack))
             raise _skipped(f"NOT_RUN: {lack}") from None
         except pytest.skip.Exception as skip:
@@ -161,7 +161,7 @@ class Judge:
         except pytest.skip.Exception as skip:
             statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by itself")
             raise
-        except EnvironmentLacks as lack:
+        except MissingCapability as lack:
             statement.say(*verdicts.from_body(lack))
             raise _skipped(f"NOT_RUN: {lack}") from None
         except Unmet as unmet:

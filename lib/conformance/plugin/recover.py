@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from conformance.errors import SuiteTrouble, UsageProblem
+from conformance.errors import SuiteError, UsageProblem
 from conformance.facts.preflight import lacking_rights
 from conformance.kube.access import Access
 from conformance.kube.client import Kube, first_contact
@@ -50,7 +50,7 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         for line in lacking or [first_contact(access, trouble)]:
             print(f"ERROR: {line}", file=sys.stderr)
         return 7
-    except SuiteTrouble as trouble:
+    except SuiteError as trouble:
         print(f"ERROR: {str(trouble).splitlines()[0]}", file=sys.stderr)
         return 7
     finally:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 
-from conformance.errors import EnvironmentBroken, EnvironmentLacks, Nonconformance, SuiteTrouble
+from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, SuiteError
 from conformance.kube.client import Obj
 from conformance.kube.waits import is_ready
 from conformance.model.claim import ClaimVerdict
@@ -109,7 +109,7 @@ class Cast:
         return self.of("linux-node")[0]
 
     def around(self, nodes: Sequence[str], place: Place) -> Pairs:
-        """A client on each of these Windows nodes with a server there or elsewhere.  Raises EnvironmentLacks."""
+        """A client on each of these Windows nodes with a server there or elsewhere.  Raises MissingCapability."""
         clients = self.clients("windows").at(*nodes)
         if place == "a Linux node":
             server = self.servers("linux").first
@@ -199,8 +199,8 @@ class Cast:
                 found[seat] = one.result()
                 continue
             troubles.append(trouble)
-            if isinstance(trouble, SuiteTrouble):
-                lacks = isinstance(trouble, EnvironmentLacks)
+            if isinstance(trouble, SuiteError):
+                lacks = isinstance(trouble, MissingCapability)
                 self._failed(seat, ClaimVerdict.NOT_RUN if lacks else ClaimVerdict.INCONCLUSIVE, trouble)
             else:
                 raise trouble

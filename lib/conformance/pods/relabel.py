@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
@@ -34,12 +34,12 @@ class Relabel:
 
     def undo(self) -> None:
         """Take away what was given, all that can be.  Raises what the first that could not be raised."""
-        troubles: list[SuiteTrouble] = []
+        troubles: list[SuiteError] = []
         for made in reversed(list(self._made)):
             target, field, key = made
             try:
                 self._changes.patch(target, {"metadata": {field: {key: None}}}, "its test is over")
-            except SuiteTrouble as trouble:
+            except SuiteError as trouble:
                 if not (
                     isinstance(trouble, ApiRefused) and trouble.not_found
                 ):  # with its pod the label is gone as well

@@ -47,7 +47,7 @@ class Hosts:
     # --- Windows ---------------------------------------------------------------------------------------------------
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
-        """HNS networks of a Windows node.  Raises ProbeBroken, EnvironmentLacks (HostProcess pods are refused)."""
+        """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
         return [
             hns.network(one) for one in self._documents(node, "Get-HnsNetwork | ConvertTo-Json -Depth 10 -Compress")
         ]
@@ -75,7 +75,7 @@ class Hosts:
 
         Returns what the exec said, or what broke it once it was asked for: neither shows that the network is gone, a
         fresh read does.  Raises ProbeBroken when the command itself says that it failed or was never asked for,
-        EnvironmentLacks.
+        MissingCapability.
         """
         script = f"Get-HnsNetwork | Where-Object {{ $_.Name -eq '{name}' }} | Remove-HnsNetwork"
         try:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.errors import EnvironmentBroken, ProbeBroken, SuiteTrouble
+from conformance.errors import EnvironmentBroken, ProbeBroken, SuiteError
 from conformance.kube.channels import ExecBroken
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
@@ -174,7 +174,7 @@ class Lane:
         unknown = ""
         try:
             happened = self._agents.what_happened(self._source)
-        except SuiteTrouble as trouble:  # then at least the probe's own trouble is known
+        except SuiteError as trouble:  # then at least the probe's own trouble is known
             happened, unknown = "", f"; whether the pod changed is not known: {trouble}"
         pause = min(2.0, 0.25 * 2 ** (max(one.tries for one in broken) - 1))
         for one in broken:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.errors import ClusterUnusable, SuiteTrouble
+from conformance.errors import ClusterUnusable, SuiteError
 from conformance.kube import access
 from conformance.kube.client import Kube, first_contact, preload
 from conformance.kube.ownership import Ownership
@@ -166,7 +166,7 @@ class Clusters:
         told = sweep(door, settings.run_id, within=settings.timings.windows.delete)
         try:
             Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             told.append(f"the run's journal was left: {str(trouble).splitlines()[0]}")
         return told
 

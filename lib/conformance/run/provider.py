@@ -98,7 +98,7 @@ class Provider(Protocol):
     def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
         """What runs that died have changed and not put back, and what to do about it; one line each.
 
-        For who has just taken the run lock, perhaps from one of them.  Raises SuiteTrouble.
+        For who has just taken the run lock, perhaps from one of them.  Raises SuiteError.
         """
 
     def sweep(self, connection: Connection, settings: Settings) -> list[str]:
@@ -107,7 +107,7 @@ class Provider(Protocol):
     def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:
         """Put back, and verify, what a process of the run (empty: any) has changed and did not live to put back.
 
-        Raises SuiteTrouble.
+        Raises SuiteError.
         """
 
     def interrupt(self, seconds: float) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.errors import ClusterUnusable, LockLost, SuiteTrouble
+from conformance.errors import ClusterUnusable, LockLost, SuiteError
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import SYSTEM_NAMESPACE, Ownership
@@ -145,7 +145,7 @@ class RunLock:
         }  # fmt: skip
         try:
             self._changes.make(_change("delete", "the run is over", body))
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             self._tell(f"the run lock could not be given back: {str(trouble).splitlines()[0]}")
 
     # --- every process of the run ---------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class RunLock:
                 self.lost = str(lost)
                 self._tell(f"{lost}: nothing beyond its own namespaces is changed any more")
                 return
-            except SuiteTrouble as trouble:
+            except SuiteError as trouble:
                 if not troubled:
                     self._tell(f"the run lock could not be renewed, trying again: {str(trouble).splitlines()[0]}")
                 troubled = True

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership
@@ -175,7 +175,7 @@ class Recovery:
                 self._tell(f"run {one.run}: {done}")
                 result.restored.append(done)
             journal.remove()
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             line = f"run {one.run}: its journal: {str(trouble).splitlines()[0]}"
             self._tell(line)
             result.left.append(line)
@@ -193,7 +193,7 @@ class Recovery:
     def _do(self, act: Callable[[], object], done: str, result: Recovered) -> None:
         try:
             act()
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             done = f"not done: {done}: {str(trouble).splitlines()[0]}"
             result.left.append(done)
         else:

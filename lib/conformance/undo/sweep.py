@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.facts.calico_api import V3
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
@@ -47,12 +47,12 @@ def sweep(kube: Kube, run: str, *, within: float) -> list[str]:
     changes, told = Changes(kube, Ownership(run)), []
     try:
         found = list(leftovers(kube, run))
-    except SuiteTrouble as trouble:
+    except SuiteError as trouble:
         return [f"whether anything of this run is left is not known: {trouble}"]
     for target in found:
         try:
             changes.delete(target, "its run is over")
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             by_hand = f"; calicoctl delete globalnetworkpolicy {_name(target)}" if target.api_version == STORED else ""
             told.append(f"{target.label} was left, and could not be removed: {trouble}{by_hand}")
     for target in found:
@@ -61,7 +61,7 @@ def sweep(kube: Kube, run: str, *, within: float) -> list[str]:
         try:
             changes.waits.gone(target, within=within)
             told.append(f"{target.label} was left by a process that ended early, and is removed")
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             told.append(f"{target.label} was left by a process that ended early: {trouble}")
     return told
 

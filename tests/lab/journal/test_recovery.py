@@ -58,7 +58,7 @@ def severity(kube: Kube) -> Any:
 @pytest.fixture
 def begin(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """What keeps a run that may disrupt from beginning."""
-    monkeypatch.setattr(dead_runs, "not_whole", lambda *_, **__: "not every pod reaches every other: one")
+    monkeypatch.setattr(dead_runs, "connectivity_problem", lambda *_, **__: "not every pod reaches every other: one")
 
     def begin(wait: float = 10.0) -> list[str]:
         timings = load_timings(lab=True)

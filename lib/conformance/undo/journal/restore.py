@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
@@ -76,7 +76,7 @@ class _Restorer:
             result = acts[entry.act](entry)
             if result.outcome is not Outcome.FAILED:
                 self.journal.mark(entry, "closed")
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             first = str(trouble).splitlines()[0]
             return _told(entry, Outcome.FAILED, f"{entry.label}: {first}", "once that is mended: pytest --restore")
         return result
@@ -163,7 +163,7 @@ class _Restorer:
             return _told(entry, Outcome.FAILED, entry.label, hand)
         try:
             heal(self.journal.run.run, dict(entry.arguments))
-        except SuiteTrouble:
+        except SuiteError:
             raise
         except Exception as trouble:  # a healer that is broken must not keep the others from being run
             first = (str(trouble).splitlines() or [""])[0]

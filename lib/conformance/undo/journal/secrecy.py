@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 
 SECRET_KINDS = ("Secret", "TokenRequest", "CertificateSigningRequest")
 _NAME = re.compile(r"(password|passwd|token|secret|credentials?|private[-_.]?key|api[-_.]?key|access[-_.]?key)$", re.I)
@@ -14,7 +14,7 @@ _NAME = re.compile(r"(password|passwd|token|secret|credentials?|private[-_.]?key
 REDACTED = "(redacted)"
 
 
-class JournalRefused(SuiteTrouble):
+class JournalRefused(SuiteError):
     """A change that may not be made, because its journal entry may not or cannot be written.  Nothing was changed."""
 
 

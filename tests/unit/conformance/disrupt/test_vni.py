@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.vni import Vni
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.model.host import HnsNetwork, HnsSubnet, Link, LinuxFacts
 from conformance.model.host import Vxlan as Device
 
@@ -156,6 +156,6 @@ def test_where_it_cannot_be_delivered_nothing_is_written(
     cluster.others = {key: value for key, value in cluster.others.items() if key[0] != lacking}
     if lacking == "variable":
         cluster.others["DaemonSet", "calico-node-windows"]["spec"]["template"]["spec"] = {"containers": [{"name": "f"}]}
-    with pytest.raises(EnvironmentLacks, match=words):
+    with pytest.raises(MissingCapability, match=words):
         vni(cluster, patience, clock, Hosts(), install).deliver(4097, linux=["l1"], windows=["w1"])
     assert cluster.log == []

@@ -12,7 +12,7 @@ import pytest
 from conformance.disrupt.parties import Parties
 from conformance.disrupt.vni import Delivery
 from conformance.disrupt.vni_change import VniChange
-from conformance.errors import ControlBroken, EnvironmentBroken, EnvironmentLacks, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS, Workload
@@ -43,7 +43,7 @@ class World:
     # as Vni
     def possible(self, node: str = "") -> None:
         if self.refuses:
-            raise EnvironmentLacks("no", "yes")
+            raise MissingCapability("no", "yes")
 
     def vsid(self, node: str) -> int:
         return self.nodes[node]
@@ -215,7 +215,7 @@ def test_a_cluster_that_is_not_whole_before_is_left_alone() -> None:
     different = World(nodes={"l1": OLD, "l2": OLD, "w1": NEW, "w2": OLD})
     with pytest.raises(EnvironmentBroken, match="the VNI is 4096, and Windows nodes use w1: 4097, w2: 4096"):
         story(different).change.prepare(because="one VNI")
-    with pytest.raises(EnvironmentLacks):
+    with pytest.raises(MissingCapability):
         story(World(refuses=True)).change.prepare(because="one VNI")
     assert world.log == different.log == []
 

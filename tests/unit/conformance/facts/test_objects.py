@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.kube.refused import ApiRefused
@@ -222,9 +222,9 @@ def test_what_may_not_be_read_is_not_run_with_the_right_that_is_missing(
     read: Callable[[CalicoObjects], object],
 ) -> None:
     there: dict[tuple[str, str], list[Obj]] = {(CRD, "BlockAffinity"): [], (CRD, "IPAMBlock"): []}
-    with pytest.raises(EnvironmentLacks, match="give the run the right to list it"):
+    with pytest.raises(MissingCapability, match="give the run the right to list it"):
         read(reads(there, forbidden={"BlockAffinity", "IPAMBlock"}))
-    with pytest.raises(EnvironmentLacks, match="neither by projectcalico"):
+    with pytest.raises(MissingCapability, match="neither by projectcalico"):
         read(reads({}))
 
 

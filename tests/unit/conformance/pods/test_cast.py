@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from conformance.errors import EnvironmentBroken, EnvironmentLacks, Nonconformance
+from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Path, Workload
@@ -177,7 +177,7 @@ def test_where_no_pod_of_a_role_can_be_deployed_everybody_who_asks_is_told() -> 
 
 
 def test_a_node_for_which_there_is_no_image_is_not_run() -> None:
-    pods = cast(Deployer(broken={"windows-client-1": EnvironmentLacks("no image is known", "x")}))
+    pods = cast(Deployer(broken={"windows-client-1": MissingCapability("no image is known", "x")}))
     kept: list[Seen] = []
     pods.keep = kept.extend
     assert [one.node for one in pods.clients("windows")] == ["w2"]
@@ -361,5 +361,5 @@ def test_around_one_node_of_two_the_other_has_a_server_only() -> None:
 
 def test_there_is_no_other_windows_node_in_a_small_cluster() -> None:
     small = cluster(node("l1", "linux"), node("w1", "windows"))
-    with pytest.raises(EnvironmentLacks, match="needs a pair of pods on two nodes"):
+    with pytest.raises(MissingCapability, match="needs a pair of pods on two nodes"):
         cast(Deployer(), small).around(["w1"], "another Windows node")

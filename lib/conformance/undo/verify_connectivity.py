@@ -1,4 +1,4 @@
-"""Is the cluster's network whole?  The demo's pods of both operating systems, each reaching each, over nodes."""
+"""Verifies by traffic that the pods of both operating systems reach each other, within and between nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from conformance.errors import Nonconformance, SuiteTrouble
+from conformance.errors import Nonconformance, SuiteError
 from conformance.expect.traffic import Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -21,8 +21,8 @@ from conformance.probe.prober import Prober
 from conformance.settings import Settings
 
 
-def not_whole(kube: Kube, facts: Facts, settings: Settings, *, process: str = "") -> str:
-    """What is wrong with the connections between pods, in one line; empty when nothing is.
+def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, process: str = "") -> str:
+    """Describe in one line which pods do not reach each other; empty when all do.
 
     ``process`` signs what is made for it (:mod:`conformance.undo.alive`).
     """
@@ -43,7 +43,7 @@ def not_whole(kube: Kube, facts: Facts, settings: Settings, *, process: str = ""
                 servers,
                 because="everything that was changed has been put back, and no policy is in force",
             )
-        except (Nonconformance, SuiteTrouble) as found_out:
+        except (Nonconformance, SuiteError) as found_out:
             trouble = f"not every pod reaches every other: {str(found_out).splitlines()[0]}"
         finally:
             cast.close()
@@ -56,6 +56,6 @@ def _removed(pods: Pods) -> str:
     """Remove the pods that were made to look; why they could not be, in one line."""
     try:
         pods.remove()
-    except SuiteTrouble as trouble:
+    except SuiteError as trouble:
         return f"what was made to look whether pods reach each other is left: {str(trouble).splitlines()[0]}"
     return ""
