@@ -138,22 +138,6 @@ def windows_reservation_on_linux(api: Api) -> Iterator[None]:
 
 
 @contextmanager
-def calico_node_on_the_control_plane_alone(api: Api) -> Iterator[None]:
-    """No calico-node on a Linux worker is ready; the one of the control plane is."""
-    pods = api("GET", "/api/v1/namespaces/calico-system/pods?labelSelector=k8s-app%3Dcalico-node")["items"]
-    paths = [
-        f"/api/v1/namespaces/calico-system/pods/{pod['metadata']['name']}/status"
-        for pod in pods
-        if pod["spec"]["nodeName"] in ("linux-2", "linux-3")
-    ]
-    for path in paths:
-        api.merge(path, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
-    yield
-    for path in paths:
-        api.merge(path, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
-
-
-@contextmanager
 def borrowed_address(api: Api) -> Iterator[None]:
     """A pod on a Windows node has an address of a Linux node's block."""
     pods = "/api/v1/namespaces/default/pods"
@@ -210,6 +194,29 @@ def no_operator(api: Api) -> Iterator[None]:
         time.sleep(0.1)
     yield
     api.merge(path, {"spec": {"replicas": 1}})
+
+
+@contextmanager
+def calico_node_on_the_control_plane_alone(api: Api) -> Iterator[None]:
+    """calico-node is told to run on the control plane, so that no Linux worker has one, while the operator looks away."""
+    path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node"
+    pods = "/api/v1/namespaces/calico-system/pods?labelSelector=k8s-app%3Dcalico-node"
+    selector = {"node-role.kubernetes.io/control-plane": ""}
+
+    def settle(count: int) -> None:
+        deadline = time.monotonic() + ANSWER_WITHIN
+        while len(api("GET", pods)["items"]) != count:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"calico-node does not get to {count} pods")
+            time.sleep(0.1)
+
+    before = len(api("GET", pods)["items"])
+    with no_operator(api):
+        api.merge(path, {"spec": {"template": {"spec": {"nodeSelector": selector}}}})
+        settle(1)
+        yield
+        api.merge(path, {"spec": {"template": {"spec": {"nodeSelector": dict.fromkeys(selector)}}}})
+        settle(before)
 
 
 def _felix(api: Api, spec: dict[str, Any]) -> Iterator[None]:
