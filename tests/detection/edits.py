@@ -198,7 +198,7 @@ def no_operator(api: Api) -> Iterator[None]:
 
 @contextmanager
 def calico_node_on_the_control_plane_alone(api: Api) -> Iterator[None]:
-    """calico-node is told to run on the control plane, so that no Linux worker has one, while the operator looks away."""
+    """calico-node is told to run on the control plane, so that no Linux worker has one."""
     path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node"
     pods = "/api/v1/namespaces/calico-system/pods?labelSelector=k8s-app%3Dcalico-node"
     selector = {"node-role.kubernetes.io/control-plane": ""}
