@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from conformance.errors import MissingCapability
 from conformance.kube.client import Kube, Obj
@@ -180,7 +181,7 @@ class CalicoObjects:
         The way of installation is part of it under etcd alone: every way goes with the Kubernetes API.
         """
         mode, datastore, install = self._facts.mode, self._facts.datastore, self._facts.install
-        asked = [mode, datastore, *([install] if datastore.value == "etcd" else [])]
+        asked: list[Fact[Any]] = [mode, datastore, *([install] if datastore.value == "etcd" else [])]
         unknown = next((one for one in asked if one.value is None), None)
         if unknown is not None:
             return {"mode and datastore": Fact(None, unknown.source)}
