@@ -28,12 +28,12 @@ from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.endpoint import OS
-from conformance.pods.farewell import Farewell
 from conformance.pods.groups import Pairs
 from conformance.pods.newcomer import Newcomers
 from conformance.pods.relabel import Relabel
 from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
+from conformance.pods.temporary_namespace import TemporaryNamespace
 from conformance.pods.webserver import WebServer
 from conformance.pods.worker_pods import Place, WorkerPods
 from conformance.run.policies import Policy
@@ -52,7 +52,6 @@ __all__ = [
     "Commands",
     "ConnectionsDuringChange",
     "Expect",
-    "Farewell",
     "Felix",
     "KnownIssue",
     "Newcomers",
@@ -67,6 +66,7 @@ __all__ = [
     "Services",
     "Sizes",
     "SourceOf",
+    "TemporaryNamespace",
     "VniChange",
     "VxlanFacts",
     "WebServer",
