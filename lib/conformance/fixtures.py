@@ -10,7 +10,6 @@ from collections.abc import Callable
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.vni_change import VniChange
 from conformance.expect.addresses import Addresses
-from conformance.expect.arrival import Arrival
 from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
@@ -18,6 +17,7 @@ from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
+from conformance.expect.pod_startup import PodStartup
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
@@ -29,7 +29,7 @@ from conformance.facts.remedies import Remedies
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.endpoint import OS
 from conformance.pods.groups import Pairs
-from conformance.pods.newcomer import Newcomers
+from conformance.pods.new_pod import NewPods
 from conformance.pods.relabel import Relabel
 from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
@@ -45,7 +45,6 @@ __all__ = [
     "OS",
     "AclLists",
     "Addresses",
-    "Arrival",
     "Beyond",
     "Builds",
     "CalicoObjects",
@@ -54,10 +53,11 @@ __all__ = [
     "Expect",
     "Felix",
     "KnownIssue",
-    "Newcomers",
+    "NewPods",
     "Overlay",
     "Pages",
     "Place",
+    "PodStartup",
     "Policy",
     "Readings",
     "Relabel",

@@ -232,8 +232,8 @@ def test_pwsh_words_errors_as_version_7_does(bench: Bench) -> None:
     assert (ran.code, ran.err) == (1, "Invoke-WebRequest: No such host is known.\r\n")
 
 
-def test_a_newcomers_first_action_is_tried_again_while_it_fails_at_once(bench: Bench, closed_port: int) -> None:
-    manifest = Path(__file__).parents[4] / "manifests" / "newcomer" / "windows.yaml"
+def test_a_new_pods_first_action_is_tried_again_while_it_fails_at_once(bench: Bench, closed_port: int) -> None:
+    manifest = Path(__file__).parents[4] / "manifests" / "new-pod" / "windows.yaml"
     first = yaml.safe_load(manifest.read_text())["spec"]["containers"][0]["command"]
     bench.env |= {"TARGET_HOST": "127.0.0.1", "TARGET_PORT": str(closed_port), "GIVE_UP_MS": "1000", "NETWORK_MS": "50"}
     assert bench.run(POWERSHELL, *first) == Ran(4, "", "")
