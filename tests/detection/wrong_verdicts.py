@@ -236,10 +236,10 @@ def _settle(lane: Lane, case: Case, name: str, *, closed: bool) -> None:
     ask = Attempt(source=lane.subject(case.source), kind=Kind.TCP, give_up_after=0.3, target=lane.server(name))
     settled = until(
         lambda: lane.prober.observe([ask])[0].verdict is not Verdict.CONNECTED, lambda shut: shut is closed,
-        within=15.0, agree=8, every=0.1, what=f"{name} is {'closed' if closed else 'open'}",
+        within=15.0, agree=8, every=0.1, description=f"{name} is {'closed' if closed else 'open'}",
     )  # fmt: skip
-    if not settled.met:
-        raise RuntimeError(f"not so: {settled.what}")
+    if not settled.converged:
+        raise RuntimeError(f"not so: {settled.description}")
 
 
 def _line(error: Exception) -> str:

@@ -95,7 +95,7 @@ class PodStartup:
             enough,
             within=patience.image_pull + patience.pod_ready + patience.warm_up,
             every=patience.poll_every,
-            what=because,
+            description=because,
             clock=clock,
         )
         troubles = []
@@ -122,13 +122,13 @@ class PodStartup:
             within=patience.policy_effect,
             agree=patience.agree,
             every=patience.poll_every,
-            what=because,
+            description=because,
             clock=expect.clock,
         )
         told = []
         for index, (one, attempt) in enumerate(zip(new_pods, attempts, strict=True)):
             seen = [round_[index] for round_ in settled.seen]
-            if not settled.met and seen[-1].verdict is not Verdict.TIMED_OUT:
+            if not settled.converged and seen[-1].verdict is not Verdict.TIMED_OUT:
                 line = message.headline(expect.context.claims, attempt, "TIMED_OUT", seen, settled.seconds)
                 trouble = ControlBroken(
                     f"control failed: {line}: its egress policy is not in force, so its first action says nothing",
@@ -190,7 +190,7 @@ class PodStartup:
             text = f"control failed: {line}; a dead client would look like a denial"
             return ControlBroken(text, control=attempts[1].label, seen=beside)
         line = message.headline(claims, attempts[0], "TIMED_OUT", seen, watched.seconds)
-        if not watched.met:
+        if not watched.converged:
             return EnvironmentBroken(f"{line}: its first action was still {last.stage}")
         if last.new_pod.verdict is not Verdict.TIMED_OUT:
             text = f"control failed: {line}: that is neither an answer of the pod nor a silent drop"

@@ -94,7 +94,7 @@ class Unrestored:
                 lambda left: not left or any(one.trouble for one in left),
                 within=self._within,
                 every=LOOK_EVERY,
-                what=f"what {first.test} has changed is put back",
+                description=f"what {first.test} has changed is put back",
             ).last
             self._waited_for |= {one for one in found if not one.trouble}
         if not found:

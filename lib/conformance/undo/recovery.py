@@ -153,11 +153,11 @@ class Recovery:
         self._tell(f"run {run} is of another machine: watching for {seconds:g} s whether it renews its run lock")
         watched = hold(
             lambda: self._lease(run), lambda now: now is not None and _version(now) == _version(lease),
-            seconds=seconds, every=self.patience.look_every, what=f"run {run} is silent", clock=self._clock,
+            seconds=seconds, every=self.patience.look_every, description=f"run {run} is silent", clock=self._clock,
         )  # fmt: skip
-        if watched.met:
+        if watched.lasted:
             self._silent.add(_version(lease))
-        return watched.met or watched.answers[-1].value is None
+        return watched.lasted or watched.answers[-1].value is None
 
     def _lease(self, run: str) -> Obj | None:
         """The run lock, while it is this run's."""

@@ -46,8 +46,10 @@ class Stage:
         return self.streams.open([(self.pods[f"{client}-client"], self.pods[f"{server}-server"])])[0]
 
     def until(self, stream: Stream, accept: Callable[[StreamState], bool]) -> StreamState:
-        settled = until(lambda: self.streams.look([stream])[0], accept, within=20, every=0.05, what="it is as expected")
-        assert settled.met, settled.last.words
+        settled = until(
+            lambda: self.streams.look([stream])[0], accept, within=20, every=0.05, description="it is as expected"
+        )
+        assert settled.converged, settled.last.words
         return settled.last
 
 
@@ -92,9 +94,9 @@ def test_an_end_that_gives_up_resets_the_other(stage: Stage, client: str, server
     settled = until(
         lambda: stage.streams.look_at(stream, OTHER[side]).verdict,
         lambda now: now is StreamVerdict.RESET,
-        within=10, every=0.05, what="the other end is told",
+        within=10, every=0.05, description="the other end is told",
     )  # fmt: skip
-    assert settled.met, settled.last
+    assert settled.converged, settled.last
 
 
 @pytest.mark.parametrize(("client", "server"), DIRECTIONS[:2])

@@ -124,8 +124,8 @@ class Journal:
 
         self._insist(attempt, f"remove {self.ref.label}")
 
-    def _insist(self, act: Callable[[], Any], what: str) -> Any:
-        return insist(act, within=self.within, what=what)
+    def _insist(self, act: Callable[[], Any], description: str) -> Any:
+        return insist(act, within=self.within, description=description)
 
 
 def ensure_namespace(kube: Kube, run: Ownership) -> None:

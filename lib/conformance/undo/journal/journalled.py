@@ -40,7 +40,7 @@ class Journalled:
         current = insist(
             lambda: self.changes.kube.find(target.api_version, target.kind, target.name, target.namespace),
             within=self.journal.within,
-            what=f"read {target.label}",
+            description=f"read {target.label}",
         )
         if current is None:
             raise EnvironmentBroken(f"{target.label} is not there, so it cannot be changed: {why}")
@@ -96,7 +96,7 @@ class Journalled:
         found = insist(
             lambda: self.changes.kube.find("v1", "Pod", target.name, target.namespace),
             within=self.journal.within,
-            what=f"read {target.label}",
+            description=f"read {target.label}",
         )
         if found is None:
             raise EnvironmentBroken(f"{target.label} is not there, so it cannot be deleted: {why}")
@@ -146,7 +146,7 @@ class Journalled:
         except Exception:
             self.close(entry)
             raise
-        return insist(act, within=self.journal.within, what=entry.label)
+        return insist(act, within=self.journal.within, description=entry.label)
 
 
 def _refuse_secret(target: ObjectRef, verb: str) -> None:

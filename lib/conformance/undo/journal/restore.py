@@ -108,7 +108,7 @@ class _Restorer:
             insist(
                 lambda: self.changes.patch(target, patch, "puts it back as it was", foreign=True),
                 within=self.within,
-                what=f"put back {target.label}",
+                description=f"put back {target.label}",
             )
         except ApiRefused as refusal:
             if refusal.code == 409 or refusal.not_found:
@@ -150,7 +150,7 @@ class _Restorer:
         insist(
             lambda: self.changes.delete(target, "puts it back as it was", foreign=True),
             within=self.within,
-            what=f"remove {target.label}",
+            description=f"remove {target.label}",
         )
         self.changes.waits.gone(target, within=self.within)
         return _told(entry, Outcome.RESTORED, f"{target.label}, which this suite made, is removed")
@@ -175,7 +175,7 @@ class _Restorer:
         return insist(
             lambda: self.kube.find(target.api_version, target.kind, target.name, target.namespace),
             within=self.within,
-            what=f"read {target.label}",
+            description=f"read {target.label}",
         )
 
 
