@@ -222,7 +222,7 @@ class _Wait(Generic[T]):
         except Exception as error:
             error.add_note(
                 f"while waiting that {self.description}: {len(self.answers)} answers before, "
-                f"the newest {self.consecutive} accepted, {self.deadline.elapsed:.1f} s of {self.deadline.seconds:.1f} s"
+                f"{self.consecutive} accepted in a row, {self.deadline.elapsed:.1f} of {self.deadline.seconds:.1f} s"
             )
             raise
         self.answers.append(Answer(value, asked_at, self.deadline.elapsed, accepted))

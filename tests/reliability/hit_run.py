@@ -21,7 +21,7 @@ from conformance.facts.detect import detect
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.settings import Settings, load_timings
-from conformance.undo.journal.book import entries_of, journals
+from conformance.undo.journal.store import entries_of, journals
 from conformance.undo.verify_connectivity import connectivity_problem
 from tests.lab.lab_process import RunningLab, running_lab
 from tests.reliability import snapshot

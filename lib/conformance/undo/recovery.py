@@ -15,8 +15,8 @@ from conformance.timing import SYSTEM_CLOCK, Clock, hold
 from conformance.undo import alive
 from conformance.undo.alive import Life
 from conformance.undo.cordon import LIFTED, cordoned_by
-from conformance.undo.journal.book import Journal, journals
 from conformance.undo.journal.restore import Healers, Outcome, Restored, restore
+from conformance.undo.journal.store import Journal, journals
 from conformance.undo.lease import RUN_LOCK
 from conformance.undo.remains import LEASE, Remains, remains
 from conformance.undo.sweep import sweep

@@ -19,7 +19,7 @@ from conformance.kube.changes import Changes
 from conformance.kube.ownership import SYSTEM_NAMESPACE, Ownership
 from conformance.model.change import ObjectRef
 from conformance.undo.alive import Life
-from conformance.undo.journal.book import entries_of, journals
+from conformance.undo.journal.store import entries_of, journals
 from conformance.undo.lease import LockTimings, RunLock
 from conformance.undo.remains import Remains, remains
 from tests.reliability import hit_run
@@ -42,7 +42,7 @@ def bench() -> Iterator[hit_run.Bench]:
 def journalled(bench: hit_run.Bench, run: subprocess.Popen[bytes]) -> None:
     """Wait until a change of the run is in force."""
     deadline = time.monotonic() + WITHIN
-    while not any(entry.state == "done" for book in journals(bench.kube) for entry in entries_of(book)):
+    while not any(entry.state == "done" for journal in journals(bench.kube) for entry in entries_of(journal)):
         assert time.monotonic() < deadline, (bench.folder / "run.log").read_text()
         assert run.poll() is None, (bench.folder / "run.log").read_text()
         time.sleep(0.05)
@@ -199,19 +199,19 @@ def test_planted_secrets_appear_in_nothing_that_a_run_writes(bench: hit_run.Benc
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    books = []
+    stored = []
     while run.poll() is None:
-        books += [json.dumps(book) for book in journals(bench.kube)]
+        stored += [json.dumps(journal) for journal in journals(bench.kube)]
         time.sleep(0.2)
     output = run.communicate(timeout=WITHIN)[0]
     assert run.returncode == 0, output.decode()
     written = {path: path.read_bytes() for path in reports.rglob("*") if path.is_file() and not path.is_symlink()}
-    assert books
+    assert stored
     assert any("transcript" in path.name for path in written)
     planted = [TOKEN, PASSWORD, own, *(base64.b64encode(one.encode()).decode() for one in (TOKEN, PASSWORD, own))]
     everything = {
         "output": output,
-        "journals": "\n".join(books).encode(),
+        "journals": "\n".join(stored).encode(),
         **{str(p): data for p, data in written.items()},
     }
     assert [name for name, data in everything.items() for one in planted if one.encode() in data] == []
