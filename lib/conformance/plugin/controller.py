@@ -150,7 +150,7 @@ class Controller:
         if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
-        self.left += [*self.state.restoration.put_back(), *self.run.sweep()]
+        self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
         self.problems += self.run.directory.read_problems()
         if self.problems:

@@ -26,8 +26,8 @@ from conformance.kube.rights import Right
 from conformance.model.change import Change, ObjectRef
 from conformance.settings import RunTimings
 from conformance.timing import SYSTEM_CLOCK, Clock, until
-from conformance.undo.alive import Life
 from conformance.undo.journal.store import ensure_namespace
+from conformance.undo.liveness import Life
 
 RUN_LOCK = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE)
 RENEWALS = 4

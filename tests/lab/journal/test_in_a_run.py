@@ -18,10 +18,10 @@ import yaml
 from conformance.kube.changes import Changes
 from conformance.kube.ownership import SYSTEM_NAMESPACE, Ownership
 from conformance.model.change import ObjectRef
-from conformance.undo.alive import Life
 from conformance.undo.journal.store import entries_of, journals
 from conformance.undo.lease import LockTimings, RunLock
-from conformance.undo.remains import Remains, remains
+from conformance.undo.leftovers import Leftovers, leftovers
+from conformance.undo.liveness import Life
 from tests.reliability import hit_run
 from tests.reliability.kills import WHOLE
 
@@ -91,17 +91,17 @@ def test_the_janitor_says_what_it_would_do_and_then_does_it(bench: hit_run.Bench
             text=True, timeout=WITHIN, check=False,
         )  # fmt: skip
 
-    before = [one.lines() for one in _remains(bench)]
+    before = [one.lines() for one in _leftovers(bench)]
     dry = janitor("--dry-run")
     assert dry.returncode == 0
     assert "to put back: patch FelixConfiguration default" in dry.stdout
     assert "Lease calico-conformance-system/run-lock" in dry.stdout
     assert "dry run: nothing was changed" in dry.stdout
-    assert [one.lines() for one in _remains(bench)] == before
+    assert [one.lines() for one in _leftovers(bench)] == before
     done = janitor()
     assert done.returncode == 0, done.stdout + done.stderr
     assert WHOLE in done.stdout
-    assert _remains(bench) == []
+    assert _leftovers(bench) == []
     assert not bench.kube.get("v1", "Node", node)["spec"].get("unschedulable")
     assert bench.kube.find("v1", "Namespace", "calico-conformance-system") is None
 
@@ -114,7 +114,7 @@ def test_a_run_that_is_told_to_end_puts_everything_back_itself(bench: hit_run.Be
     run.send_signal(number)
     assert run.wait(WITHIN) == 2
     assert content(bench) == before
-    assert _remains(bench) == []
+    assert _leftovers(bench) == []
 
 
 def test_what_a_dead_worker_had_changed_is_put_back_before_the_run_ends(bench: hit_run.Bench) -> None:
@@ -123,7 +123,7 @@ def test_what_a_dead_worker_had_changed_is_put_back_before_the_run_ends(bench: h
     journalled(bench, run)
     bench.hit(hit_run.Point(number=0, victim="worker", changed=False, after=0.0), run)
     assert content(bench) == before
-    assert _remains(bench) == []
+    assert _leftovers(bench) == []
 
 
 def test_a_living_run_is_left_alone(bench: hit_run.Bench) -> None:
@@ -152,7 +152,7 @@ def test_while_another_run_holds_the_lock_nothing_is_put_back(bench: hit_run.Ben
     finally:
         lock.release()
     assert bench.restore()[0] == 0
-    assert _remains(bench) == []
+    assert _leftovers(bench) == []
 
 
 def test_a_journal_that_cannot_be_read_is_named_and_keeps_no_other_from_being_put_back(bench: hit_run.Bench) -> None:
@@ -224,5 +224,5 @@ def content(bench: hit_run.Bench) -> tuple[Any, list[Any]]:
     return (felix["spec"], felix["metadata"].get("annotations")), nodes
 
 
-def _remains(bench: hit_run.Bench) -> list[Remains]:
-    return remains(bench.kube)
+def _leftovers(bench: hit_run.Bench) -> list[Leftovers]:
+    return leftovers(bench.kube)

@@ -10,17 +10,17 @@ from conformance.kube.changes import reference
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import CORDON_ANNOTATION, MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, labels_of
 from conformance.model.change import ObjectRef
-from conformance.undo import alive
-from conformance.undo.alive import Life
+from conformance.undo import liveness
+from conformance.undo.cleanup import cluster_scoped
 from conformance.undo.journal.record import Entry
 from conformance.undo.journal.store import entries_of, journals
-from conformance.undo.sweep import cluster_scoped
+from conformance.undo.liveness import Life
 
 LEASE = ("coordination.k8s.io/v1", "Lease")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remains:
+class Leftovers:
     """What of one run is there."""
 
     run: str
@@ -60,7 +60,7 @@ class Remains:
         ]
 
 
-def remains(kube: Kube, now: datetime.datetime | None = None) -> list[Remains]:
+def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftovers]:
     """What all runs have left, oldest first; the living ones' too.  Raises ApiRefused, ApiUnreachable."""
     now = now or datetime.datetime.now(datetime.UTC)
     by_run: dict[str, list[Obj]] = {}
@@ -76,14 +76,14 @@ def remains(kube: Kube, now: datetime.datetime | None = None) -> list[Remains]:
     for run in runs:
         own = by_run.get(run, [])
         journal = journals_by_run.get(run)
-        held = [one for one in ours if alive.holds(one, run) or one["metadata"]["labels"].get(RUN_LABEL) == run]
+        held = [one for one in ours if liveness.holds(one, run) or one["metadata"]["labels"].get(RUN_LABEL) == run]
         nodes = [one for one in cordoned if _annotations(one)[CORDON_ANNOTATION] == run]
         made = [*own, *([journal] if journal else []), *held]
         entries, trouble = _open(journal) if journal else ((), "")
         found.append(
-            Remains(
+            Leftovers(
                 run=run,
-                life=alive.of(made),
+                life=liveness.of(made),
                 since=min((_made_at(one) for one in made), default=now),
                 entries=entries,
                 trouble=trouble,
