@@ -86,7 +86,7 @@ class Controller:
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
         planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
-        if self._exclusive or not any(from_plain(PlannedTest, one).turn.exclusive for one in planned or ()):
+        if self._exclusive or not any(from_plain(PlannedTest, one).exclusivity.exclusive for one in planned or ()):
             return
         self._exclusive = True
         try:
