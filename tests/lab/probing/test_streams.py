@@ -21,7 +21,7 @@ from conformance.probe.prober import Prober
 from conformance.probe.streams import NotOpened, Stream, Streams
 from conformance.settings import Settings, load_timings
 from conformance.timing import until
-from tests.detection import bench
+from tests.detection import runner
 
 DIRECTIONS = [("linux", "windows"), ("windows", "linux"), ("linux", "linux"), ("windows", "windows")]
 OTHER: dict[str, Side] = {"client": "server", "server": "client"}
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.xdist_group("streams")
 class Stage:
     """A lab with clients and servers of both systems."""
 
-    lab: bench.Lab
+    lab: runner.Lab
     changes: Changes
     namespace: str
     streams: Streams
@@ -56,7 +56,7 @@ class Stage:
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder: Path = tmp_path_factory.mktemp("streams")
-    with bench.lab(folder, (), "", profile="small") as lab:
+    with runner.lab(folder, (), "", profile="small") as lab:
         kube = Kube(from_kubeconfig(lab.kubeconfig))
         timings = load_timings(lab=True)
         quick: dict[str, Any] = {"stream_heartbeat": 0.05, "stream_stall": 0.5, "policy_effect": 1.0}
