@@ -108,7 +108,7 @@ def test_a_broken_question_is_no_answer_and_tells_what_came_before() -> None:
 @pytest.mark.parametrize("wrong", [{"agree": 0}, {"within": -1.0}])
 def test_nonsense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="agree must be at least 1"):
-        until(lambda: "open", is_open, **{"within": 1.0, "what": "it opens", **wrong})  # type: ignore[arg-type]
+        until(lambda: "open", is_open, **{"within": 1.0, "description": "it opens", **wrong})  # type: ignore[arg-type]
 
 
 def test_holding_asks_for_its_whole_time() -> None:
