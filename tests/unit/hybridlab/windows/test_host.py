@@ -127,16 +127,16 @@ def test_only_felix_process_can_be_stopped() -> None:
 
 def test_kube_proxy_shows_its_command_line_and_is_a_service_where_no_pod_runs_it() -> None:
     running = (6000, "kube-proxy.exe --enable-dsr=true")
-    felix, found = Bench(kube_proxy=running).ask("processes")
+    felix, found = Harness(kube_proxy=running).ask("processes")
     assert felix["Name"] == "calico-node.exe"
     assert found == {"Name": "kube-proxy.exe", "ProcessId": 6000, "CommandLine": "kube-proxy.exe --enable-dsr=true"}
-    assert "kube-proxy" not in Bench(kube_proxy=running).ask("services")
+    assert "kube-proxy" not in Harness(kube_proxy=running).ask("services")
     service = "kube_proxy.windows=service"
-    assert Bench("operator", 1, service, kube_proxy=running).ask("services")["kube-proxy"] == "Running"
-    assert Bench("operator", 1, service).ask("services")["kube-proxy"] == "Stopped"
-    on_aks = Bench("operator", 1, service, "kubernetes.provider=AKS", kube_proxy=running).ask("services")
+    assert Harness("operator", 1, service, kube_proxy=running).ask("services")["kube-proxy"] == "Running"
+    assert Harness("operator", 1, service).ask("services")["kube-proxy"] == "Stopped"
+    on_aks = Harness("operator", 1, service, "kubernetes.provider=AKS", kube_proxy=running).ask("services")
     assert (on_aks["kubeproxy"], "kube-proxy" in on_aks) == ("Running", False)
-    on_rke2 = Bench("operator", 1, service, "kubernetes.provider=RKE2", kube_proxy=running).ask("services")
+    on_rke2 = Harness("operator", 1, service, "kubernetes.provider=RKE2", kube_proxy=running).ask("services")
     assert not [name for name in on_rke2 if "proxy" in name], "RKE2's agent starts it as a child of its own"
 
 
