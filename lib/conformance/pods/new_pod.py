@@ -21,35 +21,35 @@ from conformance.pods.roles import MANIFESTS, ROLES
 
 _FIRST, _SERVER = "first-action", "server"
 _CONNECTED, _NO_ANSWER, _NO_NETWORK = 0, 3, 4
-"""How the container ends (manifests/newcomer/windows.yaml)."""
+"""How the container ends (manifests/new-pod/windows.yaml)."""
 
 
 def role_of(os: OS) -> str:
-    """Role of an OS's newcomers, which is their label ``app``; the name of each ends with its node's number."""
-    return f"{os}-newcomer"
+    """Role of an OS's new_pods, which is their label ``app``; the name of each ends with its node's number."""
+    return f"{os}-new-pod"
 
 
 Stage = Literal["to start", "acting", "done"]
 """Of the first action: its container does not run yet, runs, has ended."""
 
 
-class Newcomers:
-    """One worker's newcomers, one on each covered node of an OS, come at once; :meth:`remove` takes them away again."""
+class NewPods:
+    """One worker's new_pods, one on each covered node of an OS, come at once; :meth:`remove` takes them away again."""
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
         self._pods, self._placement = pods, placement
-        self._there: tuple[Newcomer, ...] = ()
+        self._there: tuple[NewPod, ...] = ()
 
-    def arrive(self, os: OS, target: Target) -> tuple[Newcomer, ...]:
+    def create(self, os: OS, target: Target) -> tuple[NewPod, ...]:
         """Create them; returns as soon as all have addresses.  The first action of each is to connect to ``target``.
 
         Raises EnvironmentBroken when one cannot start, EnvironmentLacks when there is no node for one.
         """
         nodes = self._placement.covered(os)
         names = {one.name: f"{role_of(os)}-{self._placement.number(one.name)}" for one in nodes}
-        self._there = tuple(Newcomer(self._pods, one, names[one.name]) for one in nodes)
+        self._there = tuple(NewPod(self._pods, one, names[one.name]) for one in nodes)
         with ThreadPoolExecutor(max_workers=len(self._there)) as threads:
-            for done in [threads.submit(one.arrive, target) for one in self._there]:
+            for done in [threads.submit(one.create, target) for one in self._there]:
                 done.result()
         return self._there
 
@@ -59,8 +59,8 @@ class Newcomers:
             one.remove()
 
 
-class Newcomer:
-    """One newcomer; :meth:`remove` takes it away again."""
+class NewPod:
+    """One new pod; :meth:`remove` takes it away again."""
 
     def __init__(self, pods: Pods, node: NodeFacts, name: str) -> None:
         self._pods, self._node, self._name = pods, node, name
@@ -68,7 +68,7 @@ class Newcomer:
         self.pod: Workload
         """Once it has arrived."""
 
-    def arrive(self, target: Target) -> None:
+    def create(self, target: Target) -> None:
         """Create it; returns as soon as it has an address.  Its first action is to connect to ``target``.
 
         Raises EnvironmentBroken when it cannot start.
@@ -76,7 +76,7 @@ class Newcomer:
         pods = self._pods
         pods.prepare(pods.namespace)
         node, patience = self._node, pods.settings.timings.of(self._node.os)
-        (made,) = manifest.load(MANIFESTS / "newcomer" / f"{node.os}.yaml")
+        (made,) = manifest.load(MANIFESTS / "new-pod" / f"{node.os}.yaml")
         made["metadata"]["name"] = self._name
         made["metadata"]["labels"] |= {tailor.SEAT: self._name}
         tailor.fit(made["spec"], node, pods.settings.images)
