@@ -194,6 +194,7 @@ class PodStartup:
             all,
             within=patience.pod_ready,
             every=patience.poll_every,
+            description=because,
             clock=expect.clock,
         )
         targets = [*(one.pod.tcp(port) for one in new_pods), beside]
