@@ -14,7 +14,6 @@ from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, ProbeBroken
-from conformance.model.host import HnsNetwork
 from conformance.probe.host import NETWORK, Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
@@ -57,7 +56,7 @@ class Procedure:
         self.possible(node)
         try:
             self._drain.drain(node)
-            before = {one.id for one in self._networks(node)}
+            before = {one.id for one in self._hosts.hns_networks(node) if one.name == NETWORK}
             said = self._hosts.remove_hns_network(node)
             self._removed(node, before, said)
             self._felix.restart(node)
@@ -68,7 +67,7 @@ class Procedure:
         def look() -> set[str] | ProbeBroken:
             """A node that has just lost its network may be out of reach for a while."""
             try:
-                return {one.id for one in self._networks(node)}
+                return {one.id for one in self._hosts.hns_networks(node)}
             except ProbeBroken as broken:
                 return broken
 
@@ -87,6 +86,3 @@ class Procedure:
                 f"HNS network {NETWORK} of node {node} is still there {settled.seconds:.0f} s after its removal "
                 f"({said.strip() or 'which said nothing'})"
             )
-
-    def _networks(self, node: str) -> list[HnsNetwork]:
-        return [one for one in self._hosts.hns_networks(node) if one.name == NETWORK]

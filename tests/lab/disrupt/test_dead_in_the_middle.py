@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from conformance.disrupt.felix import Felix, os_of
 from conformance.disrupt.patience import patience_of
 from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.vni import Vni
+from conformance.errors import ProbeBroken
 from conformance.facts.detect import detect
 from conformance.kube import execute
 from conformance.kube.access import from_kubeconfig
@@ -29,7 +30,7 @@ from conformance.settings import Settings, load_timings
 from conformance.undo.healers import healers_of
 from conformance.undo.journal import Journal, Journalled, Outcome
 from conformance.undo.journal.restore import restore
-from tests.lab.lab_process import running_lab
+from tests.lab.lab_process import RunningLab, running_lab
 
 NODE, LINUX = "windows", "linux"
 OLD, NEW = 4096, 4097
@@ -48,6 +49,7 @@ class Bench:
     settings: Settings
     pods: Pods
     hosts: Hosts
+    lab: RunningLab
 
     def run(self, name: str) -> Changes:
         return Changes(self.kube, Ownership(name))
@@ -74,7 +76,9 @@ class Bench:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with running_lab(tmp_path_factory.mktemp("lab"), "--profile", "small") as lab:
         kube = Kube(from_kubeconfig(lab.kubeconfig))
-        settings = Settings(timings=load_timings(lab=True))
+        timings = load_timings(lab=True)
+        windows = replace(timings.windows, exec_overhead=5.0)  # a third of what a failing HNS is asked again for
+        settings = Settings(timings=replace(timings, windows=windows))
         facts = detect(kube, evidence="lab")
         pods = Pods(kube, Changes(kube, Ownership("dead")), facts, settings)
         host_pods = HostPods(pods)
@@ -82,7 +86,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         def run(workload: Workload, argv: Any, within: float) -> Any:
             return execute.run(kube, workload.namespace, workload.pod, workload.container, argv, within=within)
 
-        one = Bench(kube, facts, settings, pods, Hosts(run, host_pods.on, host_pods.on, settings.timings))
+        one = Bench(kube, facts, settings, pods, Hosts(run, host_pods.on, host_pods.on, settings.timings), lab)
         one.networked()
         yield one
         kube.close()
@@ -148,6 +152,19 @@ def test_another_process_puts_back_vni_network_and_node(bench: Bench, point: str
     assert [one["metadata"]["name"] for one in bench.kube.objects("v1", "Namespace") if _is_there(one)] == [
         "calico-demo-dead-main", "calico-demo-dead-main-host",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", ["error", "silent"])
+def test_an_hns_that_fails_has_not_lost_its_network(bench: Bench, answer: str) -> None:
+    config = ("--kubeconfig", str(bench.lab.kubeconfig))
+    injected = bench.lab.hybridlab("faults", *config, "inject", "hns-fails", f"node={NODE}", f"answer={answer}")
+    identity = injected.stdout.strip()
+    try:
+        with pytest.raises(ProbeBroken, match=r"HNS failed|HNS gave no answer"):
+            bench.vsid()
+    finally:
+        bench.lab.hybridlab("faults", *config, "heal", identity)
+    assert bench.vsid() == OLD
 
 
 def _is_there(namespace: dict[str, Any]) -> bool:
