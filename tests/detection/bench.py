@@ -190,26 +190,25 @@ def differences(row: Row, table: Table, outcome: Outcome) -> list[str]:
         figures = outcome.measured(claim, name)
         if not figures or max(figures) < float(least):
             lines.append(f"{claim:8} expected to record {rule} | observed {figures}")
-    lines += _elsewhere(row, outcome) if row.node else []
+    lines += _of_one_node(row, outcome) if row.node else []
     if outcome.exit_code != row.exit:
         lines.append(f"exit code expected {row.exit} | observed {outcome.exit_code}")
     return lines
 
 
-def _elsewhere(row: Row, outcome: Outcome) -> list[str]:
-    """Lines for red reasons that do not name the one node that is wrong, and for other Windows builds that are not well."""
-    build = outcome.builds.get(row.node)
+def _of_one_node(row: Row, outcome: Outcome) -> list[str]:
+    """Lines for red reasons that do not name the one node that is wrong, and for builds that are not as the row says."""
+    own = outcome.builds.get(row.node)
     lines = []
-    for claim in (claim for claim, verdict in row.expect.items() if verdict in RED):
+    for claim, verdict in (row.expect | row.on_node).items():
         found = outcome.claim(claim)
         reasons = {one["reason"].partition("\n")[0] for one in found["results"] if one["verdict"] in RED}
-        lines += [f"{claim:8} expected to name {row.node} | observed {line}" for line in reasons if row.node not in line]
-        others = {other: verdict for other, verdict in found["builds"].items() if other != build}
         lines += [
-            f"{claim:8} expected CONFIRMED on build {other} | observed {verdict}"
-            for other, verdict in others.items()
-            if build and verdict != "CONFIRMED"
+            f"{claim:8} expected to name {row.node} | observed {line}" for line in reasons if row.node not in line
         ]
+        for build, got in found["builds"].items() if own else ():
+            wanted = verdict if build == own else "CONFIRMED"
+            lines += [f"{claim:8} expected {wanted} on build {build} | observed {got}"] if got != wanted else []
     return lines
 
 

@@ -20,8 +20,8 @@ DEFAULT = "default"
 OUTSIDE = "198.51.100.10"
 """The host beyond the cluster that a lab has unless it is told otherwise."""
 FIELDS = {
-    "what", "why", "each", "profile", "external_target", "set", "crooked", "faults", "edit", "on_service", "claims", "workers",
-    "timings", "expect", "may", "says", "records", "exit",
+    "what", "why", "each", "on_node", "profile", "external_target", "set", "crooked", "faults", "edit", "on_service",
+    "claims", "workers", "timings", "expect", "may", "says", "records", "exit",
 }  # fmt: skip
 
 
@@ -35,7 +35,9 @@ class Row:
     why: str = ""
     """Why only some claims are run; empty: all are."""
     node: str = ""
-    """The one node that is wrong: every red reason names it, and every other Windows build is CONFIRMED; empty: not so."""
+    """The one node that is wrong, which every red reason names and whose build alone is red; empty: there is none."""
+    on_node: dict[str, str] = field(default_factory=dict)
+    """Claim to the verdict that the node's build must have, where another build decides the claim's own."""
     profile: str = DEFAULT
     """``hybridlab up --profile``; its own clean verdicts are what other claims must have."""
     set: tuple[str, ...] = ()

@@ -273,7 +273,9 @@ class Expect:
             *(self._path(source, target, kind or usual(target, want=False), want=False) for source, target in closed),
         ]
         within = max(path.rule.within for path in paths)
-        if open_is_control and not closed:  # its pods may be new, and a policy that is late on their node keeps them shut
+        if (
+            open_is_control and not closed
+        ):  # its pods may be new, and a policy that is late on their node keeps them shut
             ends = {one.os for path in paths for one in _pods(path)}
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:  # one budget: a route may have to wait for what another shows
