@@ -27,11 +27,11 @@ class Unmet(Nonconformance):
     """A requirement that this cluster does not satisfy (claim verdict UNMET, not VIOLATED)."""
 
 
-class SuiteTrouble(Exception):
+class SuiteError(Exception):
     """Base of everything that says nothing about the cluster's conformance."""
 
 
-class ProbeBroken(SuiteTrouble):
+class ProbeBroken(SuiteError):
     """An attempt could not be carried out: exec failed, status lost, binary missing, output empty, agent died.
 
     Keeps all that was seen up to then (``seen``) and what the transport said (``transport``).
@@ -43,7 +43,7 @@ class ProbeBroken(SuiteTrouble):
         self.transport = transport
 
 
-class ControlBroken(SuiteTrouble):
+class ControlBroken(SuiteError):
     """A control beside or before a denial failed, so the denial proves nothing; says which control."""
 
     def __init__(self, message: str, control: str, seen: Sequence[Observation] = ()) -> None:
@@ -52,7 +52,7 @@ class ControlBroken(SuiteTrouble):
         self.seen = tuple(seen)
 
 
-class EnvironmentLacks(SuiteTrouble):
+class MissingCapability(SuiteError):
     """The cluster lacks what a test needs (a second Windows node, projectcalico.org/v3 ...): NOT_RUN.
 
     ``remedy`` says how to make it run.
@@ -63,7 +63,7 @@ class EnvironmentLacks(SuiteTrouble):
         self.remedy = remedy
 
 
-class EnvironmentBroken(SuiteTrouble):
+class EnvironmentBroken(SuiteError):
     """The surroundings broke while a test ran: a pod restarted or moved, an image cannot be pulled ..."""
 
 
@@ -71,11 +71,11 @@ class LockLost(EnvironmentBroken):
     """Another run has taken the cluster's run lock: this one may change nothing beyond its own namespaces any more."""
 
 
-class UsageProblem(SuiteTrouble):
+class UsageProblem(SuiteError):
     """Options, files or contexts that cannot be used: exit 4 before anything is touched."""
 
 
-class ClusterUnusable(SuiteTrouble):
+class ClusterUnusable(SuiteError):
     """Preflight: the run is impossible here.  ``reasons`` are all of them, one line each: exit 7."""
 
     def __init__(self, reasons: Sequence[str]) -> None:

@@ -55,7 +55,7 @@ def test_failed_by_pytest():
 
 @verifies("ENC-5")
 def test_lacking():
-    raise EnvironmentLacks("there is no calicoctl", "name one")
+    raise MissingCapability("there is no calicoctl", "name one")
 
 @verifies("BGP-1")
 def test_not_applicable():
@@ -76,7 +76,7 @@ def test_set_up_fails(control):
 
 @pytest.fixture
 def lacking():
-    raise EnvironmentLacks("no second pool", "make one")
+    raise MissingCapability("no second pool", "make one")
 
 @verifies("CONN-5")
 def test_set_up_lacks(lacking):

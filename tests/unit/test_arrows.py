@@ -49,7 +49,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "fixtures": {"run", "disrupt", "expect", "facts", "pods", "model"},
     "run": {"undo", "expect", "report", "policy", "probe", "pods", "facts", "kube", "catalog"} | BASE,
     "undo.dead_runs": {"undo", "facts", "kube"} | BASE,
-    "undo.whole": {"expect", "probe", "pods", "kube"} | BASE,
+    "undo.verify_connectivity": {"expect", "probe", "pods", "kube"} | BASE,
     "undo.healers": {"undo", "disrupt", "probe", "pods", "kube"} | BASE,
     "undo.hns_network": {"disrupt", "timing", "errors"},
     "disrupt": {"undo.journal", "undo.journalling", "undo.cordon", "expect", "probe", "pods", "kube"} | BASE,
@@ -245,7 +245,7 @@ PLANTED = [
     pytest.param("conformance/run/x.py", "from conformance.runtime import y", "run may not", id="judge's alike"),
     pytest.param("conformance/undo/x.py", "from conformance.undo import healers", "undo may not", id="to upper floor"),
     pytest.param(
-        "conformance/disrupt/x.py", "from conformance.undo.sweep import y", "disrupt may not", id="past floor"
+        "conformance/disrupt/x.py", "from conformance.undo.cleanup import y", "disrupt may not", id="past floor"
     ),
     pytest.param("conformance/run/x.py", "import pytest", "conformance.plugin may import pytest", id="door pytest"),
     pytest.param("conformance/plugin/fixtures/x.py", "from conformance.plugin import lists", "may not", id="fixtures"),

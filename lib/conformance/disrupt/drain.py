@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.disrupt.patience import Patience
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
@@ -35,11 +35,11 @@ class Drain:
         self._patience, self._clock = patience, clock
 
     def possible(self, node: str) -> list[Obj]:
-        """The pods that draining a node would evict.  Raises EnvironmentLacks when one of them has no controller."""
+        """The pods that draining a node would evict.  Raises MissingCapability when one of them has no controller."""
         evicted = [one for one in self._on(node) if not _stays(one)]
         bare = [_label(one) for one in evicted if _controller(one) is None]
         if bare:
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"node {node} cannot be drained: pods without a controller would be lost: {', '.join(bare)}",
                 "move them away, or name another node by --disruptive-node NAME",
             )
@@ -48,7 +48,7 @@ class Drain:
     def drain(self, node: str) -> list[str]:
         """Cordon a node and evict its pods; which ones.
 
-        Raises EnvironmentLacks as :meth:`possible`, EnvironmentBroken (a budget forbids it to the end, a pod does not
+        Raises MissingCapability as :meth:`possible`, EnvironmentBroken (a budget forbids it to the end, a pod does not
         go), ApiRefused, LockLost.
         """
         self.possible(node)
@@ -102,10 +102,10 @@ class Drain:
             lambda left: not left,
             within=deadline.remaining,
             every=self._patience.poll_every,
-            what=f"evicted pods have left node {node}",
+            description=f"evicted pods have left node {node}",
             clock=self._clock,
         )
-        if not settled.met:
+        if not settled.converged:
             raise EnvironmentBroken(
                 f"node {node} was not drained in {deadline.seconds:.0f} s: still there are "
                 f"{', '.join(map(_label, settled.last))}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.disrupt.patience import PatienceOf
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.client import Kube, Obj
 from conformance.kube.waits import is_ready, pod_state, restarts
 from conformance.model.change import ObjectRef
@@ -55,7 +55,7 @@ class Felix:
     def restart(self, node: str, *, known_good: Callable[[], object] = lambda: None) -> Restart:
         """Restart Felix on a node; then ``known_good`` probes, and raises when the node is not well again.
 
-        Raises EnvironmentLacks (Felix runs in no pod), EnvironmentBroken (not ready in time), LockLost.
+        Raises MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time), LockLost.
         """
         before = self.pod(node)
         meta = before["metadata"]
@@ -68,10 +68,10 @@ class Felix:
             lambda pods: any(_moved(before, one) and is_ready(one) for one in pods),
             within=patience.felix_restart,
             every=patience.poll_every,
-            what=f"a new calico-node pod on node {node} is ready",
+            description=f"a new calico-node pod on node {node} is ready",
             clock=self._clock,
         )
-        if not settled.met:
+        if not settled.converged:
             states = "; ".join(f"{_told(one)} {pod_state(one)}" for one in settled.last) or "no pod"
             raise EnvironmentBroken(
                 f"Felix on node {node} is not back {settled.seconds:.0f} s after its pod {meta['name']} was deleted: "
@@ -94,18 +94,18 @@ class Felix:
             lambda pods: bool(pods) and all(is_ready(one) and not _ends(one) for one in pods),
             within=patience.felix_restart,
             every=patience.poll_every,
-            what=f"Felix is ready on node {node}",
+            description=f"Felix is ready on node {node}",
             clock=self._clock,
         )
-        if not settled.met:
+        if not settled.converged:
             states = "; ".join(f"{_told(one)} {pod_state(one)}" for one in settled.last) or "no pod"
             raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}")
 
     def pod(self, node: str) -> Obj:
-        """The pod that Felix runs in on a node.  Raises EnvironmentLacks when there is none."""
+        """The pod that Felix runs in on a node.  Raises MissingCapability when there is none."""
         pods = self._pods(node)
         if not pods:
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)} ({LABEL[self._os_of(node)]})",
                 "install Calico by its operator or manifests; services installed by hand cannot be restarted from here",
             )

@@ -14,7 +14,6 @@ from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken, ProbeBroken
-from conformance.model.host import HnsNetwork
 from conformance.probe.host import NETWORK, Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
@@ -45,19 +44,19 @@ class Procedure:
         self._patience, self._clock = patience, clock
 
     def possible(self, node: str) -> None:
-        """Raises EnvironmentLacks where it could not be carried out: pods without a controller, Felix in no pod."""
+        """Raises MissingCapability where it could not be carried out: pods without a controller, Felix in no pod."""
         self._drain.possible(node)
         self._felix.pod(node)
 
     def new_network(self, node: str) -> None:
         """Carry it out; afterwards the node takes pods again, whatever broke, unless somebody else has cordoned it.
 
-        Raises EnvironmentLacks (nothing was done), EnvironmentBroken, ProbeBroken, LockLost.
+        Raises MissingCapability (nothing was done), EnvironmentBroken, ProbeBroken, LockLost.
         """
         self.possible(node)
         try:
             self._drain.drain(node)
-            before = {one.id for one in self._networks(node)}
+            before = {one.id for one in self._hosts.hns_networks(node) if one.name == NETWORK}
             said = self._hosts.remove_hns_network(node)
             self._removed(node, before, said)
             self._felix.restart(node)
@@ -68,7 +67,7 @@ class Procedure:
         def look() -> set[str] | ProbeBroken:
             """A node that has just lost its network may be out of reach for a while."""
             try:
-                return {one.id for one in self._networks(node)}
+                return {one.id for one in self._hosts.hns_networks(node)}
             except ProbeBroken as broken:
                 return broken
 
@@ -77,16 +76,13 @@ class Procedure:
             lambda now: not isinstance(now, ProbeBroken) and not before & now,
             within=self._patience.felix_restart,
             every=self._patience.poll_every,
-            what=f"HNS network {NETWORK} of node {node} is removed",
+            description=f"HNS network {NETWORK} of node {node} is removed",
             clock=self._clock,
         )
         if isinstance(settled.last, ProbeBroken):
             raise settled.last
-        if not settled.met:
+        if not settled.converged:
             raise EnvironmentBroken(
                 f"HNS network {NETWORK} of node {node} is still there {settled.seconds:.0f} s after its removal "
                 f"({said.strip() or 'which said nothing'})"
             )
-
-    def _networks(self, node: str) -> list[HnsNetwork]:
-        return [one for one in self._hosts.hns_networks(node) if one.name == NETWORK]

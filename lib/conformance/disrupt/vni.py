@@ -16,7 +16,7 @@ from typing import Any
 
 from conformance.disrupt.felix import NAMESPACES
 from conformance.disrupt.patience import Patience
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.client import Kube, Obj
 from conformance.kube.waits import is_ready
 from conformance.model.change import ObjectRef
@@ -77,7 +77,7 @@ class Vni:
     def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
         """Write it and wait until these nodes have it.
 
-        Raises EnvironmentLacks (it cannot be written here), EnvironmentBroken (a node was not given it in time).
+        Raises MissingCapability (it cannot be written here), EnvironmentBroken (a node was not given it in time).
         """
         before = self.configured()
         daemonset = self._possible()
@@ -90,7 +90,7 @@ class Vni:
         return Delivery(vni=vni, before=before, seconds=self.delivered(vni, linux=linux, windows=windows))
 
     def possible(self) -> None:
-        """Raises EnvironmentLacks where a VNI cannot be delivered."""
+        """Raises MissingCapability where a VNI cannot be delivered."""
         self._possible()
 
     def delivered(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> float:
@@ -110,9 +110,9 @@ class Vni:
 
         settled = until(
             missing, lambda left: not left, within=self._patience.vni_delivery, every=self._patience.poll_every,
-            what=f"every node has been given VNI {vni}", clock=self._clock,
+            description=f"every node has been given VNI {vni}", clock=self._clock,
         )  # fmt: skip
-        if not settled.met:
+        if not settled.converged:
             raise EnvironmentBroken(
                 f"VNI {vni} was not delivered to every node in {settled.seconds:.0f} s: {'; '.join(settled.last)}"
             )
@@ -121,23 +121,27 @@ class Vni:
     def _possible(self) -> Obj:
         """The DaemonSet on Windows."""
         if not self._kube.discovery.serves(V3, "FelixConfiguration"):
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"a VNI is written through {V3}, which is not served", "install Calico's API server (APIServer default)"
             )
         if self._kube.find(V3, "FelixConfiguration", "default") is None:
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 "there is no FelixConfiguration default whose VNI could be changed and put back",
                 "create it with Calico's own defaults",
             )
-        found = next(
-            (one for space in NAMESPACES if (one := self._kube.find("apps/v1", "DaemonSet", WINDOWS, space))), None
-        )
+        found = self._daemonset()
         if found is None or (self._facts.install.value != "operator" and not _variables(found)):
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"nothing here carries a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
                 "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
             )
         return found
+
+    def _daemonset(self) -> Obj | None:
+        """Of calico-node on Windows."""
+        return next(
+            (one for space in NAMESPACES if (one := self._kube.find("apps/v1", "DaemonSet", WINDOWS, space))), None
+        )
 
     def _unrendered(self, node: str, vni: int) -> str:
         """What a Windows node's calico-node-windows has not been given yet; empty when it has it."""
@@ -156,7 +160,7 @@ class Vni:
 
     def _unwritten(self, node: str, vni: int) -> str:
         """What a Windows node's CNI configuration does not say yet; empty when it does."""
-        written = CONFIGURED.search(self._hosts.cni_configuration(node))
+        written = CONFIGURED.search(self._hosts.cni_configuration(node, cni_files(self._daemonset())))
         if written and int(written[1]) == vni:
             return ""
         return f"Windows node {node}: its CNI configuration says {written[1] if written else 'nothing'}"
@@ -165,9 +169,23 @@ class Vni:
 _FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
 
 
-def _entries(spec: Obj) -> list[dict[str, Any]]:
+def cni_files(daemonset: Obj | None) -> list[str]:
+    """Where ``install-cni`` of a DaemonSet writes the CNI configuration on its nodes, as its environment says."""
+    spec = daemonset["spec"]["template"]["spec"] if daemonset else {}
+    names = [str(one["value"]) for one in _entries(spec, "CNI_CONF_NAME") if one.get("value")]
+    folders = [str(one["value"]) for one in _entries(spec, "CNI_NET_DIR") if one.get("value")]
+    return [_windows_path(f"{folder}/{name}") for folder in folders for name in names]
+
+
+def _windows_path(path: str) -> str:
+    """Of a path in a container that has the host's disk C: at ``/host``, or in a HostProcess container."""
+    plain = path.removeprefix("/host").replace("/", "\\")
+    return f"C:{plain}" if plain.startswith("\\") else plain
+
+
+def _entries(spec: Obj, name: str = VARIABLE) -> list[dict[str, Any]]:
     containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
-    return [entry for one in containers for entry in one.get("env") or [] if entry.get("name") == VARIABLE]
+    return [entry for one in containers for entry in one.get("env") or [] if entry.get("name") == name]
 
 
 def _variables(daemonset: Obj) -> list[dict[str, Any]]:

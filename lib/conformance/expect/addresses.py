@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts
 
@@ -47,14 +47,14 @@ class Addresses:
         """The one address that a Windows node without direct server return puts in a local pod's place.
 
         In an overlay kube-proxy's ``--source-vip`` towards pods, the node's address towards others; without an overlay
-        the node's.  Raises EnvironmentLacks where the mode or the node's tunnel address is not known.
+        the node's.  Raises MissingCapability where the mode or the node's tunnel address is not known.
         """
         mode = self.facts.mode
         if mode.value in ("bgp", "policy-only") or (mode.value == "vxlan" and backend.host_network):
             return client.node_address
         tunnel = self._tunnel(client.node)
         if mode.value != "vxlan" or not tunnel:
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"the address that node {client.node} gives its pods follows from the networking mode "
                 f"({mode.value or 'unknown'}: {mode.source}) and its annotation {TUNNEL} ({tunnel or 'none'})",
                 "let the run's user read nodes and Calico's objects",

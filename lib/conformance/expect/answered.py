@@ -33,7 +33,7 @@ def usual(target: Target, *, want: bool) -> Kind:
     return telling(target) if want and target.backends else plain(target)
 
 
-def impostor(observation: Observation) -> str:
+def unexpected_backend(observation: Observation) -> str:
     """The pod that answered and is no backend of the target; empty: a backend did, or nobody says who."""
     who, target = observation.served_by, observation.attempt.target
     namespace, _, pod = who.partition("/")
@@ -45,5 +45,5 @@ def impostor(observation: Observation) -> str:
 def as_wanted(observation: Observation, want: bool) -> bool:
     """Whether a route is open, or closed, as it is to be."""
     if want:
-        return observation.verdict is Verdict.CONNECTED and not impostor(observation)
+        return observation.verdict is Verdict.CONNECTED and not unexpected_backend(observation)
     return observation.verdict in DENIED_VERDICTS

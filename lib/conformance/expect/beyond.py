@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.errors import ControlBroken, EnvironmentLacks, Nonconformance, ProbeBroken, SuiteTrouble
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
 from conformance.expect.commands import Commands
 from conformance.expect.guard import unless_changed
 from conformance.expect.tally import Tally
@@ -54,7 +54,7 @@ class Beyond:
         for source in sources:
             try:
                 said = self._pings(source, there.address)
-            except SuiteTrouble as trouble:
+            except SuiteError as trouble:
                 tally.wrong(source, there, trouble)
                 continue
             if said[-1].replied:
@@ -74,7 +74,7 @@ class Beyond:
         for source in sources:
             try:
                 said = self._pings(source, address)
-            except SuiteTrouble as trouble:
+            except SuiteError as trouble:
                 tally.wrong(source, None, trouble)
                 continue
             if said[-1].replied:
@@ -85,7 +85,7 @@ class Beyond:
         try:
             if silent:
                 self._answers(beside)
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             for source in silent:
                 tally.wrong(source, None, trouble)
         else:
@@ -114,7 +114,7 @@ class Beyond:
     @property
     def _target(self) -> tuple[str, int]:
         if self.outside is None:
-            raise EnvironmentLacks("no target beyond the cluster was named", "name one by --external-target ADDRESS")
+            raise MissingCapability("no target beyond the cluster was named", "name one by --external-target ADDRESS")
         return self.outside
 
     def _ping(self, source: Workload, address: str) -> _Said:

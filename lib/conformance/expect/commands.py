@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from conformance.errors import Nonconformance, ProbeBroken, SuiteTrouble
+from conformance.errors import Nonconformance, ProbeBroken, SuiteError
 from conformance.expect.routes import Route
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Context
@@ -96,7 +96,7 @@ class Commands:
         for client, target in routes:
             try:
                 said(client, target)
-            except (Nonconformance, SuiteTrouble) as trouble:
+            except (Nonconformance, SuiteError) as trouble:
                 tally.wrong(client, target, trouble)
             else:
                 tally.right(client, target, because)

@@ -25,8 +25,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
 
-from conformance.expect.answered import ARRIVED, as_wanted
-from conformance.expect.answered import impostor as unexpected_backend
+from conformance.expect.answered import ARRIVED, as_wanted, unexpected_backend
 from conformance.expect.names import UNSENT
 from conformance.model.attempt import Attempt
 from conformance.model.observation import DENIED_VERDICTS, Observation

@@ -46,7 +46,7 @@ def pods_unchanged(expect: Guarded, workloads: Iterable[Workload], *, doubtful: 
     patience = expect.timings.run.pod_status
     hold(
         lambda: expect.prober.unchanged(several), lambda _: True, seconds=patience, every=patience / 2,
-        what="the pods are what they were", clock=expect.clock,
+        description="the pods are what they were", clock=expect.clock,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
-from conformance.expect.answered import as_wanted, impostor, telling
+from conformance.expect.answered import as_wanted, telling, unexpected_backend
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -44,7 +44,7 @@ class KnownIssue:
             within=max(one.service_effect for one in patience),
             agree=max(one.agree for one in patience),
             every=min(one.poll_every for one in patience),
-            what=because,
+            description=because,
             clock=expect.clock,
         )
         expect.control(source, beside, because=f"the witness, again: {because}")
@@ -53,7 +53,7 @@ class KnownIssue:
         for index, attempt in enumerate(attempts):
             seen = [round_[index] for round_ in settled.seen]
             told.append(f"{attempt.label}: {message.summary(seen)}")
-            if impostor(seen[-1]):
+            if unexpected_backend(seen[-1]):
                 text = message.connectivity(
                     expect.context.claims, attempt, expected="CONNECTED, or no answer at all", because=because,
                     seen=seen, seconds=settled.seconds, further={},

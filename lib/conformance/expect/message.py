@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from conformance.expect.answered import impostor
+from conformance.expect.answered import unexpected_backend
 from conformance.model.attempt import Attempt
 from conformance.model.observation import Observation
 
@@ -110,7 +110,7 @@ def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
 
 def _word(observation: Observation) -> str:
     answers = f" to {', '.join(observation.answers)}" if observation.answers else ""
-    other = impostor(observation)
+    other = unexpected_backend(observation)
     return f"{observation.verdict.value}{answers}{f' with {other}' if other else ''}"
 
 

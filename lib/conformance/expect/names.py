@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Protocol
 
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
 
@@ -32,14 +32,14 @@ def named(attempt: Attempt) -> bool:
     return False
 
 
-def led_to(prober: Observer, attempt: Attempt, patience: float) -> str:
+def resolved_address(prober: Observer, attempt: Attempt, patience: float) -> str:
     """What the target's name resolves to now, as its source sees it: addresses, or the verdict; empty: not known."""
     if attempt.target is None or not named(attempt):
         return ""
     question = Attempt(source=attempt.source, kind=Kind.DNS, give_up_after=patience, query=attempt.target.host)
     try:
         answer = prober.observe([question])[0]
-    except SuiteTrouble:
+    except SuiteError:
         return ""
     return ", ".join(answer.answers) if answer.verdict is Verdict.RESOLVED else str(answer.verdict)
 

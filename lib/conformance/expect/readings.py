@@ -1,7 +1,7 @@
 """Expectations about what was read from the cluster: facts with their sources against what a claim says.
 
 A deviation is Unmet; what that means follows from the claim's kind: a requirement is UNMET, anything else VIOLATED.
-Nothing read here ever shows that a limitation is gone.  What could not be read decides nothing: EnvironmentLacks.
+Nothing read here ever shows that a limitation is gone.  What could not be read decides nothing: MissingCapability.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from conformance.errors import EnvironmentLacks, Unmet
+from conformance.errors import MissingCapability, Unmet
 from conformance.expect import message
 from conformance.expect.traffic import Context
 from conformance.model.claim import ClaimVerdict
@@ -38,10 +38,10 @@ class Readings:
         known: dict[str, T] = {}
         for name, fact in facts.items():
             if fact.value is None:
-                raise EnvironmentLacks(f"{name} could not be read: {fact.source}", "let the run's user read it")
+                raise MissingCapability(f"{name} could not be read: {fact.source}", "let the run's user read it")
             known[name] = fact.value
         if not known:
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"nothing could be read that is to be {expected}", "let the run's user read Calico's objects and nodes"
             )
         rows = [(name, expected, _shown(value), right(value)) for name, value in known.items()]

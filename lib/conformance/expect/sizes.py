@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import ControlBroken, EnvironmentLacks, Nonconformance, ProbeBroken, SuiteTrouble
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
 from conformance.expect import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.tally import Tally
@@ -80,7 +80,7 @@ class Sizes:
         for source, target in ways:
             try:
                 found.append(self._judged(source, target, because))
-            except (Nonconformance, SuiteTrouble) as trouble:
+            except (Nonconformance, SuiteError) as trouble:
                 tally.wrong(source, target, trouble)
             else:
                 tally.right(source, target, because)
@@ -94,11 +94,13 @@ class Sizes:
 
         Pairs are of one system and one node each, so that nothing but their own MTU limits them.  ``node``: a pod in
         the network of a Linux node; by its MTU one knows what Windows takes without any setting.  Raises
-        EnvironmentLacks where nothing is set, or what is set is that.
+        MissingCapability where nothing is set, or what is set is that.
         """
         remedy = "set Installation .spec.calicoNetwork.mtu lower than the nodes' MTU - 50 and start new pods"
         if setting.value is None:
-            raise EnvironmentLacks(f"no MTU is set, so nothing shows whether it is followed ({setting.source})", remedy)
+            raise MissingCapability(
+                f"no MTU is set, so nothing shows whether it is followed ({setting.source})", remedy
+            )
         following, _ = followed_by
         follower = self._own(*followed_by)
         self.expect.context.record(f"MTU of {following.os} pods, bytes", follower.mtu)
@@ -120,7 +122,7 @@ class Sizes:
             own = self._own(ignoring, mate)
             self.expect.context.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
             if setting.value == self._node(node, ignoring).mtu - OVERLAY:
-                raise EnvironmentLacks(f"{setting.value}, which is set, is what Windows takes by itself", remedy)
+                raise MissingCapability(f"{setting.value}, which is set, is what Windows takes by itself", remedy)
             lifted = own.mtu == setting.value
             told = f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})"
             verdict = ClaimVerdict.LIFTED if lifted else ClaimVerdict.CONFIRMED
@@ -158,7 +160,7 @@ class Sizes:
             within=0,
             agree=patience.agree,
             every=patience.poll_every,
-            what=f"packets of {size} bytes vanish while those of {SMALLEST} bytes pass",
+            description=f"packets of {size} bytes vanish while those of {SMALLEST} bytes pass",
             clock=self.expect.clock,
         )
 

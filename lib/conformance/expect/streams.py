@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from conformance.errors import ControlBroken, Nonconformance, SuiteTrouble
+from conformance.errors import ControlBroken, Nonconformance, SuiteError
 from conformance.expect import timeline
 from conformance.expect.guard import pods_unchanged, unless_changed
 from conformance.expect.timeline import Mark
@@ -122,7 +122,7 @@ class StreamExpect:
             lambda now: all(not one.lost or self._decided(one, patience) for one in now),
             within=max(one.stream_recover for one in patience),
             every=min(one.poll_every for one in patience),
-            what=because,
+            description=because,
             clock=self.expect.clock,
         )
         return settled.last
@@ -145,7 +145,7 @@ class StreamExpect:
         for stream in self._open:
             try:
                 self.streams.close([stream])
-            except SuiteTrouble as trouble:
+            except SuiteError as trouble:
                 self.expect.context.attach("streams not closed", str(trouble))
         self._open.clear()
 
@@ -169,7 +169,7 @@ class StreamExpect:
             done,
             within=max(one.stream_watch for one in patience),
             every=min(one.poll_every for one in patience),
-            what=because,
+            description=because,
             clock=self.expect.clock,
         )
 

@@ -387,7 +387,7 @@ class Expect:
 
     def _name_leads_to(self, outcome: Outcome) -> str:
         attempt = outcome.path.attempt
-        return names.led_to(self.prober, attempt, self.timings.of(attempt.source.os).dns_give_up)
+        return names.resolved_address(self.prober, attempt, self.timings.of(attempt.source.os).dns_give_up)
 
     def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
         patience = self.timings.of(source.os)

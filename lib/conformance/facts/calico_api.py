@@ -1,7 +1,7 @@
 """Writing Calico objects: through projectcalico.org/v3 where served, else with calicoctl, else not at all.
 
 crd.projectcalico.org/v1 is never written: those are Calico's storage, with names and defaults of their own.  What dead
-runs left there is deleted where nothing else is served (:mod:`conformance.undo.sweep`).
+runs left there is deleted where nothing else is served (:mod:`conformance.undo.cleanup`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from conformance.errors import EnvironmentLacks, UsageProblem
+from conformance.errors import MissingCapability, UsageProblem
 from conformance.kube import guard
 from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Kube, Obj
@@ -43,9 +43,9 @@ class CalicoApi:
         return f"calicoctl {self._calicoctl}" if self._calicoctl else "not at all"
 
     def require(self) -> None:
-        """Raises EnvironmentLacks when Calico objects cannot be written here."""
+        """Raises MissingCapability when Calico objects cannot be written here."""
         if self.how == "not at all":
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"the cluster does not serve {V3}, so Calico policies cannot be written",
                 "install the Calico API server (operator: apply the APIServer object), or give --calicoctl PATH",
             )
@@ -53,7 +53,7 @@ class CalicoApi:
     def apply(self, obj: Obj, why: str, *, namespace: str | None = None) -> None:
         """Create or update a Calico object (``apiVersion: projectcalico.org/v3``).
 
-        Raises EnvironmentLacks, GuardRefused, ApiRefused (the server or calicoctl says no).
+        Raises MissingCapability, GuardRefused, ApiRefused (the server or calicoctl says no).
         """
         self.require()
         if self.direct:
@@ -91,7 +91,7 @@ class CalicoApi:
                 command, input=stdin, env=environment, capture_output=True, text=True, timeout=self._within, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise EnvironmentLacks(f"calicoctl could not be run: {error}", "check --calicoctl PATH") from error
+            raise MissingCapability(f"calicoctl could not be run: {error}", "check --calicoctl PATH") from error
         if done.returncode:
             text = " ".join((done.stderr or done.stdout).split())
             raise ApiRefused(done.returncode, "calicoctl", text[:500], change.label)

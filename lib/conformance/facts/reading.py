@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 
@@ -41,7 +41,7 @@ class Reading:
         label = f"{kind} {name}".strip()
         try:
             return read()
-        except EnvironmentLacks:
+        except MissingCapability:
             self.why.setdefault(label, f"{kind} is not served")
         except ApiRefused as refusal:
             text = {403: f"no right to read {label}", 404: f"there is no {label}"}.get(refusal.code)

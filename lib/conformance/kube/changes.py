@@ -46,7 +46,7 @@ class Changes:
         """Make it.
 
         Returns the object as the server now has it; None for deletions, evictions and dry runs.  Raises GuardRefused,
-        ApiRefused, ApiUnreachable, EnvironmentLacks (kind not served).
+        ApiRefused, ApiUnreachable, MissingCapability (kind not served).
         """
         target = change.target
         policy = target.kind in (*guard.CALICO_GLOBAL, *guard.ADMIN)

@@ -221,7 +221,7 @@ class Kube:
         return "/".join(parts)
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Where a kind is served.  Raises EnvironmentLacks when the cluster does not serve it."""
+        """Where a kind is served.  Raises MissingCapability when the cluster does not serve it."""
         return self.discovery.resource(api_version, kind)
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Obj:

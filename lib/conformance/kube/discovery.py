@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.kube.refused import ApiRefused
 
 
@@ -84,11 +84,11 @@ class Discovery:
         return bool(kinds) if kind is None else kind in kinds
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Where a kind is served.  Raises EnvironmentLacks."""
+        """Where a kind is served.  Raises MissingCapability."""
         try:
             return self.kinds(api_version)[kind]
         except KeyError:
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"the cluster does not serve {kind} of {api_version}",
                 f"install what serves {api_version} (kubectl api-resources --api-group="
                 f"{api_version.rpartition('/')[0] or 'core'} shows what is there)",

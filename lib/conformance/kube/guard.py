@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.kube.ownership import RUN_LABEL, Ownership
 from conformance.model.change import Change
 
@@ -23,7 +23,7 @@ NAMESPACE_KEYS = ("projectcalico.org/name", "kubernetes.io/metadata.name")
 POD_NAMESPACE_KEYS = ("projectcalico.org/namespace",)
 
 
-class GuardRefused(SuiteTrouble):
+class GuardRefused(SuiteError):
     """A change that this suite must not make; says which rule and what to write instead."""
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 
 
-class ApiRefused(SuiteTrouble):
+class ApiRefused(SuiteError):
     """A request that the API server answered with an error; ``status`` is its ``Status`` object if it sent one."""
 
     def __init__(
@@ -52,7 +52,7 @@ class ApiRefused(SuiteTrouble):
         return self.code == 409 and self.reason == "AlreadyExists"
 
 
-class ApiUnreachable(SuiteTrouble):
+class ApiUnreachable(SuiteError):
     """No answer from the API server within the time given; ``last`` is what came of the last of ``tries`` requests."""
 
     def __init__(self, request: str, tries: int, seconds: float, last: BaseException | str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import ClusterUnusable, SuiteTrouble, UsageProblem
+from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
@@ -25,6 +25,7 @@ MARKERS = (
     "needs(...): what the test needs of a cluster beyond its claims' needs",
     "manifest(path): the YAML file under manifests/ that the test applies",
     "smoke: belongs to --smoke",
+    "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
     "allure_label(value, label_type): label in Allure's results",
 )
 
@@ -155,7 +156,7 @@ def _open(config: pytest.Config) -> int | None:
         text = trouble.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
         print(f"ERROR: cannot run on this cluster: {text}", file=sys.stderr)
         return 7
-    except SuiteTrouble as trouble:
+    except SuiteError as trouble:
         print(f"ERROR: cannot run on this cluster: {str(trouble).splitlines()[0]}", file=sys.stderr)
         return 7
     except KeyboardInterrupt:

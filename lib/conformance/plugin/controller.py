@@ -14,21 +14,22 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
+from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
-from conformance.report import allure_results, junit, page, provenance, terminal
+from conformance.report import allure_results, attach, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import plan
-from conformance.run.limits import lost_for_want_of
+from conformance.run.limits import claims_blocked_by_missing_rights
 from conformance.run.plan import PlannedTest, Prospect
 
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
@@ -54,6 +55,8 @@ class Controller:
         """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
         self.report: RunReport | None = None
         self.by_user = False
+        self.interrupted = False
+        """Whether pytest did not get to its end by itself."""
         self.left: list[str] = []
         """What the run's processes had left on the cluster when they had ended."""
         self.unusable = ""
@@ -86,12 +89,12 @@ class Controller:
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
         planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
-        if self._exclusive or not any(from_plain(PlannedTest, one).turn.exclusive for one in planned or ()):
+        if self._exclusive or not any(from_plain(PlannedTest, one).exclusivity.exclusive for one in planned or ()):
             return
         self._exclusive = True
         try:
             self.run.take_lock()
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             self.unusable = str(trouble).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 
@@ -150,13 +153,14 @@ class Controller:
         if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
-        self.left += [*self.state.restoration.put_back(), *self.run.sweep()]
+        self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
         self.problems += self.run.directory.read_problems()
         if self.problems:
             session.exitstatus = 4
             return result
         tests = self._tests()
+        self.interrupted = int(exitstatus) in (2, 3)
         report = RunReport(
             run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -176,12 +180,16 @@ class Controller:
             suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
             cut_short=self._cut_short(tests),
+            installed=self.run.inspection.installed if self.run.inspection else Installed(),
+            covered=header.covered(self.run.facts, self.run.settings),
+            attachments=self._attachments(tests),
             notes=self._notes(tests),
             probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
-        page.write(to_json(report), self.run.directory.path / "report.html", difference=self.compared)
+        folder = self.run.directory.path
+        page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
         write_json(report, self.run.directory.path / "conformance.json")
         self._agree(config, report)
         return result
@@ -235,6 +243,16 @@ class Controller:
         )
         return merged([*([before] if before else []), without, heard]) if heard else without
 
+    def _attachments(self, tests: tuple[TestOutcome, ...]) -> dict[str, list[str]]:
+        """Test to the files that it left, below the run's directory."""
+        assert self.run.directory is not None
+        folder = self.run.directory.attachments
+        found = {test.test: attach.left(folder, test.test) for test in tests}
+        return {
+            test: [f"{folder.name}/{attach.slug(test)}/{name}" for name in names]
+            for test, names in found.items() if names
+        }  # fmt: skip
+
     def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
         notes: list[str] = []
         missed = windows_missed(tests)
@@ -249,7 +267,7 @@ class Controller:
             notes.append(
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
-        notes += lost_for_want_of(self.run.settings.lacking, tests)
+        notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
         notes += self.left
         why = self.run.settings.not_disruptive
         if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
@@ -265,7 +283,9 @@ class Controller:
     def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
         """Why the run did not get to its end; empty: it did."""
         lost = sum(1 for test in tests if not test.ran)
-        return f"{lost} planned tests were not run, because the run ended before them" if lost else ""
+        if lost:
+            return f"{lost} planned tests were not run, because the run ended before them"
+        return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary of claims."""

@@ -16,14 +16,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from conformance.errors import SuiteTrouble, UsageProblem
+from conformance.errors import SuiteError, UsageProblem
 from conformance.facts.preflight import lacking_rights
 from conformance.kube.access import Access
 from conformance.kube.client import Kube, first_contact
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.plugin import options
 from conformance.run.choice import Choice
-from conformance.undo import alive
+from conformance.undo import liveness
 from conformance.undo.dead_runs import FINDING_RIGHTS, clear_up
 
 
@@ -50,7 +50,7 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         for line in lacking or [first_contact(access, trouble)]:
             print(f"ERROR: {line}", file=sys.stderr)
         return 7
-    except SuiteTrouble as trouble:
+    except SuiteError as trouble:
         print(f"ERROR: {str(trouble).splitlines()[0]}", file=sys.stderr)
         return 7
     finally:
@@ -64,4 +64,4 @@ def _signature() -> Iterator[str]:
         path = Path(folder) / "alive"
         with path.open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_SH)
-            yield alive.sign(path)
+            yield liveness.sign(path)

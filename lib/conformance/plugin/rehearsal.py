@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import EnvironmentLacks, first_line
+from conformance.errors import MissingCapability, first_line
 from conformance.plugin.state import State
 
 NAME = "conformance-rehearsal"
@@ -65,7 +65,7 @@ class Rehearsal:
     def pytest_runtest_call(self) -> Generator[None, object, object]:
         """However it ends, it has decided nothing."""
         yield from self._as_far_as_it_goes()
-        raise EnvironmentLacks("dry run: nothing was changed and nothing was asked", REMEDY)
+        raise MissingCapability("dry run: nothing was changed and nothing was asked", REMEDY)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_teardown(self) -> Generator[None, object, object]:
@@ -84,7 +84,7 @@ class Rehearsal:
         except Exception as end:
             why = f"{type(end).__name__}: {first_line(end)}"
             self._say(f"from here on it goes as the cluster answers ({why})")
-            raise EnvironmentLacks(f"dry run: it goes on as the cluster answers ({why})", REMEDY) from None
+            raise MissingCapability(f"dry run: it goes on as the cluster answers ({why})", REMEDY) from None
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """How much it was, and what it does not know."""

@@ -88,7 +88,7 @@ class Pods:
     def deploy(self, wishes: Sequence[Wish]) -> dict[str, Workload]:
         """Deploy all of them at once and wait until they are ready: Workloads by their Deployment's name.
 
-        Raises EnvironmentBroken (image cannot be pulled, not ready in time, landed elsewhere), EnvironmentLacks (no
+        Raises EnvironmentBroken (image cannot be pulled, not ready in time, landed elsewhere), MissingCapability (no
         image for the node's Windows build).
         """
         made = [(wish, self._object(wish)) for wish in wishes]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.model.endpoint import Target, Workload
 
 Pair = tuple[Workload, Workload]
@@ -69,12 +69,12 @@ class Group(tuple[Workload, ...]):
         return Pairs((client, server) for client in self for server in servers if client.uid != server.uid)
 
     def across(self, others: Iterable[Workload]) -> Pairs:
-        """Each of these with each of those on another node.  Raises EnvironmentLacks where there is no such pair."""
+        """Each of these with each of those on another node.  Raises MissingCapability where there is no such pair."""
         servers = tuple(others)
         return self._some((pair for pair in self.to(servers) if pair[0].node != pair[1].node), servers, "two nodes")
 
     def beside(self, others: Iterable[Workload]) -> Pairs:
-        """Each of these with those on its own node.  Raises EnvironmentLacks where there is no such pair."""
+        """Each of these with those on its own node.  Raises MissingCapability where there is no such pair."""
         servers = tuple(others)
         return self._some((pair for pair in self.to(servers) if pair[0].node == pair[1].node), servers, "one node")
 
@@ -86,11 +86,11 @@ class Group(tuple[Workload, ...]):
         return Group(found.values())
 
     def at(self, *nodes: str) -> Group:
-        """Those on these nodes, in the nodes' order.  Raises EnvironmentLacks where one has none."""
+        """Those on these nodes, in the nodes' order.  Raises MissingCapability where one has none."""
         there = {one.node: one for one in self}
         missing = [name for name in nodes if name not in there]
         if missing:
-            raise EnvironmentLacks(
+            raise MissingCapability(
                 f"a pod is wanted on node {missing[0]}, and this run covers {', '.join(there) or 'no node'}",
                 f"cover it: --nodes={missing[0]}",
             )
@@ -117,7 +117,7 @@ class Group(tuple[Workload, ...]):
         found = Pairs(pairs)
         if not found:
             ends = ", ".join(f"{one.role} on {one.node}" for one in (*self, *servers)) or "there are none"
-            raise EnvironmentLacks(f"needs a pair of pods on {where}: {ends}", "cover more nodes: --max-nodes-per-os")
+            raise MissingCapability(f"needs a pair of pods on {where}: {ends}", "cover more nodes: --max-nodes-per-os")
         return found
 
 

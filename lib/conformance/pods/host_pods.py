@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.endpoint import OS, Workload
@@ -38,7 +38,7 @@ class HostPods:
     def on(self, node: str) -> Workload:
         """The pod in a node's host.
 
-        Raises EnvironmentLacks where HostProcess pods are refused or cannot run, EnvironmentBroken as deploying does.
+        Raises MissingCapability where HostProcess pods are refused or cannot run, EnvironmentBroken as deploying does.
         """
         with self._lock:
             one_at_a_time = self._nodes.setdefault(node, threading.Lock())
@@ -59,7 +59,7 @@ class HostPods:
 
     def _windows(self, node: NodeFacts) -> Workload:
         if node.container_runtime.startswith("docker"):
-            raise EnvironmentLacks(f"node {node.name} runs {node.container_runtime}, without HostProcess pods", REMEDY)
+            raise MissingCapability(f"node {node.name} runs {node.container_runtime}, without HostProcess pods", REMEDY)
         wish = self._wish(node)
         try:
             self._pods.start(wish)
@@ -67,7 +67,7 @@ class HostPods:
             return self._deployed(wish)
         except (EnvironmentBroken, ApiRefused) as trouble:
             first = str(trouble).partition("\n")[0]
-            raise EnvironmentLacks(f"no HostProcess pod runs on node {node.name}: {first}", REMEDY) from trouble
+            raise MissingCapability(f"no HostProcess pod runs on node {node.name}: {first}", REMEDY) from trouble
 
     def _admitted(self, wish: Wish) -> None:
         """Wait until the DaemonSet has a pod.  Raises EnvironmentBroken with the refusal's text."""
@@ -82,7 +82,7 @@ class HostPods:
         patience = self._pods.settings.timings.of(ROLES[wish.role].os)
         settled = until(
             state, lambda found: bool(found[0] or found[1]), within=patience.pod_ready, every=patience.poll_every,
-            what=f"DaemonSet {wish.called} has a pod",
+            description=f"DaemonSet {wish.called} has a pod",
         )  # fmt: skip
         count, refusal = settled.last
         if not count:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.model.facts import NodeFacts
 
 WINDOWS_TAGS = {
@@ -23,12 +23,12 @@ Builds below 20348 run only their own; 25398 (23H2) has no server core image of 
 
 
 def windows_image(image: str, node: NodeFacts) -> str:
-    """The manifest's Windows image with the tag that fits a node's build.  Raises EnvironmentLacks."""
+    """The manifest's Windows image with the tag that fits a node's build.  Raises MissingCapability."""
     label = node.labels.get("node.kubernetes.io/windows-build", "").split(".")
     build = node.windows_build[0] if node.windows_build else int(label[2]) if len(label) > 2 else None
     tag = WINDOWS_TAGS.get(build or 0)
     if tag is None:
-        raise EnvironmentLacks(
+        raise MissingCapability(
             f"node {node.name} runs Windows build {build or 'unknown'} ({node.os_image}), "
             "for which no server core image is known",
             f"known builds: {', '.join(map(str, sorted(WINDOWS_TAGS)))}; use nodes of one of them",

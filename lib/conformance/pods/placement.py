@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts, NodeFacts
 from conformance.pods.coverage import Covered, covered
@@ -62,12 +62,12 @@ class Placement:
         return self._turned(self._ordered(os))
 
     def covered(self, os: OS) -> tuple[NodeFacts, ...]:
-        """Those of them that the run decides on, turned by the worker's number.  Raises EnvironmentLacks."""
+        """Those of them that the run decides on, turned by the worker's number.  Raises MissingCapability."""
         self.first(os)
         return self._turned([one.node for one in self.coverage(os)])
 
     def one_per_build(self) -> tuple[NodeFacts, ...]:
-        """The first covered node of each Windows build, turned by the worker's number.  Raises EnvironmentLacks."""
+        """The first covered node of each Windows build, turned by the worker's number.  Raises MissingCapability."""
         found: dict[str, NodeFacts] = {}
         for node in self.covered("windows"):
             found.setdefault(node.build, node)
@@ -80,13 +80,13 @@ class Placement:
     def number(self, node: str) -> int:
         """A usable node's number among those of its OS, from 1 and the same for every worker: what seats are named by.
 
-        Raises EnvironmentLacks when it takes no pods.
+        Raises MissingCapability when it takes no pods.
         """
         for os in ("linux", "windows"):
             names = [one.name for one in self._ordered(os)]
             if node in names:
                 return names.index(node) + 1
-        raise EnvironmentLacks(f"node {node} takes no pods", "uncordon it, or name another by --disruptive-node")
+        raise MissingCapability(f"node {node} takes no pods", "uncordon it, or name another by --disruptive-node")
 
     def _ordered(self, os: OS) -> tuple[NodeFacts, ...]:
         fit = [node for node in self._facts.by_os(os) if not self.unusable(node)]
@@ -110,12 +110,12 @@ class Placement:
         return ""
 
     def first(self, os: OS) -> NodeFacts:
-        """A covered node of an OS.  Raises EnvironmentLacks."""
+        """A covered node of an OS.  Raises MissingCapability."""
         if found := self._turned([one.node for one in self.coverage(os)]):
             return found[0]
         reasons = [f"{node.name}: {why}" for node in self._facts.by_os(os) if (why := self.unusable(node))]
         name = os.capitalize()
-        raise EnvironmentLacks(
+        raise MissingCapability(
             f"needs a usable {name} node, found none" + (f" ({'; '.join(reasons)})" if reasons else ""),
             f"add a {name} node"
             + (", or uncordon one, or tolerate its taint with --tolerate KEY[=VALUE][:EFFECT]" if reasons else ""),

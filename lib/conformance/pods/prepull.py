@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube import manifest
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
@@ -28,7 +28,7 @@ NO_SANDBOX = "FailedCreatePodSandBox"
 
 
 def needed(node: NodeFacts, settings: Settings) -> list[str]:
-    """The images that the suite's pods need on a node, but for HostProcess' few kilobytes.  Raises EnvironmentLacks."""
+    """The images that the suite's pods need on a node, but for small HostProcess ones.  Raises MissingCapability."""
     found: list[str] = []
     in_containers = [role for role in ROLES.values() if role.os == "linux" or not role.host_network]
     for path in sorted({role.manifest for role in in_containers if role.os == node.os}):
@@ -62,7 +62,7 @@ class Prepull:
         for node in nodes:
             try:
                 wanted = needed(node, self.settings)
-            except EnvironmentLacks:  # told by the tests that ask for a pod on that node
+            except MissingCapability:  # told by the tests that ask for a pod on that node
                 continue
             images = tuple(one for one in wanted if one not in reported.get(node.name, set()))
             if images:

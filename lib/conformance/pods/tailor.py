@@ -28,7 +28,7 @@ def deployment(
     """A Deployment of one replica, or a DaemonSet, pinned to ``node``.
 
     ``role`` is the pods' label ``app``, ``name`` that of the object and of the pods' seat; ``labels`` are added to the
-    pods.  Raises EnvironmentLacks when no image fits the node.
+    pods.  Raises MissingCapability when no image fits the node.
     """
     made = copy.deepcopy(template)
     own = {"app": role, SEAT: name}

@@ -2,7 +2,7 @@
 
 ConvertTo-Json writes one object as an object, several as an array, none as nothing at all; inside objects the same
 happens to lists, and Windows PowerShell 5.1 wraps some as ``{"value": [...], "Count": n}``.  What cannot be read is
-ProbeBroken, never an absence.
+ProbeBroken, never an absence; networks that are not Calico's may be of any shape.
 """
 
 from __future__ import annotations
@@ -15,14 +15,27 @@ from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, HnsSubnet
 
 Obj = dict[str, Any]
 
+NETWORK_MEMBERS = ("ID", "Name", "Type", "Subnets", "Ipams")
+ENDPOINT_MEMBERS = ("ID", "Name", "IPAddress", "MacAddress", "VirtualNetwork", "Policies")
+"""What is read of them.  All that HNS knows of 60 endpoints is over 1 MB."""
+PODS = "Calico"
+"""How the name of the pods' network begins (KUBE_NETWORK ``Calico.*``)."""
+
 
 def documents(stdout: bytes, what: str) -> list[Obj]:
-    """The objects of an output; none for an empty one.  Raises ProbeBroken, naming ``what`` was asked."""
+    """The objects of an output; none for an empty one.  Raises ProbeBroken, naming ``what`` was asked.
+
+    Hosts print in their OEM code page: a letter that is no UTF-8 is replaced, since no name that is read has one.
+    """
+    text = stdout.decode("utf-8-sig", errors="replace").strip()
+    if not text:
+        return []
     try:
-        text = stdout.decode("utf-8-sig").strip()
-        found = json.loads(text) if text else []
+        found = json.loads(text)
     except ValueError as error:
         raise ProbeBroken(f"{what}: garbled output {stdout[:200]!r}", transport=str(error)) from None
+    if found is None or found == "":
+        raise ProbeBroken(f"{what}: HNS gave no answer (printed: {text})", transport=text)
     several = many(found)
     if not all(isinstance(one, dict) for one in several):
         raise ProbeBroken(f"{what}: output is not of objects: {stdout[:200]!r}", transport="not objects")
@@ -39,13 +52,19 @@ def many(value: Any) -> list[Any]:
 
 
 def network(found: Obj) -> HnsNetwork:
-    """One of Get-HnsNetwork's objects.  Raises ProbeBroken."""
-    return HnsNetwork(
-        id=_text(found, "ID"),
-        name=_text(found, "Name"),
-        type=_text(found, "Type"),
-        subnets=tuple(_subnet(one) for one in many(found.get("Subnets"))),
-    )
+    """One of Get-HnsNetwork's objects; one that is not Calico's without the subnets.  Raises ProbeBroken."""
+    name = str(found.get("Name") or "")
+    if not name.startswith(PODS):
+        if not (name or found.get("ID")):
+            raise ProbeBroken(f"an HNS network has neither Name nor ID: {str(found)[:200]}", transport="garbled output")
+        return HnsNetwork(id=str(found.get("ID") or ""), name=name, type=str(found.get("Type") or ""))
+    kind, subnets = _text(found, "Type"), many(found.get("Subnets"))
+    if kind == "Overlay" and not subnets and many(found.get("Ipams")):
+        raise ProbeBroken(
+            f"HNS network {name} has its subnets under Ipams, where no VSID is read: {str(found)[:200]}",
+            transport="another shape",
+        )
+    return HnsNetwork(id=_text(found, "ID"), name=name, type=kind, subnets=tuple(map(_subnet, subnets)))
 
 
 def endpoint(found: Obj) -> HnsEndpoint:
@@ -62,7 +81,9 @@ def endpoint(found: Obj) -> HnsEndpoint:
     )
 
 
-def _subnet(found: Obj) -> HnsSubnet:
+def _subnet(found: Any) -> HnsSubnet:
+    if not isinstance(found, dict):
+        raise ProbeBroken(f"a subnet of an HNS network is no object: {found!r}", transport="garbled output")
     vsids = [one.get("VSID") for one in many(found.get("Policies")) if isinstance(one, dict)]
     known = [_number(one, "VSID", found) for one in vsids if one is not None]
     return HnsSubnet(

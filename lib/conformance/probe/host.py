@@ -2,6 +2,9 @@
 
 Facts come back, or an exception: a broken exec, a failed command, a garbled or an empty output is ProbeBroken, and
 never counts as "there is none".  Only a command whose pod then shows that its output arrives may have printed nothing.
+
+HNS' cmdlets write an error and go on, so that PowerShell ends with 0: scripts stop at their first error.  An HNS that
+does not answer at all writes none, and its cmdlets return an empty text or null, which ConvertTo-Json prints.
 """
 
 from __future__ import annotations
@@ -24,11 +27,24 @@ Run = Callable[[Workload, Sequence[str], float], ExecResult]
 Place = Callable[[str], Workload]
 """The pod in the host of the node of that name, made when there is none."""
 
-POWERSHELL = ("powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-Command")
-CNI_CONFIGURATION = r"C:\etc\cni\net.d\10-calico.conf*"
-"""Where it is on Windows (default of windowsNodes.cniConfigDir): an operator writes ``10-calico.conflist``."""
-WITNESS = f"Get-Content -Raw -Path '{CNI_CONFIGURATION}'"
-"""A command that prints something on every node of Calico's: shows that output arrives."""
+POWERSHELL = (
+    r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive",
+    "-ExecutionPolicy", "Bypass", "-OutputFormat", "Text", "-Command",
+)  # fmt: skip
+"""With its path, since HostProcess containers of containerd 1.6 depend on the host's (hcsshim adds PowerShell's folder
+since v0.10.0).  They run commands by ``cmd /c``: no script may hold ``"``, ``%`` or a line break."""
+STOP = "$ErrorActionPreference = 'Stop'; "
+"""Begins every script: an error ends it, with exit status 1."""
+WITNESS = "Write-Output witness"
+"""A command that prints something on every node: shows that output arrives."""
+CNI_CONFIGURATIONS = (
+    r"C:\etc\cni\net.d\*.conf*",
+    r"C:\k\azurecni\netconf\*.conf*",
+    r"C:\Program Files\Amazon\EKS\cni\config\*.conf*",
+    r"C:\var\lib\rancher\rke2\agent\etc\cni\net.d\*.conf*",
+    r"C:\k\cni\config\*.conf*",
+)
+"""Where it is on Windows: default of windowsNodes.cniConfigDir, AKS, EKS, RKE2, Calico installed by hand."""
 NETWORK = "Calico"
 """HNS network of the pods (KUBE_NETWORK ``Calico.*``; one per node)."""
 PAUSE = 0.25
@@ -47,15 +63,12 @@ class Hosts:
     # --- Windows ---------------------------------------------------------------------------------------------------
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
-        """HNS networks of a Windows node.  Raises ProbeBroken, EnvironmentLacks (HostProcess pods are refused)."""
-        return [
-            hns.network(one) for one in self._documents(node, "Get-HnsNetwork | ConvertTo-Json -Depth 10 -Compress")
-        ]
+        """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
+        return [hns.network(one) for one in self._documents(node, _listing("Get-HnsNetwork", hns.NETWORK_MEMBERS))]
 
     def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
         """HNS endpoints of a Windows node.  Raises as :meth:`hns_networks`."""
-        found = self._documents(node, "Get-HnsEndpoint | ConvertTo-Json -Depth 10 -Compress")
-        return [hns.endpoint(one) for one in found]
+        return [hns.endpoint(one) for one in self._documents(node, _listing("Get-HnsEndpoint", hns.ENDPOINT_MEMBERS))]
 
     def acl_list(self, node: str, workload: Workload) -> tuple[AclRule, ...]:
         """The access rules of a pod's endpoint, in HNS' order.  Raises ProbeBroken when it has no endpoint there."""
@@ -66,18 +79,23 @@ class Hosts:
         there = ", ".join(one.address for one in endpoints) or "none"
         raise ProbeBroken(f"node {node} has no HNS endpoint for {workload.label}, {workload.address}; it has {there}")
 
-    def cni_configuration(self, node: str) -> str:
-        """Text of a Windows node's CNI configuration.  Raises as :meth:`hns_networks`."""
-        return self._text(node, WITNESS, empty_is_broken=True).decode("utf-8-sig", errors="replace")
+    def cni_configuration(self, node: str, places: Sequence[str] = ()) -> str:
+        """Text of a Windows node's CNI configuration: of the files at ``places``, then where installations put it.
+
+        Raises as :meth:`hns_networks`.
+        """
+        paths = ", ".join(f"'{one}'" for one in dict.fromkeys((*places, *CNI_CONFIGURATIONS)))
+        script = f"foreach ($path in {paths}) {{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }}"
+        return self._text(node, STOP + script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
 
     def remove_hns_network(self, node: str, name: str = NETWORK) -> str:
         """Remove a node's HNS network, which cuts the node's own exec streams.
 
         Returns what the exec said, or what broke it once it was asked for: neither shows that the network is gone, a
         fresh read does.  Raises ProbeBroken when the command itself says that it failed or was never asked for,
-        EnvironmentLacks.
+        MissingCapability.
         """
-        script = f"Get-HnsNetwork | Where-Object {{ $_.Name -eq '{name}' }} | Remove-HnsNetwork"
+        script = f"{STOP}Get-HnsNetwork | Where-Object {{ $_.Name -eq '{name}' }} | Remove-HnsNetwork"
         try:
             done = self._powershell(self._windows(node), script)
         except ExecBroken as broken:
@@ -144,6 +162,12 @@ class Hosts:
                     raise ProbeBroken(text, broken.seen, broken.transport) from broken
             self._clock.sleep(pause)
             pause = min(2.0, 2 * pause)
+
+
+def _listing(cmdlet: str, members: Sequence[str]) -> str:
+    """The script that prints these members of all that a cmdlet returns; an empty text and null stay what they are."""
+    picked = f"ForEach-Object {{ if ($_) {{ $_ | Select-Object {','.join(members)} }} else {{ $_ }} }}"
+    return f"{STOP}{cmdlet} | {picked} | ConvertTo-Json -Depth 10 -Compress"
 
 
 def _failed(node: str, script: str, done: ExecResult) -> str:

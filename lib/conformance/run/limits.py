@@ -114,7 +114,7 @@ def _unallocated(kube: Kube) -> dict[str, int]:
     return {}
 
 
-def lost_for_want_of(lacking: Mapping[str, Sequence[str]], tests: Sequence[TestOutcome]) -> list[str]:
+def claims_blocked_by_missing_rights(lacking: Mapping[str, Sequence[str]], tests: Sequence[TestOutcome]) -> list[str]:
     """One note per kind of test that did not run, with every right that is missing, and the role that grants them."""
     notes = []
     for use, rights in lacking.items():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from conformance.errors import SuiteTrouble, UsageProblem
+from conformance.errors import SuiteError, UsageProblem
 from conformance.expect.figures import PolicyChange
 from conformance.facts.calico_api import CalicoApi
 from conformance.kube import manifest
@@ -49,7 +49,7 @@ class Policy:
 
         ``into``: another of the worker's namespaces than that of its pods.
 
-        Raises UsageProblem (placeholders), EnvironmentLacks (Calico policies cannot be written here), GuardRefused,
+        Raises UsageProblem (placeholders), MissingCapability (Calico policies cannot be written here), GuardRefused,
         ApiRefused (the cluster does not accept it).
         """
         into = into or self._namespace
@@ -78,7 +78,7 @@ class Policy:
 
     def remove(self) -> None:
         """Delete what was applied and wait until it is gone.  Raises EnvironmentBroken when something stays."""
-        troubles: list[SuiteTrouble] = []
+        troubles: list[SuiteError] = []
         labels = ", ".join(target.label for target in self._applied)
         for target in list(self._applied):
             try:
@@ -89,7 +89,7 @@ class Policy:
                 if not self._changes.dry_run and self._changes.kube.discovery.serves(target.api_version, target.kind):
                     self._changes.waits.gone(target, within=self._removed_within)
                 del self._applied[target]
-            except SuiteTrouble as trouble:
+            except SuiteError as trouble:
                 troubles.append(trouble)
         if troubles:
             raise troubles[0]

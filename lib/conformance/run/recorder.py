@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from conformance.catalog import Claim, Modality
-from conformance.errors import SuiteTrouble
+from conformance.errors import SuiteError
 from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.decision import Seen
@@ -57,13 +57,13 @@ class Recorder:
 
     @staticmethod
     def _may_be(verdict: ClaimVerdict, claim: Claim) -> None:
-        """Raises SuiteTrouble where a claim cannot have that verdict."""
+        """Raises SuiteError where a claim cannot have that verdict."""
         if verdict is ClaimVerdict.NOT_OBSERVED and claim.modality is not Modality.CAN_HAPPEN:
-            raise SuiteTrouble(f"{claim.id} holds always: not seeing it is no NOT_OBSERVED")
+            raise SuiteError(f"{claim.id} holds always: not seeing it is no NOT_OBSERVED")
         if verdict is ClaimVerdict.LIFTED and claim.kind not in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE):
-            raise SuiteTrouble(f"{claim.id} is a {claim.kind}: only limitations and known issues can be LIFTED")
+            raise SuiteError(f"{claim.id} is a {claim.kind}: only limitations and known issues can be LIFTED")
 
     def _meant(self, claim: str) -> list[Claim]:
         if claim and claim not in self._claims:
-            raise SuiteTrouble(f"record: this test does not verify {claim}")
+            raise SuiteError(f"record: this test does not verify {claim}")
         return [self._claims[claim]] if claim else list(self._claims.values())

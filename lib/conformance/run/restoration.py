@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from conformance.errors import SuiteTrouble, first_line
+from conformance.errors import SuiteError, first_line
 from conformance.model.change import PutBack
 from conformance.run.directory import Epoch
 from conformance.run.run import Run
@@ -44,7 +44,7 @@ class Restoration:
             return ()
         try:
             done = run.provider.put_back(run.connection, run.settings, run.inspection.facts, worker)
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             why = f"not known whether everything was put back: {first_line(trouble)}; pytest --restore"
             done = PutBack(lines=(why,), trouble=why)
         self.epoch.advance()  # as the worker would have done

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conformance.errors import ClusterUnusable, SuiteTrouble, UsageProblem
+from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.kube.reach import Reach
 from conformance.model.codec import to_plain
 from conformance.model.facts import Facts
@@ -39,7 +39,7 @@ class Run:
     workers: str = ""
     """How many workers ``-n auto`` chose and why; empty: the user said how many."""
     _lock: Lock | None = None
-    _trouble: SuiteTrouble | None = None
+    _trouble: SuiteError | None = None
 
     @property
     def facts(self) -> Facts | None:
@@ -67,7 +67,7 @@ class Run:
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
             check_nodes("--nodes", self.settings.cover.nodes, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             self._trouble = trouble
             if not self.choice.own_lab:  # a lab's log stays, to look at
                 shutil.rmtree(self.directory.path, ignore_errors=True)
@@ -76,7 +76,7 @@ class Run:
     def connect(self) -> Any:
         """This process's door to the cluster."""
         if not self.provider or not self.connection or not self.directory:
-            raise SuiteTrouble("a cluster was asked for in a run that has none")
+            raise SuiteError("a cluster was asked for in a run that has none")
         return self.provider.connect(self.connection, self.settings, self.directory)
 
     def take_lock(self) -> None:
@@ -91,7 +91,7 @@ class Run:
         """The run's lock, which keeps other runs from disrupting the cluster; taken by the controller alone."""
         if self._lock is None:
             if not self.provider or not self.connection:
-                raise SuiteTrouble("a run lock was asked for in a run that has no cluster")
+                raise SuiteError("a run lock was asked for in a run that has no cluster")
             progress = self.progress()
             self._lock = self.provider.lock(self.connection, self.settings, tell=progress.tell, progress=progress)
         return self._lock
@@ -119,11 +119,11 @@ class Run:
         if self.provider:
             self.provider.interrupt(CLEARING_UP)
 
-    def sweep(self) -> list[str]:
+    def clean_up(self) -> list[str]:
         """Remove what the run's processes have left, unless that is wanted or goes with the run's own lab."""
         if not self.provider or not self.connection or self.choice.own_lab or self.settings.keep:
             return []
-        return self.provider.sweep(self.connection, self.settings)
+        return self.provider.clean_up(self.connection, self.settings)
 
     def progress(self) -> Progress:
         """Tells the user what is waited for."""

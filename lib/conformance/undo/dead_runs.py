@@ -7,7 +7,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 
-from conformance.errors import ClusterUnusable, SuiteTrouble, first_line
+from conformance.errors import ClusterUnusable, SuiteError, first_line
 from conformance.facts.detect import detect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -21,9 +21,9 @@ from conformance.undo.healers import healers_of
 from conformance.undo.journal import Journal, Outcome
 from conformance.undo.journal.restore import restore
 from conformance.undo.lease import LockTimings, RunLock
+from conformance.undo.leftovers import Leftovers
 from conformance.undo.recovery import Recovered, Recovery, RecoveryPatience
-from conformance.undo.remains import Remains
-from conformance.undo.whole import not_whole
+from conformance.undo.verify_connectivity import connectivity_problem
 
 LEFT = 6
 FINDING_RIGHTS = (
@@ -55,7 +55,7 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool) -> 
         if shared:
             dead, others = recovery.dead(own=run.run)  # as it is now that nobody else works on it
         result = recovery.recover(dead, check=lock.check)
-        trouble = not_whole(kube, _anew(kube), settings, process=process) if result.restored else ""
+        trouble = connectivity_problem(kube, _anew(kube), settings, process=process) if result.restored else ""
         if held and not others:
             recovery.tidy(result, own=run.run)
     finally:
@@ -92,7 +92,7 @@ def before_a_run(
 ) -> list[str]:
     """Put back what dead runs changed, if this run may; else, or where it could not be done, why no run can begin.
 
-    ``process`` signs what is made for it (:mod:`conformance.undo.alive`); ``named_by`` are the options that name the
+    ``process`` signs what is made for it (:mod:`conformance.undo.liveness`); ``named_by`` are the options that name the
     cluster.
     """
     run = Ownership(settings.run_id, settings.worker, process)
@@ -111,7 +111,7 @@ def before_a_run(
     try:
         lock.acquire()
         result = recovery.recover(_unrestored(recovery, run), check=lock.check)
-        trouble = not_whole(kube, _anew(kube), settings, process=process) if result.changed else ""
+        trouble = connectivity_problem(kube, _anew(kube), settings, process=process) if result.changed else ""
     except ClusterUnusable as unusable:
         return list(unusable.reasons)
     finally:
@@ -158,8 +158,8 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
     trouble = next((str(one) for one in done if one.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
     if worker and not trouble and any(one.outcome is Outcome.RESTORED for one in done):
         try:
-            trouble = not_whole(kube, _anew(kube), settings, process=process)
-        except SuiteTrouble as unknown:
+            trouble = connectivity_problem(kube, _anew(kube), settings, process=process)
+        except SuiteError as unknown:
             trouble = f"not known whether pods reach each other: {first_line(unknown)}"
         lines += [trouble] if trouble else []
     return PutBack(lines=tuple(lines), trouble=trouble)
@@ -178,7 +178,7 @@ def _lock(
     return RunLock(recovery.kube, run, timings, tell=tell, progress=progress, life=recovery.life)
 
 
-def _unrestored(recovery: Recovery, run: Ownership) -> list[Remains]:
+def _unrestored(recovery: Recovery, run: Ownership) -> list[Leftovers]:
     """Dead runs that may have left the cluster changed; none for who may not look."""
     try:
         return [one for one in recovery.dead(own=run.run)[0] if one.changed]
@@ -206,7 +206,7 @@ def _command(named_by: Sequence[str]) -> str:
     return shlex.join(["pytest", *named_by, "--restore"])
 
 
-def _told(one: Remains, named_by: Sequence[str]) -> str:
+def _told(one: Leftovers, named_by: Sequence[str]) -> str:
     who = f"run {one.run}, begun {one.since:%Y-%m-%d %H:%M} UTC, died"
     if one.trouble:
         return f"{who}, and what it left to put back is not known: {one.trouble}"

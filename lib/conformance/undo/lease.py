@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.errors import ClusterUnusable, LockLost, SuiteTrouble
+from conformance.errors import ClusterUnusable, LockLost, SuiteError
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import SYSTEM_NAMESPACE, Ownership
@@ -26,8 +26,8 @@ from conformance.kube.rights import Right
 from conformance.model.change import Change, ObjectRef
 from conformance.settings import RunTimings
 from conformance.timing import SYSTEM_CLOCK, Clock, until
-from conformance.undo.alive import Life
-from conformance.undo.journal.book import ensure_namespace
+from conformance.undo.journal.store import ensure_namespace
+from conformance.undo.liveness import Life
 
 RUN_LOCK = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE)
 RENEWALS = 4
@@ -100,13 +100,13 @@ class RunLock:
             settled = until(
                 self._attempt, lambda other: other is None or (self._living and not patient),
                 within=self.timings.wait, every=self.timings.poll_every,
-                what="the run lock is free", clock=self._clock,
+                description="the run lock is free", clock=self._clock,
             )  # fmt: skip
         except ApiRefused as refusal:
             raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {refusal.message}"]) from refusal
         except ApiUnreachable as trouble:
             raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {trouble}"]) from trouble
-        if settled.last is not None and settled.met:
+        if settled.last is not None and settled.converged:
             raise ClusterUnusable(
                 [f"{settled.last} has the run lock ({RUN_LOCK.label}) and is alive; wait for it to end"]
             )
@@ -145,7 +145,7 @@ class RunLock:
         }  # fmt: skip
         try:
             self._changes.make(_change("delete", "the run is over", body))
-        except SuiteTrouble as trouble:
+        except SuiteError as trouble:
             self._tell(f"the run lock could not be given back: {str(trouble).splitlines()[0]}")
 
     # --- every process of the run ---------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class RunLock:
                 self.lost = str(lost)
                 self._tell(f"{lost}: nothing beyond its own namespaces is changed any more")
                 return
-            except SuiteTrouble as trouble:
+            except SuiteError as trouble:
                 if not troubled:
                     self._tell(f"the run lock could not be renewed, trying again: {str(trouble).splitlines()[0]}")
                 troubled = True

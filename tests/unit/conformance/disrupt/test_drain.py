@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.drain import Drain
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.refused import ApiRefused
 from conformance.undo.journalling import Plainly
 
@@ -40,7 +40,7 @@ def test_a_pod_without_a_controller_is_refused_before_anything_is_changed(
     cluster: Any, patience: Any, clock: Any, make_pod: Any
 ) -> None:
     cluster.pods.append(make_pod("mine", "w1", owner=""))
-    with pytest.raises(EnvironmentLacks, match=r"node w1 cannot be drained: .*default/mine; .*--disruptive-node"):
+    with pytest.raises(MissingCapability, match=r"node w1 cannot be drained: .*default/mine; .*--disruptive-node"):
         drain(cluster, patience, clock).drain("w1")
     assert cluster.log == []
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.felix import Felix
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, MissingCapability
 
 
 def felix(cluster: Any, patience: Any, clock: Any) -> Felix:
@@ -70,7 +70,7 @@ def test_a_probe_that_is_not_good_is_not_hidden(cluster: Any, patience: Any, clo
 
 
 def test_a_felix_without_a_pod_cannot_be_restarted(cluster: Any, patience: Any, clock: Any) -> None:
-    with pytest.raises(EnvironmentLacks, match=r"Felix on node w9 runs in no pod .* by its operator"):
+    with pytest.raises(MissingCapability, match=r"Felix on node w9 runs in no pod .* by its operator"):
         felix(cluster, patience, clock).restart("w9")
     assert cluster.log == []
 

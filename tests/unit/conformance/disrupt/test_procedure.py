@@ -9,7 +9,7 @@ import pytest
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.procedure import HNS_NETWORK, Procedure, announce
-from conformance.errors import EnvironmentBroken, EnvironmentLacks, ProbeBroken
+from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 from conformance.model.host import HnsNetwork
 from conformance.undo.hns_network import HnsNetworkHealer
 from conformance.undo.journalling import Plainly
@@ -81,7 +81,7 @@ def test_a_node_that_stays_out_of_reach_is_a_broken_probe(cluster: Any, patience
 
 def test_nothing_is_done_where_it_could_not_be_finished(cluster: Any, patience: Any, clock: Any, make_pod: Any) -> None:
     cluster.pods = [one for one in cluster.pods if one["metadata"]["name"] != "felix-w"]
-    with pytest.raises(EnvironmentLacks, match="runs in no pod"):
+    with pytest.raises(MissingCapability, match="runs in no pod"):
         procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
     assert cluster.log == []
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from conformance.disrupt.vni import Vni
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.disrupt.vni import Vni, cni_files
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.model.host import HnsNetwork, HnsSubnet, Link, LinuxFacts
 from conformance.model.host import Vxlan as Device
 
@@ -28,7 +28,7 @@ class Hosts:
         link = Link(name="vxlan.calico", mtu=1450, mac="66:00", up=True, vxlan=vxlan)
         return LinuxFacts(node=node, links=(link,), routes=(), fdb=(), neighbours=())
 
-    def cni_configuration(self, node: str) -> str:
+    def cni_configuration(self, node: str, places: Sequence[str] = ()) -> str:
         return json.dumps({"plugins": [{"type": "calico", "vxlan_vni": self.written}]}, indent=2)
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
@@ -156,6 +156,18 @@ def test_where_it_cannot_be_delivered_nothing_is_written(
     cluster.others = {key: value for key, value in cluster.others.items() if key[0] != lacking}
     if lacking == "variable":
         cluster.others["DaemonSet", "calico-node-windows"]["spec"]["template"]["spec"] = {"containers": [{"name": "f"}]}
-    with pytest.raises(EnvironmentLacks, match=words):
+    with pytest.raises(MissingCapability, match=words):
         vni(cluster, patience, clock, Hosts(), install).deliver(4097, linux=["l1"], windows=["w1"])
     assert cluster.log == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [("/host/etc/cni/net.d", r"C:\etc\cni\net.d\10-calico.conflist"), ("/k/cni", r"C:\k\cni\10-calico.conflist"),
+     (r"C:\k\cni", r"C:\k\cni\10-calico.conflist")],
+)  # fmt: skip
+def test_the_cni_configuration_is_where_the_daemonset_says(folder: str, path: str) -> None:
+    env = [{"name": "CNI_CONF_NAME", "value": "10-calico.conflist"}, {"name": "CNI_NET_DIR", "value": folder}]
+    spec = {"containers": [], "initContainers": [{"name": "install-cni", "env": env}]}
+    assert cni_files({"spec": {"template": {"spec": spec}}}) == [path]
+    assert cni_files(None) == []

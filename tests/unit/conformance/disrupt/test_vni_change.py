@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from conformance.disrupt.parties import Parties
+from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.vni import Delivery
 from conformance.disrupt.vni_change import VniChange
-from conformance.errors import ControlBroken, EnvironmentBroken, EnvironmentLacks, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS, Workload
@@ -43,7 +43,7 @@ class World:
     # as Vni
     def possible(self, node: str = "") -> None:
         if self.refuses:
-            raise EnvironmentLacks("no", "yes")
+            raise MissingCapability("no", "yes")
 
     def vsid(self, node: str) -> int:
         return self.nodes[node]
@@ -108,7 +108,7 @@ def party(name: str, os: OS, node: str, address: str) -> Workload:
 
 def story(world: World, *, second: bool = True) -> Story:
     others = [party("wp", "windows", "w2", "10.2.2.1")] if second else []
-    parties = Parties(
+    demo_pods = DemoPods(
         linux_clients=Group([party("lc", "linux", "l1", "10.1.1.1")]),
         linux_servers=Group([party("ls", "linux", "l1", "10.1.1.2"), party("lp", "linux", "l2", "10.1.2.1")]),
         windows_clients=Group([party("wc", "windows", "w1", "10.2.1.1")]),
@@ -122,7 +122,7 @@ def story(world: World, *, second: bool = True) -> Story:
     )  # fmt: skip
     told.change = VniChange(
         vni=vni, procedure=world, journal=world, expect=Expect(world, load_timings(), context, world.clock),  # type: ignore[arg-type]
-        parties=lambda: parties, newcomers=lambda: world.log.append("newcomers"),
+        demo_pods=lambda: demo_pods, new_pods=lambda: world.log.append("new pods"),
         windows=["w1", "w2"] if second else ["w1"], lifted=told.lifted.append,
     )  # fmt: skip
     return told
@@ -139,7 +139,7 @@ def test_the_healers_are_noted_before_anything_is_changed_and_new_pods_come_afte
     world = World()
     delivered(world)
     assert world.log == [
-        "note hns-network w1", "note hns-network w2", f"deliver {NEW} to l1,l2,w1,w2", "newcomers",
+        "note hns-network w1", "note hns-network w2", f"deliver {NEW} to l1,l2,w1,w2", "new pods",
     ]  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def test_a_cluster_that_is_not_whole_before_is_left_alone() -> None:
     different = World(nodes={"l1": OLD, "l2": OLD, "w1": NEW, "w2": OLD})
     with pytest.raises(EnvironmentBroken, match="the VNI is 4096, and Windows nodes use w1: 4097, w2: 4096"):
         story(different).change.prepare(because="one VNI")
-    with pytest.raises(EnvironmentLacks):
+    with pytest.raises(MissingCapability):
         story(World(refuses=True)).change.prepare(because="one VNI")
     assert world.log == different.log == []
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from conformance.errors import EnvironmentBroken, SuiteTrouble
+from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
@@ -121,7 +121,7 @@ class ScriptedAsking:
             tickets.append(self._tickets)
             try:
                 seen = self.prober._answer(attempt)
-            except SuiteTrouble as trouble:
+            except SuiteError as trouble:
                 heapq.heappush(self._coming, (now, self._tickets, Answered(self._tickets, trouble=trouble)))
                 continue
             seen = replace(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from conformance.errors import ControlBroken, EnvironmentLacks, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.beyond import Beyond
 from conformance.expect.commands import Commands
 from conformance.expect.traffic import Context, Expect
@@ -154,5 +154,5 @@ def test_a_ping_that_did_not_run_is_broken() -> None:
 
 
 def test_without_a_target_nothing_is_asked() -> None:
-    with pytest.raises(EnvironmentLacks, match="--external-target"):
+    with pytest.raises(MissingCapability, match="--external-target"):
         Town({}, target=None).beyond().control([WINDOWS], LINUX, because="x")

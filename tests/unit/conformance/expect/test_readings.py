@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.errors import EnvironmentLacks, Unmet
+from conformance.errors import MissingCapability, Unmet
 from conformance.expect.readings import Readings
 from conformance.expect.traffic import Context
 from conformance.model.facts import Fact
@@ -46,11 +46,11 @@ def test_values_are_shown_as_people_write_them() -> None:
 
 
 def test_what_could_not_be_read_is_not_run() -> None:
-    with pytest.raises(EnvironmentLacks, match="BGP could not be read: no right to read it"):
+    with pytest.raises(MissingCapability, match="BGP could not be read: no right to read it"):
         REQUIRES.equal({"BGP": Fact(None, "no right to read it")}, "Disabled", because="x", do="y")
 
 
 def test_nothing_read_is_never_a_confirmation() -> None:
     nothing: dict[str, Fact[str]] = {}
-    with pytest.raises(EnvironmentLacks, match="nothing could be read that is to be Never"):
+    with pytest.raises(MissingCapability, match="nothing could be read that is to be Never"):
         REQUIRES.equal(nothing, "Never", because="x", do="y")

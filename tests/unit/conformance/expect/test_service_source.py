@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import ControlBroken, EnvironmentLacks, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.addresses import Addresses
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.traffic import Context, Expect
@@ -194,7 +194,7 @@ def test_the_address_follows_from_mode_and_backend(mode: str, host_network: bool
 
 @pytest.mark.parametrize("mode", ["mixed", None])
 def test_no_address_is_guessed_for_a_mode_that_is_not_known(mode: str | None) -> None:
-    with pytest.raises(EnvironmentLacks, match="networking mode"):
+    with pytest.raises(MissingCapability, match="networking mode"):
         Addresses(facts(node("windows-1", NEW), mode=mode)).through_service(CLIENT, SERVER)
 
 
@@ -213,18 +213,18 @@ def test_in_a_mixed_cluster_each_claim_gets_its_node() -> None:
 def test_without_the_flag_no_node_has_it() -> None:
     plain = nodes(node("new", NEW), dsr=False)
     assert plain.without_dsr() == ("new",)
-    with pytest.raises(EnvironmentLacks, match="with direct server return"):
+    with pytest.raises(MissingCapability, match="with direct server return"):
         plain.with_dsr()
 
 
 def test_a_flag_that_is_not_known_decides_for_old_builds_only() -> None:
     unknown = nodes(node("old", OLD), node("new", NEW), dsr=None)
     assert unknown.without_dsr() == ("old",)
-    with pytest.raises(EnvironmentLacks):
+    with pytest.raises(MissingCapability):
         unknown.with_dsr()
 
 
 def test_a_cordoned_node_is_not_taken_for_the_claims_about_it() -> None:
     cordoned = nodes(node("old", OLD, schedulable=False), node("new", NEW))
-    with pytest.raises(EnvironmentLacks, match=r"of build >=17763 <17763.1432"):
+    with pytest.raises(MissingCapability, match=r"of build >=17763 <17763.1432"):
         cordoned.of_build(">=17763 <17763.1432")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from conformance.errors import ControlBroken, EnvironmentBroken, EnvironmentLacks, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.sizes import HEADERS, Sizes
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt, Kind
@@ -217,5 +217,5 @@ def test_a_setting_that_linux_does_not_follow_decides_nothing() -> None:
 
 @pytest.mark.parametrize(("value", "why"), [(None, "no MTU is set"), (1450, "is what Windows takes by itself")])
 def test_without_a_telling_setting_nothing_is_decided(value: int | None, why: str) -> None:
-    with pytest.raises(EnvironmentLacks, match=why):
+    with pytest.raises(MissingCapability, match=why):
         ignored(Net(own={"linux-client": 1450, "linux-node": 1500}), value)

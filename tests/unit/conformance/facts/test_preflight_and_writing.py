@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import ClusterUnusable, EnvironmentLacks, UsageProblem
-from conformance.facts.bundle import collect
+from conformance.errors import ClusterUnusable, MissingCapability, UsageProblem
 from conformance.facts.calico_api import CalicoApi
 from conformance.facts.detect import detect
+from conformance.facts.diagnostics_bundle import collect
 from conformance.facts.preflight import preflight
 from conformance.kube.changes import Changes
 from conformance.kube.guard import GuardRefused
@@ -71,7 +71,7 @@ def test_v3_is_used_where_it_is_served(kube: Any, world: Any) -> None:
 def test_without_v3_and_calicoctl_nothing_is_written_and_the_remedy_is_named(kube: Any, world: Any) -> None:
     without_v3(world)
     calico = CalicoApi(kube, Changes(kube, RUN))
-    with pytest.raises(EnvironmentLacks, match=r"does not serve projectcalico.*give --calicoctl PATH"):
+    with pytest.raises(MissingCapability, match=r"does not serve projectcalico.*give --calicoctl PATH"):
         calico.apply(POLICY, "a test", namespace=RUN.namespace)
 
 

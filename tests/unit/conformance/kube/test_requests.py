@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.kube.rights import Right, missing
@@ -87,7 +87,7 @@ def test_a_server_that_never_answers_ends_in_time_and_says_how_often_it_was_aske
 
 
 def test_a_kind_that_is_not_served_is_something_the_environment_lacks(kube: Kube) -> None:
-    with pytest.raises(EnvironmentLacks, match=r"does not serve Gadget of example\.org/v1"):
+    with pytest.raises(MissingCapability, match=r"does not serve Gadget of example\.org/v1"):
         kube.get("example.org/v1", "Gadget", "g")
     assert kube.find("example.org/v1", "Gadget", "g") is None
 

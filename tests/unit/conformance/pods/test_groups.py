@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.model.endpoint import OS, Workload
 from conformance.pods.groups import Group
 
@@ -40,9 +40,9 @@ def test_across_is_between_nodes_and_beside_within_one() -> None:
     assert nodes(beside) == [("w1", "w1"), ("w2", "w2"), ("w3", "w3")]
     assert len(across) == 6
     assert not set(nodes(across)) & set(nodes(beside))
-    with pytest.raises(EnvironmentLacks, match="windows-server on w1"):
+    with pytest.raises(MissingCapability, match="windows-server on w1"):
         WINDOWS.at("w1").across(SERVERS.at("w1"))
-    with pytest.raises(EnvironmentLacks, match="needs a pair of pods on one node"):
+    with pytest.raises(MissingCapability, match="needs a pair of pods on one node"):
         LINUX.beside(SERVERS)
 
 
@@ -62,7 +62,7 @@ def test_routes_go_to_the_servers_own_port_or_to_what_stands_before_it() -> None
 
 
 def test_a_node_that_is_not_covered_is_named_with_the_option_that_covers_it() -> None:
-    with pytest.raises(EnvironmentLacks) as raised:
+    with pytest.raises(MissingCapability) as raised:
         WINDOWS.at("w2", "w9")
     assert "w9" in str(raised.value)
     assert "--nodes=w9" in raised.value.remedy

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import EnvironmentBroken, EnvironmentLacks
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.refused import ApiRefused
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import Wish
@@ -91,7 +91,7 @@ def test_a_pod_that_changed_is_looked_for_again(deployer: Any) -> None:
 def test_an_admission_that_refuses_them_is_told_with_its_words_and_a_remedy(deployer: Any) -> None:
     deployer.refusal = REFUSAL
     with pytest.raises(
-        EnvironmentLacks, match=r"no HostProcess pod runs on node w1: .*PodSecurity.*; allow HostProcess"
+        MissingCapability, match=r"no HostProcess pod runs on node w1: .*PodSecurity.*; allow HostProcess"
     ):
         HostPods(deployer).on("w1")
 
@@ -106,7 +106,7 @@ def test_an_admission_that_refuses_them_is_told_with_its_words_and_a_remedy(depl
 )
 def test_pods_that_cannot_run_are_a_lack(deployer: Any, trouble: Exception) -> None:
     deployer.trouble = trouble
-    with pytest.raises(EnvironmentLacks) as lack:
+    with pytest.raises(MissingCapability) as lack:
         HostPods(deployer).on("w1")
     assert "\n" not in str(lack.value)
 
@@ -120,6 +120,6 @@ def test_linux_trouble_is_trouble(deployer: Any) -> None:
 def test_docker_has_none(make: Any) -> None:
     node = make.node("w1", "windows", 17763, container_runtime="docker://20.10.9")
     deployer: Any = Deployer((node,))
-    with pytest.raises(EnvironmentLacks, match=r"node w1 runs docker://20.10.9, without HostProcess pods"):
+    with pytest.raises(MissingCapability, match=r"node w1 runs docker://20.10.9, without HostProcess pods"):
         HostPods(deployer).on("w1")
     assert deployer.log == []

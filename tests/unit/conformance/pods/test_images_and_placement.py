@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import EnvironmentLacks
+from conformance.errors import MissingCapability
 from conformance.pods.images import mirrored, windows_image
 from conformance.pods.placement import Placement, tolerations
 from conformance.settings import Toleration
@@ -27,7 +27,7 @@ def test_the_label_decides_when_the_kernel_version_says_no_revision(make: Any) -
 
 
 def test_a_build_without_an_image_is_named(make: Any) -> None:
-    with pytest.raises(EnvironmentLacks, match="node w runs Windows build 14393"):
+    with pytest.raises(MissingCapability, match="node w runs Windows build 14393"):
         windows_image(SERVERCORE, make.node("w", "windows", 14393))
 
 
@@ -55,7 +55,7 @@ def test_workers_come_before_control_planes_and_each_worker_starts_at_another_no
 def test_a_system_without_a_node_that_takes_pods_lacks_one(make: Any) -> None:
     placement = Placement(make.facts(make.node("l")))
     assert placement.first("linux").name == "l"
-    with pytest.raises(EnvironmentLacks, match=r"needs a usable Windows node, found none; add a Windows node"):
+    with pytest.raises(MissingCapability, match=r"needs a usable Windows node, found none; add a Windows node"):
         placement.covered("windows")
 
 
@@ -74,7 +74,7 @@ def test_a_system_without_a_node_that_takes_pods_lacks_one(make: Any) -> None:
 )
 def test_a_node_that_takes_no_pods_is_named_with_the_reason(make: Any, change: dict[str, Any], why: str) -> None:
     placement = Placement(make.facts(make.node("w", "windows", 20348, **change)))
-    with pytest.raises(EnvironmentLacks) as caught:
+    with pytest.raises(MissingCapability) as caught:
         placement.first("windows")
     assert f"(w: {why}" in str(caught.value)
 

@@ -14,6 +14,7 @@ from conformance.kube.channels import ExecBroken
 from conformance.kube.execute import ExecResult
 from conformance.model.endpoint import Workload
 from conformance.model.host import HnsSubnet
+from conformance.probe import host
 from conformance.probe.host import WITNESS, Hosts
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Clock
@@ -61,7 +62,7 @@ def workload(name: str = "client", address: str = "192.168.0.5") -> Workload:
 
 
 def hosts(**answers: Sequence[Answer]) -> tuple[Hosts, Node]:
-    node = Node({"Get-Content": ["{}"], **{name.replace("_", "-"): list(known) for name, known in answers.items()}})
+    node = Node({"witness": ["witness"], **{name.replace("_", "-"): list(known) for name, known in answers.items()}})
     place: Callable[[str], Workload] = lambda name: workload()  # noqa: E731
     return Hosts(node.run, place, place, load_timings(), clock=Clock()), node
 
@@ -83,14 +84,14 @@ def test_nothing_is_none_only_when_the_pod_shows_that_output_arrives() -> None:
     there, node = hosts(Get_HnsEndpoint=[""])
     assert there.hns_endpoints("w1") == []
     assert node.asked[-1] == WITNESS
-    silent, _ = hosts(Get_HnsEndpoint=[""], Get_Content=[""])
+    silent, _ = hosts(Get_HnsEndpoint=[""], witness=[""])
     with pytest.raises(ProbeBroken, match="empty output, and nothing shows that output arrives"):
         silent.hns_endpoints("w1")
 
 
 def test_lists_inside_may_be_single_absent_or_wrapped_and_a_byte_order_mark_is_no_trouble() -> None:
     subnet = {**NETWORK["Subnets"][0], "Policies": {"value": [{"Type": "VSID", "VSID": "4097"}], "Count": 1}}
-    shapes: list[dict[str, Any]] = [{**NETWORK, "Subnets": subnet}, {**NETWORK, "Type": "nat", "Subnets": None}]
+    shapes: list[dict[str, Any]] = [{**NETWORK, "Subnets": subnet}, {**NETWORK, "Type": "L2Bridge", "Subnets": None}]
     one, _ = hosts(Get_HnsNetwork=[b"\xef\xbb\xbf" + text(*shapes).encode() + b"\r\n"])
     first, second = one.hns_networks("w1")
     assert [subnet.vsid for subnet in first.subnets] == [4097]
@@ -102,13 +103,35 @@ def test_lists_inside_may_be_single_absent_or_wrapped_and_a_byte_order_mark_is_n
     [
         ('{"ID": "a1", "Na', "garbled output"),
         ('"Calico"', "output is not of objects"),
-        (text({**NETWORK, "Name": None}), "has no Name"),
+        (text({**NETWORK, "Name": None, "ID": None}), "neither Name nor ID"),
+        (text({**NETWORK, "ID": None}), "has no ID"),
+        ("null", "HNS gave no answer"),
+        ('""', "HNS gave no answer"),
+        ("[null]", "output is not of objects"),
+        (text({**NETWORK, "Subnets": [None]}), "a subnet of an HNS network is no object: None"),
+        (text({**NETWORK, "Subnets": "192.168.4.0/26"}), "a subnet of an HNS network is no object: '192.168.4.0/26'"),
+        (text({**NETWORK, "Subnets": [], "Ipams": [{"Subnets": NETWORK["Subnets"]}]}), "subnets under Ipams"),
         (text({**NETWORK, "Subnets": [{"AddressPrefix": "x", "Policies": [{"VSID": "many"}]}]}), "VSID is no number"),
         (1, "exit status 1: not emulated: this"),
         (b"\xff\xfe{\0}\0", "garbled output"),
         (ExecBroken("cut", transport="cut"), "cut"),
     ],
-    ids=["cut", "no object", "no name", "no number", "failed", "another encoding", "broken exec"],
+    ids=[
+        "cut",
+        "no object",
+        "nothing",
+        "no id",
+        "null",
+        "empty text",
+        "null in a list",
+        "null for a subnet",
+        "text for subnets",
+        "subnets elsewhere",
+        "no number",
+        "failed",
+        "another encoding",
+        "broken exec",
+    ],
 )
 def test_whatever_cannot_be_read_is_a_broken_probe(answer: Answer, words: str) -> None:
     one, node = hosts(Get_HnsNetwork=[answer])
@@ -153,3 +176,46 @@ def test_removing_a_network_takes_a_cut_stream_for_what_it_is_and_a_failure_for_
     refused, _ = hosts(Remove_HnsNetwork=[ExecBroken("refused", transport="403", retryable=False)])
     with pytest.raises(ExecBroken):
         refused.remove_hns_network("w1")
+
+
+def test_networks_that_are_not_calicos_may_have_any_shape() -> None:
+    odd: list[dict[str, Any]] = [
+        {"ID": "x", "Name": None, "Type": None, "Subnets": [None]},
+        {"ID": None, "Name": "nat", "Type": "nat", "Subnets": [{"GatewayAddress": "172.20.0.1"}]},
+        {"ID": "y", "Name": "ICS", "Type": "ICS", "Subnets": "none"},
+    ]
+    one, _ = hosts(Get_HnsNetwork=[text(*odd, NETWORK)])
+    assert [(network.name, len(network.subnets)) for network in one.hns_networks("w1")] == [
+        ("", 0), ("nat", 0), ("ICS", 0), ("Calico", 1),
+    ]  # fmt: skip
+
+
+def test_names_in_the_hosts_code_page_are_no_trouble() -> None:
+    one, _ = hosts(Get_HnsNetwork=[text(NETWORK, {**NETWORK, "Name": "Br?cke"}).encode().replace(b"?", b"\x81")])
+    assert [network.name for network in one.hns_networks("w1")] == ["Calico", "Br\ufffdcke"]
+
+
+def test_the_cni_configuration_is_looked_for_where_calico_writes_it_and_then_where_platforms_have_it() -> None:
+    one, node = hosts(Get_Content=["{}"])
+    assert one.cni_configuration("w1", [r"D:\mine\10-calico.conflist"]) == "{}"
+    script = node.asked[-1]
+    places = (r"D:\mine\10-calico.conflist", r"C:\etc\cni\net.d", r"C:\k\azurecni\netconf", r"Amazon\EKS\cni", "rke2")
+    found = [script.index(place) for place in places]
+    assert found == sorted(found)
+    nowhere, _ = hosts(Get_Content=[""])
+    with pytest.raises(ProbeBroken, match="empty output"):
+        nowhere.cni_configuration("w1")
+
+
+def test_every_script_stops_at_its_first_error_and_survives_cmd() -> None:
+    one, node = hosts(Get_HnsEndpoint=[text(ENDPOINT)], Remove_HnsNetwork=[""], Get_HnsNetwork=[""], Get_Content=["{}"])
+    one.hns_networks("w1")
+    one.hns_endpoints("w1")
+    one.cni_configuration("w1", ["C:\\x"])
+    one.remove_hns_network("w1")
+    scripts = [script for script in node.asked if script != WITNESS]
+    assert len(scripts) == 4
+    assert all(script.startswith("$ErrorActionPreference = 'Stop'; ") for script in scripts)
+    assert not [script for script in node.asked if set(script) & set('"%\r\n')]
+    assert all(" " in script for script in node.asked), "what has no blank is not quoted, and cmd reads its |"
+    assert host.POWERSHELL[0].lower() == r"c:\windows\system32\windowspowershell\v1.0\powershell.exe"

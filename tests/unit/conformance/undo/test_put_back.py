@@ -32,7 +32,7 @@ CUT_OFF = "not every pod reaches every other: a does not reach b"
 def test_whether_it_is_put_back(
     monkeypatch: pytest.MonkeyPatch, worker: str, outcome: Outcome, traffic: Any, trouble: str
 ) -> None:
-    def not_whole(*_: Any, **__: Any) -> str:
+    def connectivity_problem(*_: Any, **__: Any) -> str:
         if isinstance(traffic, Exception):
             raise traffic
         return str(traffic)
@@ -41,7 +41,7 @@ def test_whether_it_is_put_back(
         "Journal": lambda *_, **__: SimpleNamespace(entries=lambda: [ENTRY]),
         "restore": lambda *_, **__: [Restored(entry=ENTRY, outcome=outcome, text="the VNI")],
         "detect": lambda *_, **__: None,
-        "not_whole": not_whole,
+        "connectivity_problem": connectivity_problem,
     }
     for name, one in stand_ins.items():
         monkeypatch.setattr(dead_runs, name, one)

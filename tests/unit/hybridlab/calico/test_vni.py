@@ -15,32 +15,32 @@ from hybridlab.dataplane.model import PodSpec
 from hybridlab.dataplane.pod_network import SandboxError
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
-from tests.unit.hybridlab.calico.cluster_bench import Bench, bench
+from tests.unit.hybridlab.calico.cluster_harness import Harness, harness
 
 CONFIGURATIONS = "felixconfigurations.projectcalico.org"
 WINDOWS = "windows-2022"
 
 
-def scene(body: Callable[[Bench], Awaitable[None]], *overrides: str) -> None:
+def scenario(body: Callable[[Harness], Awaitable[None]], *overrides: str) -> None:
     async def run() -> None:
-        async with bench(*overrides) as made:
+        async with harness(*overrides) as made:
             await made.until(lambda: all(felix.routing.routes for felix in made.calico.felixes.values()))
             await body(made)
 
     asyncio.run(run())
 
 
-def vni(made: Bench, node: str) -> int | None:
+def vni(made: Harness, node: str) -> int | None:
     spec = made.dataplane.vxlan[node]
     return None if spec is None else spec.vni
 
 
-def starts(made: Bench, node: str) -> int:
+def starts(made: Harness, node: str) -> int:
     return sum(where == node and "Felix starting up" in line for where, line in made.logged)
 
 
 def test_linux_starts_again_and_moves_and_windows_does_neither() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         await made.client.patch(CONFIGURATIONS, "default", {"spec": {"vxlanVNI": 4097}})
         await made.until(lambda: vni(made, "linux-1") == 4097)
         await made.settled()
@@ -48,11 +48,11 @@ def test_linux_starts_again_and_moves_and_windows_does_neither() -> None:
         said = "Datastore config changed, need to restart; exiting with status 129"
         assert any(node == "linux-1" and said in line for node, line in made.logged)
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_node_s_own_configuration_makes_that_felix_start_again_on_either_system() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         for node in ("linux-1", WINDOWS):
             spec = {"usageReportingInitialDelay": "301s"}
             await made.client.create(CONFIGURATIONS, {"metadata": {"name": f"node.{node}"}, "spec": spec})
@@ -60,11 +60,11 @@ def test_a_node_s_own_configuration_makes_that_felix_start_again_on_either_syste
         assert starts(made, "linux-2") == 1
         assert vni(made, "linux-1") == 4096
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_felix_whose_pod_goes_meanwhile_stays_down() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         restart = asyncio.create_task(made.calico.restart_felix("linux-1"))
         await asyncio.sleep(0)
         await made.calico.felix_stopped("linux-1")
@@ -73,11 +73,11 @@ def test_a_felix_whose_pod_goes_meanwhile_stays_down() -> None:
         await made.calico.restart_felix("linux-1")
         assert not made.calico.felixes["linux-1"].running
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_delivered_vni_is_stored_and_the_vsid_stays_until_the_network_is_made_anew() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         pod, _ = await made.pod("w", WINDOWS)
         await made.calico.felix_stopped(WINDOWS)
@@ -92,11 +92,11 @@ def test_a_delivered_vni_is_stored_and_the_vsid_stays_until_the_network_is_made_
         await made.until(lambda: vni(made, WINDOWS) == 4097)
         assert [one.name for one in node.hns.endpoints] == ["Calico_ep"]
 
-    scene(body)
+    scenario(body)
 
 
 def test_the_plugin_makes_the_network_that_is_missing() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         assert node.hns.pod_network is not None
         await made.calico.remove_hns_network(WINDOWS, node.hns.pod_network.id)
@@ -105,11 +105,11 @@ def test_the_plugin_makes_the_network_that_is_missing() -> None:
         assert node.hns.vsid == 5000
         await made.until(lambda: vni(made, WINDOWS) == 5000)
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_pod_whose_network_is_removed_while_it_starts_fails_and_leaves_nothing() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         there, _ = await made.pod("there", WINDOWS)
         add = made.dataplane.add_pod
@@ -130,11 +130,11 @@ def test_a_pod_whose_network_is_removed_while_it_starts_fails_and_leaves_nothing
         await made.calico.pod_network.attach(late, WINDOWS)
         assert node.hns.attached(late["metadata"]["uid"])
 
-    scene(body)
+    scenario(body)
 
 
 def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_for_this_one() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         pods = [(await made.pod(name, WINDOWS))[0]["metadata"]["uid"] for name in ("one", "two")]
         node.hns.ensure_pod_network("192.168.255.0/26", 4096)
@@ -148,17 +148,17 @@ def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_fo
         await made.pod("three", WINDOWS)
         assert made.dataplane.cut_off == pods[:1]
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_vni_that_windows_does_not_support_lets_no_pod_in_and_makes_no_network() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         assert made.calico.windows[WINDOWS].hns.pod_network is None
         with pytest.raises(SandboxError, match=r"Windows does not support VXLANVNI < 4096"):
             await made.pod("w", WINDOWS)
 
     async def run() -> None:
-        async with bench("network.vxlan_vni=4095") as made:
+        async with harness("network.vxlan_vni=4095") as made:
             await body(made)
 
     asyncio.run(run())
@@ -166,24 +166,24 @@ def test_a_vni_that_windows_does_not_support_lets_no_pod_in_and_makes_no_network
 
 @pytest.mark.parametrize("given", ["many", [4097]])
 def test_a_vni_that_is_no_number_lets_no_pod_in_and_is_named(given: object) -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         configuration = {"plugins": [{"type": "calico", "vxlan_vni": given}]}
         made.calico.windows[WINDOWS].configure({}, {"CNI_NETWORK_CONFIG": json.dumps(configuration)})
         with pytest.raises(SandboxError, match=r"vxlan_vni of the CNI configuration is .*, which is no number"):
             await made.pod("w", WINDOWS)
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_pod_that_leaves_takes_its_endpoint_along() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         pod, attachment = await made.pod("w", WINDOWS)
         hns = made.calico.windows[WINDOWS].hns
         assert [(one.address, one.mac) for one in hns.endpoints if one.pod] == [(attachment.address, attachment.mac)]
         await made.calico.pod_network.detach(pod["metadata"]["uid"])
         assert [one.name for one in hns.endpoints] == ["Calico_ep"]
 
-    scene(body)
+    scenario(body)
 
 
 @pytest.mark.parametrize(

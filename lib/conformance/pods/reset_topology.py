@@ -1,0 +1,86 @@
+"""Which pods of the demo take part in tests about streams, so that one node of each operating system is enough.
+
+The watched streams, one on each covered Windows node, are between them; beside them is one between Linux pods.  The
+test's change lets a guest connect to the pods that the policy selects, or be connected to by them; that is observed at
+each of those pods that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conformance.model.endpoint import OS, Target, Workload
+from conformance.pods.groups import Group, Pair, Pairs
+from conformance.pods.roles import ECHO_PORT
+from conformance.pods.worker_pods import WorkerPods
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One of the two ways in which a policy can concern the topology's pods."""
+
+    guest: Workload
+    selects: Mapping[str, str]
+    """Placeholders of the policy's manifest: ``app`` labels of those it selects."""
+    routes: tuple[tuple[Workload, Target], ...]
+    """Between the guest and each subject: what the change opens."""
+
+    @property
+    def guest_label(self) -> str:
+        """The guest's ``app`` label, for policies."""
+        return self.guest.role
+
+    def to(self, others: Group) -> list[tuple[Workload, Target]]:
+        """Routes from the guest to other pods."""
+        return Group([self.guest]).to(others).tcp(ECHO_PORT)
+
+    @property
+    def targets(self) -> list[Target]:
+        """Those routes' targets."""
+        return [target for _, target in self.routes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResetTopology:
+    """One direction's pods."""
+
+    streams: Pairs
+    """From whom to whom the watched streams go, one on each Windows node."""
+    beside: Pair
+    """Between Linux pods."""
+    windows: Group
+    """The Windows pods among the watched."""
+    ways: Mapping[str, Way]
+    """``ingress``, ``egress``."""
+
+    @property
+    def windows_nodes(self) -> tuple[str, ...]:
+        """The nodes of the watched Windows pods, each once."""
+        return tuple(dict.fromkeys(one.node for one in self.windows))
+
+    @property
+    def ingress(self) -> Way:
+        """The policy says who enters."""
+        return self.ways["ingress"]
+
+
+def reset_topology_of(worker_pods: WorkerPods, client_os: OS, server_os: OS, *nodes: str) -> ResetTopology:
+    """Pods of one direction, the Windows ones on ``nodes`` if some are named.  Raises as ``WorkerPods`` does."""
+    client, server = worker_pods.get("linux-client", "linux-server")
+    linux = {"client": Group([client]), "server": Group([server])}
+    windows = {"client": worker_pods.clients("windows"), "server": worker_pods.servers("windows")}
+    if nodes:
+        windows = {part: group.at(*nodes) for part, group in windows.items()}
+    clients = windows["client"] if client_os == "windows" else linux["client"]
+    servers = windows["server"] if server_os == "windows" else linux["server"]
+    streams = clients.beside(servers) if client_os == server_os else clients.to(servers)
+    watched = Group(one for one in (*streams.clients, *streams.servers) if one.os == "windows")
+    names = {"client_app": clients.first.role, "server_app": servers.first.role}
+    entries = tuple((client, one.tcp(ECHO_PORT)) for one in (*watched, server))
+    calls = tuple((one, server.tcp(ECHO_PORT)) for one in (*watched, client))
+    ways = {
+        "ingress": Way(guest=client, selects=names | {"beside_app": server.role}, routes=entries),
+        "egress": Way(guest=server, selects=names | {"beside_app": client.role}, routes=calls),
+    }
+    return ResetTopology(streams=streams, beside=(client, server), windows=watched, ways=ways)

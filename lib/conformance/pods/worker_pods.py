@@ -1,0 +1,304 @@
+"""The pods that one worker's tests share, deployed when a test first asks for them, and kept until the worker ends.
+
+A role's pods stand one on each covered node of its OS: its seats, named by the node's number (``windows-server-2``).
+Each pod is deployed in a thread of its own, so that tests wait for what they ask for and for nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, Literal
+
+from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, SuiteError
+from conformance.kube.client import Obj
+from conformance.kube.waits import is_ready
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen, seen, seen_on
+from conformance.model.endpoint import OS, Workload
+from conformance.pods.deploy import Pods, Wish, changed, there_now
+from conformance.pods.groups import Group, Pairs
+from conformance.pods.placement import Placement
+from conformance.pods.roles import ROLES
+from conformance.pods.starting import verdict_on
+from conformance.pods.tailor import SEAT
+
+ELSEWHERE = "elsewhere"
+"""Prefix of names of pods in the worker's second namespace: ``elsewhere/linux-client``."""
+ELSEWHERE_LABELS = {"conformance/team": "elsewhere"}
+"""Labels of that namespace, which policies select it by."""
+DEMO = ("linux-client", "linux-server", "windows-client", "windows-server")
+"""Whoever asks for one of these will ask for the others: they are started together."""
+
+Place = Literal["same node", "a Linux node", "another Windows node"]
+"""Where a server is, seen from a client's Windows node."""
+
+
+class WorkerPods:
+    """Pods by role (``windows-server``), in the second namespace too (``elsewhere/windows-client``)."""
+
+    def __init__(
+        self, pods: Pods, placement: Placement, warm: Callable[[Workload], None] = lambda client: None
+    ) -> None:
+        """``warm`` waits until a new pod that will be a client has a network."""
+        self._pods, self._placement, self._warm = pods, placement, warm
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="deploy")
+        self._work: dict[str, Future[Workload]] = {}
+        self._warmth: dict[str, Future[None]] = {}
+        self._lost: dict[str, Workload] = {}
+        """What pods were before something changed them."""
+        self.used: dict[str, Workload] = {}
+        """What the running test has asked for; whoever starts a test empties it."""
+        self.claims: tuple[str, ...] = ()
+        """Of the running test."""
+        self.keep: Callable[[Sequence[Seen]], object] = lambda seen: None
+        """Keeps what was decided by the running test; whoever starts a test sets it."""
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the pods, but for those elsewhere and in a node's network."""
+        return self._pods.namespace
+
+    @property
+    def namespace_elsewhere(self) -> str:
+        """The worker's second namespace."""
+        return f"{self._pods.namespace}-{ELSEWHERE}"
+
+    # --- what tests say -------------------------------------------------------------------------------------------
+
+    def clients(self, os: OS) -> Group:
+        """The demo's clients of an OS, one on each covered node."""
+        return self._group(f"{os}-client")
+
+    def servers(self, os: OS) -> Group:
+        """The demo's servers of an OS, one on each covered node."""
+        return self._group(f"{os}-server")
+
+    def elsewhere(self, os: OS) -> Group:
+        """Clients in the second namespace, with the labels of the demo's, one on each covered node."""
+        return self._group(f"{ELSEWHERE}/{os}-client")
+
+    def nodes(self) -> Group:
+        """Pods in the network of each covered Linux node: the nodes as sources."""
+        return self._group("linux-node")
+
+    def get(self, *names: str) -> tuple[Workload, ...]:
+        """One pod for each of these roles, on the worker's first node of its OS, or the pods of these seats.
+
+        Those not there yet are deployed at once.  Raises what deploying raised, to every test that asks: a pod that
+        could not be deployed is not tried again.
+        """
+        seats = [self._seat(name) for name in names]
+        found = self._deployed(seats)
+        for seat in seats:
+            self._warmth[seat].result()
+        return found
+
+    def client(self, os: OS) -> Workload:
+        """One of the demo's clients of an OS, where one is enough."""
+        return self.get(f"{os}-client")[0]
+
+    def server(self, os: OS) -> Workload:
+        """One of the demo's servers of an OS, where one is enough."""
+        return self.get(f"{os}-server")[0]
+
+    def node(self) -> Workload:
+        """A pod in the network of a Linux node, where one is enough."""
+        return self.get("linux-node")[0]
+
+    def placed_around(self, nodes: Sequence[str], place: Place) -> Pairs:
+        """A client on each of these Windows nodes with a server there or elsewhere.  Raises MissingCapability."""
+        clients = self.clients("windows").at(*nodes)
+        if place == "a Linux node":
+            server = self.servers("linux").first
+            return clients.to([server])
+        if place == "same node":
+            return clients.beside(self.servers("windows"))
+        return clients.across(self.servers("windows"))
+
+    def start(self, *roles: str, because: str) -> Group:
+        """All pods of these roles, for a test about starting: one that does not become ready is a Nonconformance.
+
+        An image that cannot be pulled, a container that crashes, or a cluster without room still is EnvironmentBroken.
+        Nothing is asked of the pods themselves, so that only starting is judged.
+        """
+        seats = [seat for role in roles for seat in self._seats(role)]
+        work = {seat: self._start(seat) for seat in seats}
+        wait(work.values())
+        verdicts: list[Exception] = []
+        for seat, one in work.items():
+            trouble = one.exception()
+            if trouble is None:
+                self.keep(seen(None, one.result(), ClaimVerdict.CONFIRMED, because, "behaviour"))
+                continue
+            if not isinstance(trouble, EnvironmentBroken):
+                raise trouble
+            verdict = verdict_on(self._pods_of(seat), trouble, self.claims, because)
+            violated = isinstance(verdict, Nonconformance)
+            self._failed(seat, ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE, verdict)
+            verdicts.insert(0 if violated else len(verdicts), verdict)
+        if verdicts:
+            raise verdicts[0]
+        self.used |= {seat: one.result() for seat, one in work.items()}
+        return Group(one.result() for one in work.values())
+
+    def ensure_ready(self, *roles: str) -> Group:
+        """All pods of these roles, for a test that reads about them: ready, whatever their network does.
+
+        Raises what deploying raised; a pod that does not start says nothing about what was to be read.
+        """
+        return Group(self._deployed([seat for role in roles for seat in self._seats(role)]))
+
+    def seat_of(self, workload: Workload) -> str:
+        """The seat it was deployed for, which is its label ``conformance/seat``."""
+        there = {name: work.result() for name, work in self._work.items() if work.done() and not work.exception()}
+        return next(name for name, one in there.items() if one.uid == workload.uid).rpartition("/")[2]
+
+    def revalidate(self) -> None:
+        """Look at the pods again, since an exclusive test may have changed them: whoever asks for one gets the new one.
+
+        Returns as soon as it is known which ones changed; that one has no successor in time is told (EnvironmentBroken)
+        to the tests that ask for it, and it is looked for again after the next exclusive test.
+        """
+        self._look_again(patient=True)
+
+    def refresh(self) -> None:
+        """As :meth:`revalidate`, before each test: a pod that restarted meanwhile spoils no test after it.
+
+        Costs one request per namespace.  For a pod without successor nobody waits again until there is a ready one.
+        """
+        self._look_again(patient=False)
+
+    def under_way(self) -> list[Future[Any]]:
+        """What is still being deployed or warmed up."""
+        with self._lock:
+            work: list[Future[Any]] = [*self._work.values(), *self._warmth.values()]
+        return [one for one in work if not one.done()]
+
+    def close(self) -> None:
+        """Wait for what is still being deployed, and start nothing more."""
+        self._threads.shutdown(wait=True)
+
+    # --- how ------------------------------------------------------------------------------------------------------
+
+    def _group(self, role: str) -> Group:
+        """The pods of a role that are there and have a network; the others make their own node inconclusive.
+
+        Raises what the first raised where there is none at all.
+        """
+        seats = self._seats(role)
+        work = self._begun(seats)
+        wait(work)
+        found: dict[str, Workload] = {}
+        troubles: list[BaseException] = []
+        for seat, one in zip(seats, work, strict=True):
+            trouble = one.exception() or self._warmth[seat].exception()
+            if trouble is None:
+                found[seat] = one.result()
+                continue
+            troubles.append(trouble)
+            if isinstance(trouble, SuiteError):
+                lacks = isinstance(trouble, MissingCapability)
+                self._failed(seat, ClaimVerdict.NOT_RUN if lacks else ClaimVerdict.INCONCLUSIVE, trouble)
+            else:
+                raise trouble
+        if not found:
+            raise troubles[0]
+        self.used |= found
+        return Group(found.values())
+
+    def _failed(self, seat: str, verdict: ClaimVerdict, trouble: BaseException) -> None:
+        self.keep([seen_on(self._wish(seat).node, verdict, str(trouble).partition("\n")[0], "behaviour")])
+
+    def _seats(self, role: str) -> list[str]:
+        """Of a role on each covered node, the worker's first node first."""
+        os = ROLES[role.rpartition("/")[2]].os
+        return [f"{role}-{self._placement.number(node.name)}" for node in self._placement.covered(os)]
+
+    def _seat(self, name: str) -> str:
+        """The first of a role's seats, or the seat of that name."""
+        return self._seats(name)[0] if name.rpartition("/")[2] in ROLES else name
+
+    def _look_again(self, *, patient: bool) -> None:
+        with self._lock:
+            done = {name: one for name, one in self._work.items() if one.done()}
+            there = {name: one.result() for name, one in done.items() if not one.exception()}
+            lost = {name: one for name, one in self._lost.items() if name in done and name not in there}
+            now = there_now(self._pods.kube, [*there.values(), *lost.values()])
+            for name, one in (there | lost).items():
+                why = changed(one, now.get((one.namespace, one.pod)))
+                if name in lost:
+                    why = why or f"pod {one.label} was not ready"
+                    here = [pod for (namespace, _), pod in now.items() if namespace == one.namespace]
+                    if not patient and not any(is_ready(pod) and _seat(pod) == self._wish(name).called for pod in here):
+                        continue
+                if why:
+                    self._lost[name] = one
+                    self._work[name] = self._threads.submit(self._pods.again, self._wish(name), why)
+                    self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
+
+    def _deployed(self, seats: Sequence[str]) -> tuple[Workload, ...]:
+        work = self._begun(seats)
+        wait(work)
+        found = tuple(one.result() for one in work)
+        self.used |= dict(zip(seats, found, strict=True))
+        return found
+
+    def _begun(self, seats: Sequence[str]) -> list[Future[Workload]]:
+        """What is being deployed; whoever asks for one of the demo's pods will ask for the others."""
+        work = [self._start(name) for name in seats]
+        if {self._role(name) for name in seats if "/" not in name} & set(DEMO):
+            for role in DEMO:
+                for name in self._seats_that_can_be(role):
+                    self._start(name)
+        return work
+
+    def _seats_that_can_be(self, role: str) -> list[str]:
+        return self._seats(role) if self._placement.coverage(ROLES[role].os) else []
+
+    def _start(self, name: str) -> Future[Workload]:
+        with self._lock:
+            if name not in self._work:
+                self._prepare(name)
+                self._work[name] = self._threads.submit(self._deploy, name)
+                self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
+            return self._work[name]
+
+    def _prepare(self, name: str) -> None:
+        """Make its namespace, before threads do at once."""
+        role = ROLES[self._role(name)]
+        if role.host_network:
+            self._pods.prepare(self._pods.host_namespace, privileged=True)
+        elif "/" in name:
+            self._pods.prepare(self.namespace_elsewhere, ELSEWHERE_LABELS)
+        else:
+            self._pods.prepare(self.namespace)
+
+    def _deploy(self, name: str) -> Workload:
+        wish = self._wish(name)
+        return self._pods.deploy([wish])[wish.called]
+
+    def _warm_up(self, work: Future[Workload]) -> None:
+        if work.exception() is None and not work.result().role.endswith("-server"):  # servers show it to their clients
+            self._warm(work.result())
+
+    def _wish(self, name: str) -> Wish:
+        own, role = name.rpartition("/")[2], self._role(name)
+        number = int(own.rpartition("-")[2])
+        usable = self._placement.usable(ROLES[role].os)
+        node = next(one for one in usable if self._placement.number(one.name) == number)
+        return Wish(role=role, node=node, name=own, namespace=self.namespace_elsewhere if "/" in name else "")
+
+    @staticmethod
+    def _role(name: str) -> str:
+        return name.rpartition("/")[2].rpartition("-")[0]  # windows-server-3 is a windows-server
+
+    def _pods_of(self, name: str) -> list[Obj]:
+        namespace = self.namespace_elsewhere if "/" in name else self.namespace
+        return self._pods.kube.objects("v1", "Pod", namespace, labels=f"{SEAT}={name.rpartition('/')[2]}")
+
+
+def _seat(pod: Obj) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(SEAT) or "")
