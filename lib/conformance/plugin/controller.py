@@ -90,7 +90,7 @@ class Controller:
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
         planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
-        if self._exclusive or not any(from_plain(PlannedTest, one).turn.exclusive for one in planned or ()):
+        if self._exclusive or not any(from_plain(PlannedTest, one).exclusivity.exclusive for one in planned or ()):
             return
         self._exclusive = True
         try:
@@ -154,7 +154,7 @@ class Controller:
         if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
-        self.left += [*self.state.restoration.put_back(), *self.run.sweep()]
+        self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
         self.problems += self.run.directory.read_problems()
         if self.problems:

@@ -240,7 +240,7 @@ class Judge:
     def _try_again(self, item: pytest.Item) -> None:
         """Keep what the attempt before said; it may also have changed what an exclusive test changes."""
         item.stash.setdefault(EARLIER, []).append(self._attempt(item))
-        if item.stash[PLANNED].turn.exclusive:
+        if item.stash[PLANNED].exclusivity.exclusive:
             self.state.restoration.epoch.advance()
 
     def _attempt(self, item: pytest.Item) -> TestOutcome:
@@ -257,7 +257,7 @@ class Judge:
             results=results,
             seconds=item.stash.get(SECONDS, 0.0),
             waited=item.stash.get(WAITED, 0.0),
-            exclusive=str(test.turn),
+            exclusive=str(test.exclusivity),
             worker=self.run.settings.worker,
             touched=tuple(sorted(statement.touched)),
             needs_windows=test.about_windows,

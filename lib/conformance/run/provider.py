@@ -104,7 +104,7 @@ class Provider(Protocol):
         For who has just taken the run lock, perhaps from one of them.  Raises SuiteError.
         """
 
-    def sweep(self, connection: Connection, settings: Settings) -> list[str]:
+    def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster; one line per thing that was left."""
 
     def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:

@@ -283,7 +283,7 @@ def pods_never_go(api: Api) -> Iterator[None]:
 
     def hold(pod: Any) -> None:
         meta = pod["metadata"]
-        if meta["namespace"].endswith("-farewell"):
+        if meta["namespace"].endswith("-temporary"):
             path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
             api.merge(path, {"metadata": {"finalizers": [FINALIZER]}})
             held.append(path)
