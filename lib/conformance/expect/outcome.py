@@ -10,6 +10,7 @@ from conformance.expect import message, picture
 from conformance.expect.answered import as_wanted
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.observation import Observation
 
 SHOWN = 12
@@ -166,5 +167,5 @@ def _by_node(outcomes: Sequence[Outcome]) -> str:
     bad = [f"{verdict} {nodes}" for nodes, verdict in worst.items() if verdict is not ClaimVerdict.CONFIRMED]
     more = [f"{len(bad) - NAMED} more"] if len(bad) > NAMED else []
     rest = len(worst) - len(bad)
-    fine = [f"{rest} {'other pair' if rest == 1 else 'other pairs'} of nodes as expected"] if rest else []
+    fine = [f"{counted(rest, 'other pair', 'other pairs')} of nodes as expected"] if rest else []
     return "; ".join([*bad[:NAMED], *more, *fine])

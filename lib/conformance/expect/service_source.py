@@ -160,7 +160,7 @@ def _addresses(seen: Sequence[Observation]) -> set[str]:
 
 
 def _observed(seen: Sequence[Observation]) -> str:
-    return f"source {message.counted([one.seen_client for one in seen])}"
+    return f"source {message.tally([one.seen_client for one in seen])}"
 
 
 def _span(seen: Sequence[Observation]) -> float:

@@ -17,6 +17,7 @@ from conformance.catalog import catalog
 from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
+from conformance.model.counted import counted
 from conformance.model.probing import Probing
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
@@ -269,7 +270,9 @@ class Controller:
         """Why the run did not get to its end; empty: it did."""
         lost = sum(1 for test in tests if not test.ran)
         if lost:
-            return f"{lost} planned tests were not run, because the run ended before them"
+            return (
+                f"{counted(lost, 'planned test was', 'planned tests were')} not run, because the run ended before them"
+            )
         return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

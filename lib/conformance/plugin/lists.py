@@ -16,6 +16,7 @@ from conformance.catalog import (
     catalog,
     coverage,
 )
+from conformance.model.counted import counted
 from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
 from conformance.run import plan
@@ -78,7 +79,7 @@ def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTe
     held = [one for one in prospects if one.verdict]
     if len(held) == len(prospects):
         return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
-    count = f"{len(prospects) - len(held)} of {len(prospects)} tests" if held else f"{len(prospects)} tests"
+    count = f"{len(prospects) - len(held)} of {len(prospects)} tests" if held else counted(len(prospects), "test")
     rest = f"; not the others: {held[0].reason}" if held else ""
     return "runs", f"{count}{rest}"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from conformance.errors import ProbeBroken
 from conformance.kube.client import Kube
 from conformance.kube.transcript import Transcript
+from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import changed, changed_among
 from conformance.probe import protocol
@@ -132,7 +133,7 @@ class Agents:
         if again and self._restarted[own] >= self.limits.restarts:
             last = self._trouble.get(own, f"the agent in {source.label} broke")
             raise AgentRefused(
-                f"{last}; it has been started again {self.limits.restarts} times and is not any more",
+                f"{last}; it is not restarted any more after {counted(self.limits.restarts, 'restart')}",
                 transport="too many restarts",
             )
         self.counts.starts[key] += 1

@@ -15,6 +15,7 @@ from typing import Any
 from conformance.errors import EnvironmentBroken, ProbeBroken, SuiteError
 from conformance.kube.channels import ExecBroken
 from conformance.model.attempt import Attempt
+from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation
 from conformance.probe import protocol
@@ -183,7 +184,7 @@ class Lane:
                 self._give_up(one, EnvironmentBroken(f"{happened}, while it was probing ({one.history[-1]})"))
             elif one.hopeless or self._remaining(one) <= pause:
                 elapsed = time.monotonic() - one.begun
-                times = f"{one.tries} {'try' if one.tries == 1 else 'tries'} in {elapsed:.0f} s"
+                times = f"{counted(one.tries, 'try', 'tries')} in {elapsed:.0f} s"
                 transport = "\n".join(dict.fromkeys(one.history))
                 self._give_up(one, ProbeBroken(f"{one.history[-1]} ({times})", transport=transport))
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.errors import ProbeBroken
+from conformance.model.counted import counted
 from conformance.model.host import FdbEntry, Link, LinuxFacts, Neighbour, RouteEntry, Vxlan
 from conformance.probe import protocol
 from conformance.probe.protocol import Program
@@ -17,7 +18,8 @@ def parse(node: str, stdout: bytes) -> LinuxFacts:
     lines = [found for line in stdout.splitlines() if (found := protocol.read_line(line)) is not None]
     if len(lines) != 1 or lines[0]["type"] != "host-facts":
         raise ProbeBroken(
-            f"host_facts.py on {node} said {len(lines)} lines instead of one: {stdout[:200]!r}", transport="no answer"
+            f"host_facts.py on {node} said {counted(len(lines), 'line')} instead of one: {stdout[:200]!r}",
+            transport="no answer",
         )
     problem = protocol.stranger(lines[0], HOST_FACTS)
     if problem:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from conformance.errors import ProbeBroken
 from conformance.kube.channels import ExecBroken
+from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.model.stream import Side, StreamEnd, StreamEvent, StreamState, StreamVerdict
 from conformance.pods.roles import STREAM_PORT
@@ -93,10 +94,12 @@ class Streams:
                 history.append(str(broken))
                 self._prober.unchanged([client, server])
                 if isinstance(broken, NotOpened) and deadline.elapsed >= effect:
-                    raise NotOpened(f"{broken} ({len(history)} tries, {deadline.elapsed:.1f} s)") from broken
+                    raise NotOpened(
+                        f"{broken} ({counted(len(history), 'try', 'tries')}, {deadline.elapsed:.1f} s)"
+                    ) from broken
                 if (isinstance(broken, ExecBroken) and not broken.retryable) or deadline.remaining <= 1:
                     raise ProbeBroken(
-                        f"{broken} (stream {client.label} -> {server.label}, {len(history)} tries)",
+                        f"{broken} (stream {client.label} -> {server.label}, {counted(len(history), 'try', 'tries')})",
                         transport="\n".join(dict.fromkeys(history)),
                     ) from broken
             SYSTEM_CLOCK.sleep(0.5)

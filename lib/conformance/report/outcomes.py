@@ -202,8 +202,8 @@ def windows_missed(tests: Sequence[TestOutcome]) -> str:
         return ""
     applicable = [test for test in wanted if test.verdict is not ClaimVerdict.NOT_APPLICABLE]
     if applicable and all(test.verdict is ClaimVerdict.NOT_RUN for test in applicable):
-        return f"none of the {len(applicable)} selected tests that need a Windows node ran: {applicable[0].reason}"
+        return f"no test that needs a Windows node ran ({len(applicable)} selected): {applicable[0].reason}"
     used_pods = [test for test in wanted if test.touched]
     if used_pods and not any("windows" in test.touched for test in used_pods):
-        return f"none of the {len(used_pods)} tests that need a Windows node had to do with a pod on one"
+        return f"no test that needs a Windows node used a pod on one ({len(used_pods)} ran)"
     return ""

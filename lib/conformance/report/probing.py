@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
+from conformance.model.counted import counted
 from conformance.model.endpoint import OS
 from conformance.model.probing import Interval, NodeCost, Probing
 
@@ -69,15 +70,17 @@ def lines(found: ProbingCost) -> list[str]:
             sum(getattr(one, name) for one in nodes)
             for name in ("agents", "restarts", "commands", "attempts", "resent")
         )
-        again = f" ({restarts} again)" if restarts else ""
-        more = f", {resent} sent again" if resent else ""
+        kinds = [counted(agents, "agent")] + ([counted(commands, "command")] if commands else [])
+        kinds += [f"{restarts} restarted"] if restarts else []
+        again = f" ({resent} sent again)" if resent else ""
         told.append(
-            f"execs on {system}: {agents + commands} ({agents} agents{again}, {commands} commands) "
-            f"on {len(nodes)} nodes for {attempts} attempts{more}"
+            f"execs on {system}: {agents + commands} ({', '.join(kinds)}) "
+            f"on {counted(len(nodes), 'node')} for {counted(attempts, 'attempt')}{again}"
         )
     if told:
         told.append(
-            f"at once: {found.agents_at_once} agents (limit {found.agents_limit}), "
-            f"{found.powershell_at_once} PowerShell starts on a node (limit {found.powershell_limit})"
+            f"peak: {counted(found.agents_at_once, 'agent')} (limit {found.agents_limit}), "
+            f"{counted(found.powershell_at_once, 'concurrent PowerShell start')} per node "
+            f"(limit {found.powershell_limit})"
         )
     return told

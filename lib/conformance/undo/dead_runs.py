@@ -15,6 +15,7 @@ from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.kube.rights import Right
 from conformance.model.change import PutBack
+from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.settings import Settings
 from conformance.undo.healers import healers_of
@@ -197,7 +198,7 @@ def summary(result: Recovered) -> str:
     """One line."""
     counts = [f"{sum(one.outcome == outcome for one in result.restored)} {outcome}" for outcome in
               dict.fromkeys(one.outcome for one in result.restored)]  # fmt: skip
-    counts += [f"{len(result.lines)} leftovers removed"] if result.lines else []
+    counts += [f"{counted(len(result.lines), 'leftover')} removed"] if result.lines else []
     counts += [f"{len(result.left)} left to do"] if result.left else []
     return ", ".join(counts)
 
@@ -210,7 +211,7 @@ def _told(one: Leftovers, named_by: Sequence[str]) -> str:
     who = f"run {one.run}, begun {one.since:%Y-%m-%d %H:%M} UTC, died"
     if one.trouble:
         return f"{who}, and what it left to put back is not known: {one.trouble}"
-    changes = f"{len(one.entries)} change{'' if len(one.entries) == 1 else 's'} of the cluster"
+    changes = f"{counted(len(one.entries), 'change')} of the cluster"
     return (
         f"{who} and left {changes} ({one.entries[-1].label}); put it back first: {_command(named_by)}  (a run with "
         "--allow-disruptive does so by itself)"

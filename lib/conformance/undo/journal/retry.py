@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from conformance.errors import EnvironmentBroken
 from conformance.kube.reach import ApiGone
 from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.model.counted import counted
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ def retry(act: Callable[[], T], *, within: float, description: str, clock: Clock
     )
     if not settled.converged:
         raise EnvironmentBroken(
-            f"{description}: not done after {len(settled.answers)} tries in {settled.seconds:.0f} s: "
-            f"{settled.last.trouble}"
+            f"{description}: not done after {counted(len(settled.answers), 'try', 'tries')} "
+            f"in {settled.seconds:.0f} s: {settled.last.trouble}"
         ) from settled.last.trouble
     return settled.last.result  # type: ignore[return-value]

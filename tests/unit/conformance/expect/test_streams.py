@@ -236,7 +236,7 @@ def test_a_loss_that_recovers_confirms_and_says_which_end_saw_what() -> None:
         "client on linux saw": RESET, "server on windows saw": STALLED, "seconds to a new connection": 0.02,
     }  # fmt: skip
     assert not expected.unobserved
-    assert "witness: 1 routes opened by it" in expected.attached["streams"]
+    assert "witness: 1 route opened by it" in expected.attached["streams"]
 
 
 def test_no_loss_is_not_observed_and_names_the_witness() -> None:
@@ -244,7 +244,7 @@ def test_no_loss_is_not_observed_and_names_the_witness() -> None:
     expected.begin()
     expected.connections_during_change.survive_or_reconnect(because="policy changes")
     (reason,) = expected.unobserved
-    assert "server SURVIVED, where it may be lost; witness: 1 routes opened" in reason
+    assert "server SURVIVED, where it may be lost; witness: 1 route opened" in reason
 
 
 @pytest.mark.parametrize("always", [Verdict.TIMED_OUT, Verdict.CONNECTED])
