@@ -90,8 +90,8 @@ def topology(kubeconfig: Path, folder: Path, count: int) -> Topology:
     plain = load_timings(lab=True)
     timings = replace(
         plain,
-        linux=replace(plain.linux, exec_overhead=60.0, pod_ready=120.0),
-        windows=replace(plain.windows, exec_overhead=60.0, pod_ready=120.0),
+        linux=replace(plain.linux, exec_overhead=60.0, agent_hello=60.0, agent_slot=180.0, pod_ready=120.0),
+        windows=replace(plain.windows, exec_overhead=60.0, agent_hello=60.0, agent_slot=180.0, pod_ready=120.0),
     )
     settings = Settings(timings=timings, run_id="harness", worker="main")
     kube = Kube(from_kubeconfig(kubeconfig), settings.timings.run)

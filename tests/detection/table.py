@@ -43,7 +43,7 @@ class Row:
     faults: tuple[str, ...] = ()
     """``hybridlab faults inject``, before the run."""
     edit: str = ""
-    """Name of a change through the API (edits.py), before or during the run."""
+    """Name of a change through the API (cluster_edits.py), before or during the run."""
     on_service: tuple[str, ...] = ()
     """Nodes on which every Service of the run gets service-backend-missing as soon as it is created."""
     external_target: str = OUTSIDE

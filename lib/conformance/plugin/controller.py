@@ -18,12 +18,13 @@ from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
+from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
-from conformance.report import allure_results, junit, page, provenance, terminal
+from conformance.report import allure_results, attach, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
 from conformance.report.probing import cost
@@ -180,12 +181,16 @@ class Controller:
             suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
             cut_short=self._cut_short(tests),
+            installed=self.run.inspection.installed if self.run.inspection else Installed(),
+            covered=header.covered(self.run.facts, self.run.settings),
+            attachments=self._attachments(tests),
             notes=self._notes(tests),
             probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
-        page.write(to_json(report), self.run.directory.path / "report.html", difference=self.compared)
+        folder = self.run.directory.path
+        page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
         write_json(report, self.run.directory.path / "conformance.json")
         self._agree(config, report)
         return result
@@ -238,6 +243,16 @@ class Controller:
             ran=bool(crash),
         )
         return merged([*([before] if before else []), without, heard]) if heard else without
+
+    def _attachments(self, tests: tuple[TestOutcome, ...]) -> dict[str, list[str]]:
+        """Test to the files that it left, below the run's directory."""
+        assert self.run.directory is not None
+        folder = self.run.directory.attachments
+        found = {test.test: attach.left(folder, test.test) for test in tests}
+        return {
+            test: [f"{folder.name}/{attach.slug(test)}/{name}" for name in names]
+            for test, names in found.items() if names
+        }  # fmt: skip
 
     def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
         notes: list[str] = []

@@ -78,6 +78,7 @@ class Clusters:
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
         """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""
         from conformance.facts.detect import detect
+        from conformance.facts.installed import installed
         from conformance.facts.preflight import lacking_rights, preflight
         from conformance.facts.rights import lacking
         from conformance.pods.placement import Placement
@@ -101,6 +102,7 @@ class Clusters:
                 no_lock="; ".join(no_lock),
                 lacking=lacking(door),
                 room=room_on_windows(door, facts),
+                installed=installed(door),
             )
         except ApiRefused as trouble:
             forbidden = lacking_rights(door) if trouble.forbidden else []

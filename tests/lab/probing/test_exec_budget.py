@@ -23,7 +23,9 @@ def ran(
     """The report, and what each worker recorded.  An exec costs 2 s, so that starts would overlap."""
     folder = tmp_path_factory.mktemp("budget")
     with runner.lab(folder, ("timing.exec_cost_ms=2000",), "", profile="default") as where:
-        outcome = runner.run(where, folder, CLAIMS, request.param, {"exec_overhead": "20 s"})
+        outcome = runner.run(
+            where, folder, CLAIMS, request.param, {"exec_overhead": "20 s", "agent_hello": "20 s", "agent_slot": "60 s"}
+        )
     assert outcome.exit_code == 0, outcome.output
     recorded = (folder / "reports" / "latest" / ".run" / "probing").resolve().glob("*.json")
     return outcome.report, {path.stem: from_plain(Probing, json.loads(path.read_text())) for path in recorded}
