@@ -62,7 +62,7 @@ def recovered(end: dict[str, Any]) -> bool:
 
 
 def words(end: dict[str, Any]) -> list[str]:
-    return [one["event"] for one in end["events"]]
+    return [event["event"] for event in end["events"]]
 
 
 @pytest.fixture(params=PAIRS, ids="-to-".join)
@@ -155,7 +155,7 @@ def test_several_streams_of_one_agent_fare_each_on_its_own(stream: Stream) -> No
     stream.relay.reset("opened")  # the first
     stream.settles("opened", "RESET")
     opener.say({"type": "stream-report", "batch": "all"})
-    assert {one["stream"]: one["verdict"] for one in opener.hear()["ends"]} == {
+    assert {end["stream"]: end["verdict"] for end in opener.hear()["ends"]} == {
         "s1": "RESET", "s2": "SURVIVED", "s3": "SURVIVED",
     }  # fmt: skip
 

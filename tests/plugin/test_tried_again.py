@@ -34,7 +34,7 @@ def the_test(run: Run) -> dict[str, object]:
 def allure(run: Run) -> list[dict[str, object]]:
     assert run.folder
     results = [json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")]
-    return sorted(results, key=lambda one: int(one["start"]))
+    return sorted(results, key=lambda result: int(result["start"]))
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])

@@ -76,7 +76,7 @@ def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTe
             return "by hand", claim.verify
         return ("no test", claim.statement) if whole else ("not selected", claim.statement)
     prospects = [plan.prospect_of(test, claims, run.facts, run.settings) for test in tests]
-    held = [one for one in prospects if one.verdict]
+    held = [prospect for prospect in prospects if prospect.verdict]
     if len(held) == len(prospects):
         return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
     count = f"{len(prospects) - len(held)} of {len(prospects)} tests" if held else counted(len(prospects), "test")

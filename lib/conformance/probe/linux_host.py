@@ -38,25 +38,25 @@ def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
         node=node,
         links=tuple(
             Link(
-                name=str(one["name"]), mtu=int(one["mtu"]), mac=str(one["mac"]), up=bool(one["up"]),
-                vxlan=_vxlan(one["vxlan"]),
+                name=str(link["name"]), mtu=int(link["mtu"]), mac=str(link["mac"]), up=bool(link["up"]),
+                vxlan=_vxlan(link["vxlan"]),
             )
-            for one in found["links"]
+            for link in found["links"]
         ),
         routes=tuple(
             RouteEntry(
-                destination=str(one["destination"]), gateway=str(one["gateway"]), device=str(one["device"]),
-                onlink=bool(one["onlink"]), table=int(one["table"]),
+                destination=str(route["destination"]), gateway=str(route["gateway"]), device=str(route["device"]),
+                onlink=bool(route["onlink"]), table=int(route["table"]),
             )
-            for one in found["routes"]
+            for route in found["routes"]
         ),
         fdb=tuple(
             FdbEntry(device=str(one["device"]), mac=str(one["mac"]), destination=str(one["destination"]))
             for one in found["fdb"]
         ),
         neighbours=tuple(
-            Neighbour(device=str(one["device"]), address=str(one["address"]), mac=str(one["mac"]))
-            for one in found["neighbours"]
+            Neighbour(device=str(neighbour["device"]), address=str(neighbour["address"]), mac=str(neighbour["mac"]))
+            for neighbour in found["neighbours"]
         ),
     )  # fmt: skip
 

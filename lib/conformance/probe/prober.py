@@ -92,7 +92,7 @@ class Prober:
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
-        troubles = self.agents.what_happened_to({one.uid: one for one in workloads}.values())
+        troubles = self.agents.what_happened_to({workload.uid: workload for workload in workloads}.values())
         if troubles:
             raise EnvironmentBroken("; ".join(troubles))
 
@@ -132,12 +132,12 @@ class Prober:
 def _worst(troubles: Sequence[Exception], seen: Sequence[Observation]) -> Exception:
     """One exception for all: a changed pod explains more than a broken probe, and what is neither more than both."""
     ours = (ProbeBroken, EnvironmentBroken)
-    first = next((one for one in troubles if not isinstance(one, ours)), None)
+    first = next((trouble for trouble in troubles if not isinstance(trouble, ours)), None)
     if first is not None:
         return first
-    first = next((one for one in troubles if isinstance(one, EnvironmentBroken)), troubles[0])
+    first = next((trouble for trouble in troubles if isinstance(trouble, EnvironmentBroken)), troubles[0])
     more = f" (and {len(troubles) - 1} more sources in trouble)" if len(troubles) > 1 else ""
     if isinstance(first, EnvironmentBroken):
         return EnvironmentBroken(f"{first}{more}") if more else first
-    transport = "\n".join(one.transport for one in troubles if isinstance(one, ProbeBroken))
+    transport = "\n".join(trouble.transport for trouble in troubles if isinstance(trouble, ProbeBroken))
     return ProbeBroken(f"{first}{more}", seen, transport=transport)

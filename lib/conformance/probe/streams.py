@@ -156,7 +156,7 @@ class Streams:
         except ProbeBroken:
             self._prober.unchanged([stream.client, stream.server])
             raise
-        mine = [one for one in ends if SIDES[one["side"]] == side]
+        mine = [end for end in ends if SIDES[end["side"]] == side]
         if len(mine) != 1:
             raise ProbeBroken(f"the {side} of stream {stream.name} in {workload.label} is not known to its agent")
         return self._end(mine[0], agent, workload, side), mine[0]
@@ -172,9 +172,9 @@ class Streams:
             quiet=None if end["quiet_ms"] is None else float(end["quiet_ms"]) / 1000,
             events=tuple(
                 StreamEvent(
-                    at=unix(agent.clock.place(one["at_ms"] / 1000)[0]), what=one["event"], detail=one["detail"]
+                    at=unix(agent.clock.place(event["at_ms"] / 1000)[0]), what=event["event"], detail=event["detail"]
                 )
-                for one in end["events"]
+                for event in end["events"]
             ),
         )  # fmt: skip
 
@@ -192,7 +192,7 @@ class Streams:
     def _each(self, work: Callable[[Any], T], them: Sequence[Any]) -> list[T]:
         """All at once; the first that failed decides, after all have ended."""
         futures = [self._pool.submit(work, one) for one in them]
-        troubles = [trouble for one in futures if (trouble := one.exception())]
+        troubles = [trouble for future in futures if (trouble := future.exception())]
         if troubles:
             raise troubles[0]
-        return [one.result() for one in futures]
+        return [future.result() for future in futures]

@@ -124,7 +124,9 @@ def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
         remedy=speaker.remedy,
         decided=decided if missing else (),
         missing=missing,
-        builds=by_build([one for each in results for one in each.decisions if speaks(one, claim)], claim.kind),
+        builds=by_build(
+            [decision for each in results for decision in each.decisions if speaks(decision, claim)], claim.kind
+        ),
         results=tuple(results),
     )
 
@@ -140,7 +142,7 @@ def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult |
 
     What a claim of another kind demands can be read; that nothing was tried is said all the same (:func:`half`).
     """
-    read = all("read" in one.halves for result in results for one in result.decisions)
+    read = all("read" in decision.halves for result in results for decision in result.decisions)
     if claim.kind is not ClaimKind.LIMITATION or not read or not half(claim, results):
         return None
     return ClaimResult(

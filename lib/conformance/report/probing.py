@@ -10,7 +10,7 @@ from conformance.model.counted import counted
 from conformance.model.endpoint import OS
 from conformance.model.probing import Interval, NodeCost, Probing
 
-FIGURES = tuple(one.name for one in fields(NodeCost) if one.name not in {"node", "os"})
+FIGURES = tuple(field.name for field in fields(NodeCost) if field.name not in {"node", "os"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,9 @@ def cost(told: Iterable[Probing]) -> ProbingCost:
 
 def at_once(intervals: Sequence[Interval]) -> int:
     """Most of them that overlap at one moment; one that begins when another ends does not overlap it."""
-    steps = [(one.taken_at, 1) for one in intervals] + [(one.given_back_at, -1) for one in intervals]
+    steps = [(interval.taken_at, 1) for interval in intervals] + [
+        (interval.given_back_at, -1) for interval in intervals
+    ]
     now = most = 0
     for _, step in sorted(steps):
         now += step
@@ -63,11 +65,11 @@ def lines(found: ProbingCost) -> list[str]:
     """For the terminal; none where nothing was asked."""
     told = []
     for system in ("linux", "windows"):
-        nodes = [one for one in found.nodes if one.os == system]
+        nodes = [node for node in found.nodes if node.os == system]
         if not nodes:
             continue
         agents, restarts, commands, attempts, resent = (
-            sum(getattr(one, name) for one in nodes)
+            sum(getattr(node, name) for node in nodes)
             for name in ("agents", "restarts", "commands", "attempts", "resent")
         )
         kinds = [counted(agents, "agent")] + ([counted(commands, "command")] if commands else [])

@@ -49,7 +49,7 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
         here = [spec for spec in pods if spec["nodeName"] == name]
         left = int(allocatable.get("pods") or LARGEST) - len(here)
         memory = _mebibytes(str(allocatable["memory"])) if "memory" in allocatable else None
-        taken = sum(_mebibytes(_requested(one)) for spec in here for one in spec.get("containers") or ())
+        taken = sum(_mebibytes(_requested(container)) for spec in here for container in spec.get("containers") or ())
         found[name] = Room(
             addresses=max(0, min(left, in_blocks.get(name, LARGEST))),
             memory=max(0, memory - taken) if memory is not None else None,

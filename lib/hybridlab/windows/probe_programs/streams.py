@@ -136,8 +136,8 @@ class End:
         try:
             await asyncio.wait({*work, self._told}, return_when=asyncio.FIRST_COMPLETED)
             ends = [one.exception() for one in (self._told, *work) if one.done()]
-            overs = [one for one in ends if isinstance(one, Over)]
-            if strange := next((one for one in ends if one is not None and not isinstance(one, Over)), None):
+            overs = [end for end in ends if isinstance(end, Over)]
+            if strange := next((end for end in ends if end is not None and not isinstance(end, Over)), None):
                 raise strange
             over = next((one for one in overs if one.verdict != "CLOSED"), overs[0] if overs else None)
         finally:  # (where sending has heard of a RST, receiving hears of an end)

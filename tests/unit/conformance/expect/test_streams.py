@@ -67,7 +67,7 @@ class ScriptedStreams:
         return [Stream(f"s{n}", *route, route[1].tcp(9000), ()) for n, route in enumerate(routes)]  # type: ignore[arg-type]
 
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
-        return [self.control if one.client.pod.startswith("control") else self._next() for one in streams]
+        return [self.control if stream.client.pod.startswith("control") else self._next() for stream in streams]
 
     def close(self, streams: Sequence[Stream]) -> None:
         self.closed += len(streams)

@@ -189,8 +189,8 @@ def test_execs_of_many_threads_do_not_mix(kube: Kube, api: Any) -> None:
     api.exec = serve
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda number: run(kube, "echo", str(number)), range(40)))
-    assert [one.stdout for one in results] == [str(number).encode() for number in range(40)]
-    assert [one.exit_code for one in results] == [number % 5 for number in range(40)]
+    assert [result.stdout for result in results] == [str(number).encode() for number in range(40)]
+    assert [result.exit_code for result in results] == [number % 5 for number in range(40)]
     assert kube.version()
 
 

@@ -23,7 +23,7 @@ class Deployer:
     host_namespace = "ns-host"
 
     def __init__(self, nodes: tuple[Any, ...]) -> None:
-        self.facts = SimpleNamespace(nodes=nodes, by_os=lambda os: tuple(one for one in nodes if one.os == os))
+        self.facts = SimpleNamespace(nodes=nodes, by_os=lambda os: tuple(node for node in nodes if node.os == os))
         self.settings = Settings(timings=load_timings(lab=True))
         self.log: list[str] = []
         self.there: dict[str, Any] = {}

@@ -482,8 +482,8 @@ def test_closing_ends_the_agents_and_gives_their_slots_back(
     prober = Prober(kube, tmp_path / "run", make.settings, transcript=records.append)
     prober.observe([make.attempt(listening)])
     prober.close()
-    assert [one.exit_code for one in records] == [0]
-    assert {one.name for one in prober.slots.intervals} == {"agent", "python-w1"}
+    assert [record.exit_code for record in records] == [0]
+    assert {interval.name for interval in prober.slots.intervals} == {"agent", "python-w1"}
 
 
 def test_when_not_even_the_pod_can_be_looked_at_the_probe_is_broken_and_both_are_told(
