@@ -91,8 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
         _join_arguments(config)
         try:
             qualification = Qualification.of(config)
-        except UsageProblem as trouble:
-            raise pytest.UsageError(str(trouble)) from None
+        except UsageProblem as error:
+            raise pytest.UsageError(str(error)) from None
         config.pluginmanager.register(Controller(run_state, qualification), "conformance-controller")
         if config.option.plan:
             config.pluginmanager.register(
@@ -149,15 +149,15 @@ def _open(config: pytest.Config) -> int | None:
         return None
     try:
         state.of(config).run.open()
-    except UsageProblem as trouble:
-        raise pytest.UsageError(str(trouble)) from None
-    except ClusterUnusable as trouble:
-        reasons = [f"  {number}. {reason}" for number, reason in enumerate(trouble.reasons, 1)]
-        text = trouble.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
+    except UsageProblem as error:
+        raise pytest.UsageError(str(error)) from None
+    except ClusterUnusable as error:
+        reasons = [f"  {number}. {reason}" for number, reason in enumerate(error.reasons, 1)]
+        text = error.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
         print(f"ERROR: cannot run on this cluster: {text}", file=sys.stderr)
         return 7
-    except SuiteError as trouble:
-        print(f"ERROR: cannot run on this cluster: {str(trouble).splitlines()[0]}", file=sys.stderr)
+    except SuiteError as error:
+        print(f"ERROR: cannot run on this cluster: {str(error).splitlines()[0]}", file=sys.stderr)
         return 7
     except KeyboardInterrupt:
         print("ERROR: interrupted before the first test", file=sys.stderr)

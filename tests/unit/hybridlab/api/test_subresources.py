@@ -95,7 +95,7 @@ def test_an_evicted_pod_says_that_it_was_evicted(run: Any) -> None:
         assert (dry.code, "deletionTimestamp" in (await api.get(f"{PODS}/p"))["metadata"]) == (201, False)
         assert (await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})).code == 201
         conditions = {one["type"]: one["reason"] for one in (await api.get(f"{PODS}/p"))["status"]["conditions"]
-                      if condition.get("reason")}  # fmt: skip
+                      if one.get("reason")}  # fmt: skip
         assert conditions["DisruptionTarget"] == "EvictionByEvictionAPI"
 
     run(scenario)
