@@ -1,7 +1,7 @@
 """Stream agents tell RST, FIN, silence and giving up apart, at whichever end they happen, as the document says.
 
 Every test runs with the Linux program, with the lab's stand-in for the Windows one, and where there is a pwsh with that
-itself at either end, over a relay on loopback that injects the trouble.
+itself at either end, over a relay on loopback that injects the error.
 """
 
 from __future__ import annotations

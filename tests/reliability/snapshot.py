@@ -35,7 +35,7 @@ class Snapshot:
     """``group/plural namespace/name`` to what was written in it."""
     pods: Counter[str]
     """``namespace owner`` to how many of its pods run and are ready."""
-    troubles: tuple[str, ...]
+    problems: tuple[str, ...]
     """What is wrong in itself: addresses and nodes."""
     ours: tuple[str, ...]
     """What carries this suite's label."""
@@ -60,7 +60,7 @@ def take(kube: Kube) -> Snapshot:
     return Snapshot(
         objects=objects,
         pods=Counter(_owner(pod) for pod in pods if _ready(pod)),
-        troubles=(*_addresses(pods, blocks), *_nodes(nodes), *_unready(pods)),
+        problems=(*_addresses(pods, blocks), *_nodes(nodes), *_unready(pods)),
         ours=tuple(sorted(ours)),
     )
 
@@ -75,7 +75,7 @@ def differences(before: Snapshot, after: Snapshot) -> list[str]:
     for owner in before.pods | after.pods:
         if before.pods[owner] != after.pods[owner]:
             found.append(f"pods of {owner}: {before.pods[owner]} before, {after.pods[owner]} after")
-    return found + [f"trouble: {trouble}" for trouble in after.troubles if trouble not in before.troubles]
+    return found + [f"problem: {problem}" for problem in after.problems if problem not in before.problems]
 
 
 def _collections(kube: Kube) -> Iterator[str]:

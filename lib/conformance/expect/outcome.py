@@ -78,7 +78,7 @@ class Outcome:
                 return 0
             case Wrong() if not self.is_control:
                 return 1
-            case Broken(trouble=EnvironmentBroken()):
+            case Broken(error=EnvironmentBroken()):
                 return 2
             case Broken():
                 return 3
@@ -94,7 +94,7 @@ class Outcome:
         if self.held:
             return because
         if isinstance(self.standing, Broken):
-            return str(self.standing.trouble)
+            return str(self.standing.error)
         why = self.standing.why if isinstance(self.standing, Wrong | BrokenControl) else Why.BROKEN
         return f"{self.label}  expected {self.expected}, observed {message.summary(self.seen)}: {why}"
 
@@ -115,8 +115,8 @@ def failure(
     first = wrong[0]
     if isinstance(first.standing, Broken):
         if len(outcomes) > 1:
-            first.standing.trouble.add_note(_by_node(outcomes))
-        return first.standing.trouble
+            first.standing.error.add_note(_by_node(outcomes))
+        return first.standing.error
     further: dict[str, str] = {"policies": ", ".join(policies)} if policies else {}
     if len(outcomes) > 1:
         further["beside"] = f"{len(outcomes) - len(wrong)} of {len(outcomes)} attempts were as expected"

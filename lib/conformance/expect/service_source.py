@@ -127,9 +127,9 @@ class ServiceSource:
         for (client, server), told in seen.items():
             address = wanted(client, server)
             if _addresses(told) != {address}:
-                trouble = self._wrong(client, told, address, because)
-                self.expect.context.decided(client, server, ClaimVerdict.VIOLATED, str(trouble))
-                wrong.append(trouble)
+                error = self._wrong(client, told, address, because)
+                self.expect.context.decided(client, server, ClaimVerdict.VIOLATED, str(error))
+                wrong.append(error)
         if wrong:
             raise wrong[0]
 

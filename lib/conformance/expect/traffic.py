@@ -429,6 +429,6 @@ def _key(attempt: Attempt) -> tuple[str, str]:
 
 
 def _pods(path: Path) -> list[Workload]:
-    """Source and backends: the pods whose own trouble would look like the network's."""
+    """Source and backends: the pods whose own error would look like the network's."""
     target = path.attempt.target
     return [path.attempt.source, *(target.backends if target else ())]

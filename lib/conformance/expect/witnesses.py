@@ -148,15 +148,15 @@ class AclLists:
         for pod, had, now in pairs:
             verdict, reason = ClaimVerdict.CONFIRMED, because
             if had == now:
-                trouble = Nonconformance(
+                error = Nonconformance(
                     f"{', '.join(self.expect.context.claims) or 'no claim'}  HNS endpoint of {pod.label}  expected "
                     f"another ACL list, observed the same {counted(len(had), 'rule')} "
                     f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)\n  because  {because}\n"
                     "  do       compare Get-HnsEndpoint before and after, and read Felix' log on that node\n"
                     f"  the lists, - before and + after:\n{shown}"
                 )
-                wrong.append(trouble)
-                verdict, reason = ClaimVerdict.VIOLATED, str(trouble)
+                wrong.append(error)
+                verdict, reason = ClaimVerdict.VIOLATED, str(error)
             self.expect.context.decided(None, pod, verdict, reason, "read")
         if wrong:
             raise wrong[0]

@@ -190,8 +190,8 @@ class Waits:
             if one.get("restartCount"):
                 try:
                     log = self.kube.logs(meta["namespace"], meta["name"], one["name"], tail=5, previous=True)
-                except (ApiRefused, ApiUnreachable) as trouble:
-                    log = f"(not readable: {trouble})"
+                except (ApiRefused, ApiUnreachable) as error:
+                    log = f"(not readable: {error})"
                 lines += [f"  log     {line}" for line in log.strip().splitlines()[-5:]]
         return "\n".join(lines)
 

@@ -96,8 +96,8 @@ class Controller:
         self._exclusive = True
         try:
             self.run.take_lock()
-        except SuiteError as trouble:
-            self.unusable = str(trouble).splitlines()[0]
+        except SuiteError as error:
+            self.unusable = str(error).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 
     @pytest.hookimpl(optionalhook=True)

@@ -73,8 +73,8 @@ class Rehearsal:
         """Clearing up after nothing may not find what it looks for."""
         try:
             return (yield)
-        except Exception as trouble:
-            self._say(f"clearing up goes on as the cluster answers ({first_line(trouble)})")
+        except Exception as error:
+            self._say(f"clearing up goes on as the cluster answers ({first_line(error)})")
             return None
 
     def _as_far_as_it_goes(self) -> Generator[None, object, object]:

@@ -114,10 +114,10 @@ class Prepull:
                 self.namespace, f"app={name}", len(nodes), within=self.settings.timings.of(os).image_pull,
                 progress=lambda state: self.progress(f"pulling {what} on {os} nodes: {state}"),
             )  # fmt: skip
-        except EnvironmentBroken as trouble:
+        except EnvironmentBroken as error:
             if not self._without_network(name):
                 raise
-            self.progress(f"{str(trouble).partition(chr(10))[0]}; this is no matter of images, the claims decide")
+            self.progress(f"{str(error).partition(chr(10))[0]}; this is no matter of images, the claims decide")
 
     def _without_network(self, name: str) -> bool:
         """Whether pods did not even get as far as pulling: the CNI plugin gave them no network."""

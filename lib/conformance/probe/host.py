@@ -150,7 +150,7 @@ class Hosts:
         return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead)
 
     def _patiently(self, ask: Callable[[], T], overhead: float) -> T:
-        """Ask again after trouble, for three times what an exec may take, as probing does."""
+        """Ask again after an error, for three times what an exec may take, as probing does."""
         deadline, pause, tries = Deadline(3 * overhead, self._clock), PAUSE, 0
         while True:
             tries += 1

@@ -192,7 +192,7 @@ class Streams:
     def _each(self, work: Callable[[Any], T], them: Sequence[Any]) -> list[T]:
         """All at once; the first that failed decides, after all have ended."""
         futures = [self._pool.submit(work, one) for one in them]
-        troubles = [trouble for future in futures if (trouble := future.exception())]
-        if troubles:
-            raise troubles[0]
+        errors = [error for future in futures if (error := future.exception())]
+        if errors:
+            raise errors[0]
         return [future.result() for future in futures]

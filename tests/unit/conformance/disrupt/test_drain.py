@@ -59,7 +59,7 @@ def test_a_budget_that_never_allows_it_is_told(cluster: Any, patience: Any, cloc
 
 
 @pytest.mark.parametrize("code", [404, 409])
-def test_a_pod_that_is_gone_meanwhile_is_no_trouble(cluster: Any, patience: Any, clock: Any, code: int) -> None:
+def test_a_pod_that_is_gone_meanwhile_is_no_error(cluster: Any, patience: Any, clock: Any, code: int) -> None:
     cluster.refuse["web"] = [refused(code)]
     original = cluster.make
 

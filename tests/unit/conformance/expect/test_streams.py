@@ -217,7 +217,7 @@ def test_a_broken_agent_is_no_verdict() -> None:
         expected.streams.survives(expected.streams.open((LINUX, WINDOWS)), because="nothing happens")
 
 
-def test_streams_are_closed_with_the_test_and_trouble_with_that_is_told() -> None:
+def test_streams_are_closed_with_the_test_and_errors_in_closing_are_told() -> None:
     streams = ScriptedStreams(WELL)
     expected = Expectations(streams)
     expected.streams.open((LINUX, WINDOWS))

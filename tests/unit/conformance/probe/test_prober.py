@@ -237,7 +237,7 @@ def test_whatever_breaks_is_named_and_is_never_a_verdict(
     assert caught.value.transport
 
 
-def test_an_agent_that_breaks_again_and_again_is_given_up_with_its_last_trouble(
+def test_an_agent_that_breaks_again_and_again_is_given_up_with_its_last_error(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     prober.agents.limits = replace(prober.agents.limits, restarts=2)
@@ -281,7 +281,7 @@ def test_what_the_others_saw_is_kept_when_one_source_breaks(
         ),
     ],
 )  # fmt: skip
-def test_a_pod_that_changed_while_it_probed_is_the_environments_trouble(
+def test_a_pod_that_changed_while_it_probed_is_the_environments_fault(
     *, change: dict[str, Any], named: str, prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     pod = {"metadata": {"uid": "uid-client"}, "spec": {"nodeName": "w2"}, "status": {"phase": "Running"}}
@@ -416,7 +416,7 @@ def test_an_agent_for_which_no_slot_becomes_free_names_its_pod_and_what_to_do(
         prober.close()
 
 
-def test_waiting_for_other_starts_is_no_trouble_of_ones_own(
+def test_waiting_for_other_starts_counts_as_no_error(
     kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
 ) -> None:
     patience = replace(make.settings.timings.linux, exec_overhead=0.2, agent_hello=0.2, agent_slot=5.0)
