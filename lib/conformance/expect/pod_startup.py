@@ -111,14 +111,14 @@ class PodStartup:
             description=because,
             clock=clock,
         )
-        troubles = []
+        errors = []
         for index, attempt in enumerate(attempts[:-1]):
-            trouble = self._wrong([attempt, attempts[-1]], [one[index] for one in watched.seen], watched, because)
-            verdict = unless_changed(expect, [client, *beside.backends], trouble) if trouble else None
+            error = self._wrong([attempt, attempts[-1]], [one[index] for one in watched.seen], watched, because)
+            verdict = unless_changed(expect, [client, *beside.backends], error) if error else None
             self._say(client, attempt, verdict, because)
-            troubles += [verdict] if verdict else []
-        if troubles:
-            raise troubles[0]
+            errors += [verdict] if verdict else []
+        if errors:
+            raise errors[0]
         expect.context.record("seconds watched", round(watched.seconds, 3))
         expect.context.record("seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3))
 
@@ -143,12 +143,12 @@ class PodStartup:
             seen = [round_[index] for round_ in settled.seen]
             if not settled.converged and seen[-1].verdict is not Verdict.TIMED_OUT:
                 line = message.headline(expect.context.claims, attempt, "TIMED_OUT", seen, settled.seconds)
-                trouble = ControlBroken(
+                error = ControlBroken(
                     f"control failed: {line}: its egress policy is not in force, so its first action says nothing",
                     control=attempt.label,
                     seen=seen,
                 )
-                raise unless_changed(expect, [one.pod, *target.backends], trouble)
+                raise unless_changed(expect, [one.pod, *target.backends], error)
             connected = one.connected_first()
             told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
             reason = (

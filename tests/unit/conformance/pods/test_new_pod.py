@@ -1,4 +1,4 @@
-"""How a new pod's first action ended decides what is said; its end is no trouble of the pod."""
+"""How a new pod's first action ended decides what is said; its end is no fault of the pod."""
 
 from __future__ import annotations
 
