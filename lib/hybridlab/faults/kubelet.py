@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hybridlab.faults.bench import Bench
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault
 from hybridlab.runtime.stalls import Stall
 
@@ -14,9 +14,9 @@ WORDS: Mapping[Stall, str] = {"pods": "takes no note of new pods", "pulls": "pul
 class KubeletStuck(Fault):
     """Kubelets of some nodes get stuck with one thing; their nodes stay Ready."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str], what: Stall) -> None:
-        self._faults, self._identity, self._what = bench.kubelets, identity, what
-        self._nodes = frozenset(bench.nodes(parameters["node"]))
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str], what: Stall) -> None:
+        self._faults, self._identity, self._what = lab.kubelets, identity, what
+        self._nodes = frozenset(lab.nodes(parameters["node"]))
 
     async def inject(self) -> None:
         """From now on."""
@@ -31,11 +31,11 @@ class KubeletStuck(Fault):
         return [f"the kubelet of {node} {WORDS[self._what]}" for node in sorted(self._faults.nodes(self._identity))]
 
 
-def kubelet_idle(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def kubelet_idle(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """New pods stay as the scheduler left them."""
-    return KubeletStuck(bench, identity, parameters, "pods")
+    return KubeletStuck(lab, identity, parameters, "pods")
 
 
-def image_pull_stalls(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def image_pull_stalls(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Pulls of images that a node does not have begin, and do not end."""
-    return KubeletStuck(bench, identity, parameters, "pulls")
+    return KubeletStuck(lab, identity, parameters, "pulls")

@@ -35,7 +35,10 @@ def pod(container: dict[str, Any], node: str = "w1") -> dict[str, Any]:
     return {
         "metadata": {"name": "web-1", "namespace": "ns"},
         "spec": {"nodeName": node},
-        "status": {"containerStatuses": [{"name": "other", "state": {"running": {}}}, {"name": "main", **container}]},
+        "status": {
+            "startTime": "2026-01-01T00:00:00Z",
+            "containerStatuses": [{"name": "other", "state": {"running": {}}}, {"name": "main", **container}],
+        },
     }
 
 
@@ -56,7 +59,22 @@ def test_a_pod_of_which_nothing_ran_is_the_clusters_and_so_is_one_that_is_never_
         assert isinstance(verdict_on([pod({"state": state})], NOT_READY, [], "x"), Nonconformance)
 
 
-def test_a_pod_without_node_or_none_at_all_adds_nothing_to_the_trouble() -> None:
+def test_a_pod_that_the_kubelet_took_no_note_of_is_no_word_about_the_cluster() -> None:
+    unnoticed = pod({"state": {}})
+    unnoticed["status"] = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+    verdict = verdict_on([unnoticed], NOT_READY, ["DEMO-1"], "x")
+    assert isinstance(verdict, EnvironmentBroken)
+    assert "observed that the node's kubelet took no note of the pod (1 try)" in str(verdict)
+
+
+@pytest.mark.parametrize(("network", "kind"), [("True", EnvironmentBroken), ("False", Nonconformance)])
+def test_a_pod_that_has_its_network_and_waits_for_its_image_is_none_either(network: str, kind: type[Exception]) -> None:
+    waiting = pod({"state": {"waiting": {"reason": "ContainerCreating"}}})
+    waiting["status"]["conditions"] = [{"type": "PodReadyToStartContainers", "status": network}]
+    assert isinstance(verdict_on([waiting], NOT_READY, ["DEMO-1"], "x"), kind)
+
+
+def test_a_pod_without_node_or_none_at_all_adds_nothing_to_the_error() -> None:
     assert verdict_on([pod({"state": {}}, node="")], NOT_READY, [], "x") is NOT_READY
     assert verdict_on([], NOT_READY, [], "x") is NOT_READY
 
