@@ -52,6 +52,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     """Answer ``--list-claims``; keep ``--plan`` in one process; end here where there is no cluster to run on."""
     if config.option.list_claims:
         return _list_claims(config)
+    if config.option.list_images:
+        from conformance.plugin import list_images  # brings the Kubernetes client's side in
+        from conformance.run import clusters
+
+        return list_images.command(config, clusters.access_of)
     if config.option.restore or config.option.janitor:
         from conformance.plugin import recover  # brings the Kubernetes client's side in
         from conformance.run import clusters

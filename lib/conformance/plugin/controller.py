@@ -17,6 +17,7 @@ from conformance.catalog import catalog
 from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
+from conformance.model.images import RanImage, together
 from conformance.model.probing import Probing
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
@@ -180,6 +181,7 @@ class Controller:
             timings=provenance.changed(self.run.settings.timings),
             cut_short=self._cut_short(tests),
             notes=self._notes(tests),
+            images=together(from_plain(RanImage, one) for one in self.run.directory.read_images()),
             probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)

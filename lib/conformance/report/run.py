@@ -13,6 +13,7 @@ from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import PRECEDENCE
 from conformance.model.codec import to_plain
 from conformance.model.facts import Facts
+from conformance.model.images import RanImage
 from conformance.report.matrix import Matrix, direction_matrix
 from conformance.report.outcomes import ClaimOutcome, TestOutcome
 from conformance.report.probing import ProbingCost, cost
@@ -62,6 +63,8 @@ class RunReport:
     """Claim to the attestation that gives its verdict."""
     notes: tuple[str, ...] = ()
     """Lines that every reader should see: assumptions, a Windows selection that reached no Windows node ..."""
+    images: tuple[RanImage, ...] = ()
+    """Images of the suite's pods that ran, with what the kubelets say they ran."""
     probing: ProbingCost = field(default_factory=lambda: cost(()))
 
     @property
@@ -113,6 +116,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             path: {direction: str(verdict) for direction, verdict in row.items()} for path, row in report.matrix.items()
         },
         "statistics": to_plain(report.statistics),
+        "images": [to_plain(one) | {"digest": one.digest or None} for one in report.images],
         "probing": to_plain(report.probing),
         "claims": [_claim(outcome) for outcome in report.claims],
         "tests": [_test(test) for test in report.tests],
