@@ -72,7 +72,7 @@ def _diff(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     report = read(options.report)
     if options.html:
-        page.write(report.plain, options.html)
+        page.write(report.plain, options.html, folder=options.report if options.report.is_dir() else None)
     else:
         print("\n".join(_summary(report)))
     return 0

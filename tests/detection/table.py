@@ -20,7 +20,7 @@ DEFAULT = "default"
 OUTSIDE = "198.51.100.10"
 """The host beyond the cluster that a lab has unless it is told otherwise."""
 FIELDS = {
-    "what", "why", "profile", "external_target", "set", "crooked", "faults", "edit", "on_service", "claims", "workers",
+    "what", "why", "profile", "external_target", "set", "patch", "faults", "edit", "on_service", "claims", "workers",
     "timings", "expect", "may", "says", "records", "exit",
 }  # fmt: skip
 
@@ -38,12 +38,12 @@ class Row:
     """``hybridlab up --profile``; its own clean verdicts are what other claims must have."""
     set: tuple[str, ...] = ()
     """``hybridlab up --set``."""
-    crooked: str = ""
-    """Name of a twist of the lab's own code (crooked_lab.py)."""
+    patch: str = ""
+    """Name of a patch of the lab's own code (patched_lab.py)."""
     faults: tuple[str, ...] = ()
     """``hybridlab faults inject``, before the run."""
     edit: str = ""
-    """Name of a change through the API (edits.py), before or during the run."""
+    """Name of a change through the API (cluster_edits.py), before or during the run."""
     on_service: tuple[str, ...] = ()
     """Nodes on which every Service of the run gets service-backend-missing as soon as it is created."""
     external_target: str = OUTSIDE
@@ -72,7 +72,7 @@ class Row:
     @property
     def lab(self) -> tuple[str, tuple[str, ...], str]:
         """What decides which lab it runs on."""
-        return (self.profile, self.set, self.crooked)
+        return (self.profile, self.set, self.patch)
 
     def allowed(self, claim: str, healthy: tuple[str, ...]) -> tuple[str, ...]:
         """Verdicts that a claim may have in this row; ``healthy``: those that a healthy lab may have."""

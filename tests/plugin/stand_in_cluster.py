@@ -122,8 +122,8 @@ class StandIn:
     def unrestored(self, connection: object, settings: object, facts: object) -> list[str]:
         return [str(line) for line in self.told.get("unrestored", ())]  # type: ignore[attr-defined]
 
-    def sweep(self, connection: object, settings: object) -> list[str]:
-        self.note("sweep")
+    def clean_up(self, connection: object, settings: object) -> list[str]:
+        self.note("clean_up")
         return [str(line) for line in self.told.get("left", ())]  # type: ignore[attr-defined]
 
     def put_back(self, connection: object, settings: object, facts: object, worker: str) -> PutBack:

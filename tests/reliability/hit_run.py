@@ -21,7 +21,7 @@ from conformance.facts.detect import detect
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.settings import Settings, load_timings
-from conformance.undo.journal.book import entries_of, journals
+from conformance.undo.journal.store import entries_of, journals
 from conformance.undo.verify_connectivity import connectivity_problem
 from tests.lab.lab_process import RunningLab, running_lab
 from tests.reliability import snapshot
@@ -67,7 +67,7 @@ class Strike:
 
 
 @dataclass(frozen=True)
-class Bench:
+class Harness:
     """One lab, and how suites are run on it."""
 
     lab: RunningLab
@@ -176,14 +176,14 @@ class Bench:
 
 
 @contextmanager
-def bench(profile: str, suites: tuple[str, ...] = SUITES, *, unreachable: float = UNREACHABLE) -> Iterator[Bench]:
+def harness(profile: str, suites: tuple[str, ...] = SUITES, *, unreachable: float = UNREACHABLE) -> Iterator[Harness]:
     """A lab of its own; without ``suites`` the suite beside this file is run, in a project of its own."""
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         folder = Path(name)
         project = ROOT if suites else _project(folder / "project")
         with running_lab(folder, "--profile", profile) as lab:
             kube = Kube(from_kubeconfig(lab.kubeconfig))
-            yield Bench(lab, kube, folder, project, suites, unreachable)
+            yield Harness(lab, kube, folder, project, suites, unreachable)
             kube.close()
 
 

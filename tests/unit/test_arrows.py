@@ -245,7 +245,7 @@ PLANTED = [
     pytest.param("conformance/run/x.py", "from conformance.runtime import y", "run may not", id="judge's alike"),
     pytest.param("conformance/undo/x.py", "from conformance.undo import healers", "undo may not", id="to upper floor"),
     pytest.param(
-        "conformance/disrupt/x.py", "from conformance.undo.sweep import y", "disrupt may not", id="past floor"
+        "conformance/disrupt/x.py", "from conformance.undo.cleanup import y", "disrupt may not", id="past floor"
     ),
     pytest.param("conformance/run/x.py", "import pytest", "conformance.plugin may import pytest", id="door pytest"),
     pytest.param("conformance/plugin/fixtures/x.py", "from conformance.plugin import lists", "may not", id="fixtures"),

@@ -28,7 +28,7 @@ def pods_unchanged(watcher: Watcher, workloads: Iterable[Workload], patience: Ru
     several = list(workloads)
     hold(
         lambda: watcher.unchanged(several), lambda _: True, seconds=patience.pod_status,
-        every=patience.pod_status / 2, what="the pods are what they were", clock=clock,
+        every=patience.pod_status / 2, description="the pods are what they were", clock=clock,
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ class KnownIssue:
             within=max(one.service_effect for one in patience),
             agree=max(one.agree for one in patience),
             every=min(one.poll_every for one in patience),
-            what=because,
+            description=because,
             clock=expect.clock,
         )
         expect.control(source, beside, because=f"the witness, again: {because}")

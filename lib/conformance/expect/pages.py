@@ -41,10 +41,10 @@ class Pages:
             within=patience.service_effect,
             agree=patience.agree,
             every=patience.poll_every,
-            what=because,
+            description=because,
             clock=expect.clock,
         )
-        if settled.met:
+        if settled.converged:
             expect.context.decided(source, target, ClaimVerdict.CONFIRMED, because, "behaviour")
             return None
         wrong = Nonconformance(

@@ -160,7 +160,7 @@ class Sizes:
             within=0,
             agree=patience.agree,
             every=patience.poll_every,
-            what=f"packets of {size} bytes vanish while those of {SMALLEST} bytes pass",
+            description=f"packets of {size} bytes vanish while those of {SMALLEST} bytes pass",
             clock=self.expect.clock,
         )
 

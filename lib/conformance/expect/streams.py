@@ -122,7 +122,7 @@ class StreamExpect:
             lambda now: all(not one.lost or self._decided(one, patience) for one in now),
             within=max(one.stream_recover for one in patience),
             every=min(one.poll_every for one in patience),
-            what=because,
+            description=because,
             clock=self.expect.clock,
         )
         return settled.last
@@ -166,7 +166,7 @@ class StreamExpect:
             done,
             within=max(one.stream_watch for one in patience),
             every=min(one.poll_every for one in patience),
-            what=because,
+            description=because,
             clock=self.expect.clock,
         )
 

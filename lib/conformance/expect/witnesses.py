@@ -63,13 +63,13 @@ class Opens:
     def before(self) -> None:
         """All of them are closed, so what was in force until now is in force."""
         settled = self._until(Verdict.TIMED_OUT)
-        if not settled.met:
+        if not settled.converged:
             raise self._broken(settled, Verdict.TIMED_OUT, "before the change")
 
     def after(self) -> str:
         """All of them are open."""
         settled = self._until(Verdict.CONNECTED)
-        if not settled.met:
+        if not settled.converged:
             raise self._broken(settled, Verdict.CONNECTED, "after the change")
         return f"{len(self.routes)} routes opened by it {settled.seconds:.2f} s after it"
 
@@ -85,7 +85,7 @@ class Opens:
             lambda seen: all(one.verdict is verdict for one in seen),
             within=max(one.policy_effect for one in patience),
             every=min(one.poll_every for one in patience),
-            what=f"the witness is {verdict}",
+            description=f"the witness is {verdict}",
             clock=self.expect.clock,
         )
 
@@ -137,7 +137,7 @@ class AclLists:
             lambda now: all(one != had for one, (_, had) in zip(now, self._had, strict=True)),
             within=patience.policy_effect,
             every=patience.poll_every,
-            what="the ACL lists are others",
+            description="the ACL lists are others",
             clock=self.expect.clock,
         )
         pairs = [(pod, had, now) for (pod, had), now in zip(self._had, settled.last, strict=True)]

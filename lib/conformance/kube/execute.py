@@ -53,7 +53,13 @@ def run(
     retryable = True
     try:
         channel = channels.connect(
-            kube, namespace, pod, container, argv, stdin=stdin is not None, within=min(kube.timings.api_connect, within)
+            kube,
+            namespace,
+            pod,
+            container,
+            argv,
+            stdin=stdin is not None,
+            within=min(kube.timings.exec_connect, within),
         )
         try:
             trouble = _converse(channel, heard, stdin, begin + within)

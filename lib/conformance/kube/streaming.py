@@ -36,7 +36,7 @@ class ExecEnd:
 class ExecStream:
     """A running command.  ``on_line`` gets each complete line of standard output (without its end), ``on_end`` the end.
 
-    Silence (no byte and no pong) for ``agent_silence`` seconds counts as a dead connection; a WebSocket ping is sent
+    Silence (no byte and no pong) for ``silence`` seconds counts as a dead connection; a WebSocket ping is sent
     when a third of it has passed, so that an idle connection lives and load balancers do not cut it (usually at 300 s).
     """
 
@@ -50,6 +50,7 @@ class ExecStream:
         *,
         on_line: Callable[[bytes], None],
         on_end: Callable[[ExecEnd], None],
+        silence: float,
         transcript: Transcript = forget,
     ) -> None:
         """Raises ExecBroken when the exec cannot be opened."""
@@ -57,7 +58,7 @@ class ExecStream:
         self.where = (namespace, pod, container)
         self.argv = tuple(argv)
         self._on_line, self._on_end, self._transcript = on_line, on_end, transcript
-        self._silence = kube.timings.agent_silence
+        self._silence = silence
         self._begin, self._at = time.monotonic(), time.time()
         self._queue: deque[bytes | None] = deque()
         self._lines = bytearray()
@@ -66,7 +67,7 @@ class ExecStream:
         self._pipe = threading.Lock()
         self._finished = threading.Event()
         self._channel: Any = channels.connect(
-            kube, namespace, pod, container, argv, stdin=True, within=kube.timings.api_connect
+            kube, namespace, pod, container, argv, stdin=True, within=kube.timings.exec_connect
         )
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._serve, name=f"exec {namespace}/{pod}", daemon=True)

@@ -45,6 +45,12 @@ class NodeFacts:
     taints: tuple[dict[str, Any], ...] = ()
 
     @property
+    def worker(self) -> bool:
+        """Whether it is there for ordinary pods: no node of the control plane that a taint keeps for itself."""
+        kept = any(taint.get("effect") in ("NoSchedule", "NoExecute") for taint in self.taints)
+        return not (self.control_plane and kept)
+
+    @property
     def build(self) -> str:
         """Name of its Windows build (:func:`build_name`); empty on Linux."""
         return build_name(self.windows_build) if self.os == "windows" else ""

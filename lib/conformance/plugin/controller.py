@@ -18,12 +18,13 @@ from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.images import RanImage, together
+from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
-from conformance.report import allure_results, junit, page, provenance, terminal
+from conformance.report import allure_results, attach, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
 from conformance.report.probing import cost
@@ -89,7 +90,7 @@ class Controller:
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
         planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
-        if self._exclusive or not any(from_plain(PlannedTest, one).turn.exclusive for one in planned or ()):
+        if self._exclusive or not any(from_plain(PlannedTest, one).exclusivity.exclusive for one in planned or ()):
             return
         self._exclusive = True
         try:
@@ -153,7 +154,7 @@ class Controller:
         if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
-        self.left += [*self.state.restoration.put_back(), *self.run.sweep()]
+        self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
         self.problems += self.run.directory.read_problems()
         if self.problems:
@@ -180,13 +181,17 @@ class Controller:
             suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
             cut_short=self._cut_short(tests),
+            installed=self.run.inspection.installed if self.run.inspection else Installed(),
+            covered=header.covered(self.run.facts, self.run.settings),
+            attachments=self._attachments(tests),
             notes=self._notes(tests),
             images=together(from_plain(RanImage, one) for one in self.run.directory.read_images()),
             probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
-        page.write(to_json(report), self.run.directory.path / "report.html", difference=self.compared)
+        folder = self.run.directory.path
+        page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
         write_json(report, self.run.directory.path / "conformance.json")
         self._agree(config, report)
         return result
@@ -239,6 +244,16 @@ class Controller:
             ran=bool(crash),
         )
         return merged([*([before] if before else []), without, heard]) if heard else without
+
+    def _attachments(self, tests: tuple[TestOutcome, ...]) -> dict[str, list[str]]:
+        """Test to the files that it left, below the run's directory."""
+        assert self.run.directory is not None
+        folder = self.run.directory.attachments
+        found = {test.test: attach.left(folder, test.test) for test in tests}
+        return {
+            test: [f"{folder.name}/{attach.slug(test)}/{name}" for name in names]
+            for test, names in found.items() if names
+        }  # fmt: skip
 
     def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
         notes: list[str] = []

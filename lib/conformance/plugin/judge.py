@@ -67,6 +67,8 @@ class Judge:
             claims = test.claims(self.catalog)
             for claim in claims:
                 item.extra_keyword_matches |= claim.tags | {claim.id}
+            if any(one.kind in plan.CHANGING for one in plan.isolation_of(test.parts, self.catalog)):
+                item.add_marker(pytest.mark.disruptive)  # a keyword, too
             for kind, value in allure_results.labels(claims):
                 item.add_marker(pytest.mark.allure_label(value, label_type=kind))
             item.add_marker(pytest.mark.allure_label(allure_results.story(item.name), label_type="story"))
@@ -233,7 +235,7 @@ class Judge:
     def _try_again(self, item: pytest.Item) -> None:
         """Keep what the attempt before said; it may also have changed what an exclusive test changes."""
         item.stash.setdefault(EARLIER, []).append(self._attempt(item))
-        if item.stash[PLANNED].turn.exclusive:
+        if item.stash[PLANNED].exclusivity.exclusive:
             self.state.restoration.epoch.advance()
 
     def _attempt(self, item: pytest.Item) -> TestOutcome:
@@ -250,7 +252,7 @@ class Judge:
             results=results,
             seconds=item.stash.get(SECONDS, 0.0),
             waited=item.stash.get(WAITED, 0.0),
-            exclusive=str(test.turn),
+            exclusive=str(test.exclusivity),
             worker=self.run.settings.worker,
             touched=tuple(sorted(statement.touched)),
             needs_windows=test.about_windows,

@@ -142,7 +142,7 @@ def joined(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-LAB_WORKERS = Workers(at_most=4, per_windows_node=4, agents=200)
+LAB_WORKERS = Workers(at_most=4, per_windows_node=4, agents=200, agents_per_windows_node=200)
 """On an embedded lab PowerShell starts and agents cost next to nothing; but its nodes share one machine: with eight
 workers on two cores Felix was late by more than its budget, and healthy policies were VIOLATED."""
 

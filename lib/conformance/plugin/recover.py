@@ -23,7 +23,7 @@ from conformance.kube.client import Kube, first_contact
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.plugin import options
 from conformance.run.choice import Choice
-from conformance.undo import alive
+from conformance.undo import liveness
 from conformance.undo.dead_runs import FINDING_RIGHTS, clear_up
 
 
@@ -64,4 +64,4 @@ def _signature() -> Iterator[str]:
         path = Path(folder) / "alive"
         with path.open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_SH)
-            yield alive.sign(path)
+            yield liveness.sign(path)

@@ -82,7 +82,7 @@ class HostPods:
         patience = self._pods.settings.timings.of(ROLES[wish.role].os)
         settled = until(
             state, lambda found: bool(found[0] or found[1]), within=patience.pod_ready, every=patience.poll_every,
-            what=f"DaemonSet {wish.called} has a pod",
+            description=f"DaemonSet {wish.called} has a pod",
         )  # fmt: skip
         count, refusal = settled.last
         if not count:

@@ -72,15 +72,20 @@ class Agent:
 
     _clocks = itertools.count(1)
 
-    def __init__(self, kube: Kube, workload: Workload, transcript: Transcript, program: protocol.Program) -> None:
-        """Opens the exec.  Raises ExecBroken (ProbeBroken) when that fails; :meth:`greet` must follow."""
+    def __init__(
+        self, kube: Kube, workload: Workload, transcript: Transcript, program: protocol.Program, silence: float
+    ) -> None:
+        """Opens the exec; ``silence`` seconds without a word end it.  :meth:`greet` must follow.
+
+        Raises ExecBroken (ProbeBroken) when that fails.
+        """
         self.workload = workload
         self.program = program
         self.held: set[str] = set()
         """Names of streams that somebody watches: an agent that holds some is not to be ended."""
         self.left_idle = False
         self.clock = AgentClock(f"{workload.uid}/{program.name}/{next(self._clocks)}", time.monotonic())
-        self._silence = kube.timings.agent_silence
+        self._silence = silence
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._hello: Future[Document] = Future()
@@ -95,7 +100,7 @@ class Agent:
         self._heard = self._sent = self.used = time.monotonic()
         self._stream = ExecStream(
             kube, workload.namespace, workload.pod, workload.container, self.program.argv,
-            on_line=self._line, on_end=self._end, transcript=transcript,
+            on_line=self._line, on_end=self._end, silence=silence, transcript=transcript,
         )  # fmt: skip
 
     def greet(self, within: float) -> Document:

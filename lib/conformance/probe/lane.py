@@ -49,7 +49,10 @@ class Lane:
     def __init__(self, source: Workload, agents: Agents, hear: Hear) -> None:
         self._source, self._agents, self._hear = source, agents, hear
         self._program = protocol.AGENTS[source.os]
-        self._overhead = agents.settings.timings.of(source.os).exec_overhead
+        patience = agents.settings.timings.of(source.os)
+        self._overhead = patience.exec_overhead
+        self._budget = patience.exec_overhead + 2 * patience.agent_hello
+        """s.  For trying again, from an attempt's begin, without the time in which others were started: two starts."""
         self._lock = threading.Lock()
         self._waiting: list[Try] = []
         self._repairing = False
@@ -195,15 +198,19 @@ class Lane:
 
     def _has_agent(self) -> bool:
         """Start an agent where none is alive; whether there is one."""
-        with self._lock:
-            within = max([self._overhead, *map(self._remaining, self._waiting)])
         try:
-            self._agents.agent(self._source, self._program, within)
+            self._agents.agent(self._source, self._program, self._postpone)
         except ProbeBroken as broken:
             self._agents.note_trouble(self._source, self._program, broken)
             self._fail_waiting(broken)
             return False
         return True
+
+    def _postpone(self, seconds: float) -> None:
+        """Take what waits for begun so much later."""
+        with self._lock:
+            for one in self._waiting:
+                one.begun += seconds
 
     def _fail_waiting(self, trouble: ProbeBroken) -> None:
         with self._lock:
@@ -220,4 +227,4 @@ class Lane:
         self._hear([(one.ticket, None, trouble)])
 
     def _remaining(self, one: Try) -> float:
-        return max(0.0, one.begun + 3 * self._overhead - time.monotonic())
+        return max(0.0, one.begun + self._budget - time.monotonic())

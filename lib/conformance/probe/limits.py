@@ -19,6 +19,10 @@ class Limits:
     """Live agents: each holds an exec stream through API server and kubelet."""
     share: int = 60
     """Of these, what one process keeps while it does not need them and another does: idle agents may starve nobody."""
+    per_windows_node: int = 12
+    """Live agents on one Windows node: execs in parallel have made Windows nodes unusable (kubernetes#124700)."""
+    share_of_node: int = 12
+    """As ``share``, of ``per_windows_node``."""
     restarts: int = 20
     """Times that the agent of one pod is started again after it had broken, in one process.  What breaks more often
     does not break by chance, and each start costs a Windows node 2 to 4 s and a core."""

@@ -6,7 +6,7 @@ retried until a deadline.  It never turns trouble into a verdict, and never deci
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from conformance.errors import EnvironmentBroken, ProbeBroken
@@ -100,9 +100,14 @@ class Prober:
         """Drop the agents of pods that are no longer what they were, since an exclusive test may have changed them."""
         self.agents.revalidate()
 
-    def agent(self, source: Workload, program: protocol.Program, within: float) -> Agent:
-        """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken."""
-        return self.agents.agent(source, program, within)
+    def agent(
+        self, source: Workload, program: protocol.Program, waited: Callable[[float], object] = lambda seconds: None
+    ) -> Agent:
+        """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken.
+
+        ``waited`` hears the seconds for which other starts were waited for.
+        """
+        return self.agents.agent(source, program, waited)
 
     def used(self) -> Probing:
         """What this process has used; complete only after :meth:`close`."""
@@ -116,7 +121,7 @@ class Prober:
             )
             for node, os in sorted(keys)
         ]  # fmt: skip
-        bounds = (("powershell", limits.powershell_starts), ("agent", limits.agents))
+        bounds = (("powershell", limits.powershell_starts), ("agent", limits.agents), ("live", limits.per_windows_node))
         return Probing(costs=tuple(costs), intervals=tuple(self.slots.intervals), limits=bounds)
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ class Slots:
         with self._wanting(name):
             settled = until(
                 take, lambda slot: slot is not None, within=within, every=every,
-                what=f"one of {count} slots {name} becomes free",
+                description=f"one of {count} slots {name} becomes free",
             )  # fmt: skip
         if settled.last is None:
             raise ProbeBroken(

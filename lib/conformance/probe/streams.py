@@ -85,24 +85,25 @@ class Streams:
     def _open(self, client: Workload, server: Workload) -> Stream:
         patience = [self._timings.of(one.os) for one in (client, server)]
         overhead, effect = max(one.exec_overhead for one in patience), max(one.policy_effect for one in patience)
-        deadline, history = Deadline(3 * overhead), list[str]()
+        hello = max(one.agent_hello for one in patience)
+        deadline, history, waited = Deadline(overhead + 2 * hello), list[str](), list[float]()
         while True:
             try:
-                return self._try_open(client, server, overhead)
+                return self._try_open(client, server, waited.append)
             except ProbeBroken as broken:
                 history.append(str(broken))
                 self._prober.unchanged([client, server])
                 if isinstance(broken, NotOpened) and deadline.elapsed >= effect:
                     raise NotOpened(f"{broken} ({len(history)} tries, {deadline.elapsed:.1f} s)") from broken
-                if (isinstance(broken, ExecBroken) and not broken.retryable) or deadline.remaining <= 1:
+                if (isinstance(broken, ExecBroken) and not broken.retryable) or deadline.remaining + sum(waited) <= 1:
                     raise ProbeBroken(
                         f"{broken} (stream {client.label} -> {server.label}, {len(history)} tries)",
                         transport="\n".join(dict.fromkeys(history)),
                     ) from broken
             SYSTEM_CLOCK.sleep(0.5)
 
-    def _try_open(self, client: Workload, server: Workload, within: float) -> Stream:
-        agents = tuple(self._prober.agent(one, protocol.STREAM_AGENTS[one.os], within) for one in (client, server))
+    def _try_open(self, client: Workload, server: Workload, waited: Callable[[float], object]) -> Stream:
+        agents = tuple(self._prober.agent(one, protocol.STREAM_AGENTS[one.os], waited) for one in (client, server))
         here, there = self._times(client), self._times(server)
         port = self._ask(
             agents[1], {"type": "stream-listen", "port": 0 if server.host_network else STREAM_PORT, **there}

@@ -54,9 +54,9 @@ class Clusters:
 
     def open(self, choice: Choice, settings: Settings, run: RunDirectory) -> Connection:
         """Wait for the lab, or read the kubeconfig.  Raises UsageProblem or ClusterUnusable."""
-        from conformance.undo import alive
+        from conformance.undo import liveness
 
-        self._process = alive.sign(run.alive)
+        self._process = liveness.sign(run.alive)
         preload()  # takes about as long as a lab's start, which it waits for next
         path = str(choice.kubeconfig) if choice.kubeconfig else None
         outside = None
@@ -78,6 +78,7 @@ class Clusters:
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
         """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""
         from conformance.facts.detect import detect
+        from conformance.facts.installed import installed
         from conformance.facts.preflight import lacking_rights, preflight
         from conformance.facts.rights import lacking
         from conformance.pods.placement import Placement
@@ -101,6 +102,7 @@ class Clusters:
                 no_lock="; ".join(no_lock),
                 lacking=lacking(door),
                 room=room_on_windows(door, facts),
+                installed=installed(door),
             )
         except ApiRefused as trouble:
             forbidden = lacking_rights(door) if trouble.forbidden else []
@@ -149,21 +151,21 @@ class Clusters:
         progress: Callable[[str], None],
     ) -> RunLock:
         """The Lease that keeps two runs apart."""
-        from conformance.undo import alive
+        from conformance.undo import liveness
         from conformance.undo.lease import LockTimings, RunLock
 
         timings = LockTimings.of(settings.timings.run)
         owner = Ownership(settings.run_id, settings.worker, self._process)
         door = self._connected(connection, settings)
-        return RunLock(door, owner, timings, tell=tell, progress=progress, life=alive.of_maker)
+        return RunLock(door, owner, timings, tell=tell, progress=progress, life=liveness.of_maker)
 
-    def sweep(self, connection: Connection, settings: Settings) -> list[str]:
+    def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster."""
+        from conformance.undo.cleanup import clean_up
         from conformance.undo.journal import Journal
-        from conformance.undo.sweep import sweep
 
         door = self._connected(connection, settings)
-        told = sweep(door, settings.run_id, within=settings.timings.windows.delete)
+        told = clean_up(door, settings.run_id, within=settings.timings.windows.delete)
         try:
             Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
         except SuiteError as trouble:

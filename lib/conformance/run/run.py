@@ -119,11 +119,11 @@ class Run:
         if self.provider:
             self.provider.interrupt(CLEARING_UP)
 
-    def sweep(self) -> list[str]:
+    def clean_up(self) -> list[str]:
         """Remove what the run's processes have left, unless that is wanted or goes with the run's own lab."""
         if not self.provider or not self.connection or self.choice.own_lab or self.settings.keep:
             return []
-        return self.provider.sweep(self.connection, self.settings)
+        return self.provider.clean_up(self.connection, self.settings)
 
     def progress(self) -> Progress:
         """Tells the user what is waited for."""

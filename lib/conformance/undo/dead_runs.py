@@ -21,8 +21,8 @@ from conformance.undo.healers import healers_of
 from conformance.undo.journal import Journal, Outcome
 from conformance.undo.journal.restore import restore
 from conformance.undo.lease import LockTimings, RunLock
+from conformance.undo.leftovers import Leftovers
 from conformance.undo.recovery import Recovered, Recovery, RecoveryPatience
-from conformance.undo.remains import Remains
 from conformance.undo.verify_connectivity import connectivity_problem
 
 LEFT = 6
@@ -92,7 +92,7 @@ def before_a_run(
 ) -> list[str]:
     """Put back what dead runs changed, if this run may; else, or where it could not be done, why no run can begin.
 
-    ``process`` signs what is made for it (:mod:`conformance.undo.alive`); ``named_by`` are the options that name the
+    ``process`` signs what is made for it (:mod:`conformance.undo.liveness`); ``named_by`` are the options that name the
     cluster.
     """
     run = Ownership(settings.run_id, settings.worker, process)
@@ -178,7 +178,7 @@ def _lock(
     return RunLock(recovery.kube, run, timings, tell=tell, progress=progress, life=recovery.life)
 
 
-def _unrestored(recovery: Recovery, run: Ownership) -> list[Remains]:
+def _unrestored(recovery: Recovery, run: Ownership) -> list[Leftovers]:
     """Dead runs that may have left the cluster changed; none for who may not look."""
     try:
         return [one for one in recovery.dead(own=run.run)[0] if one.changed]
@@ -206,7 +206,7 @@ def _command(named_by: Sequence[str]) -> str:
     return shlex.join(["pytest", *named_by, "--restore"])
 
 
-def _told(one: Remains, named_by: Sequence[str]) -> str:
+def _told(one: Leftovers, named_by: Sequence[str]) -> str:
     who = f"run {one.run}, begun {one.since:%Y-%m-%d %H:%M} UTC, died"
     if one.trouble:
         return f"{who}, and what it left to put back is not known: {one.trouble}"

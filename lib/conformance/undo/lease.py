@@ -26,8 +26,8 @@ from conformance.kube.rights import Right
 from conformance.model.change import Change, ObjectRef
 from conformance.settings import RunTimings
 from conformance.timing import SYSTEM_CLOCK, Clock, until
-from conformance.undo.alive import Life
-from conformance.undo.journal.book import ensure_namespace
+from conformance.undo.journal.store import ensure_namespace
+from conformance.undo.liveness import Life
 
 RUN_LOCK = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE)
 RENEWALS = 4
@@ -100,13 +100,13 @@ class RunLock:
             settled = until(
                 self._attempt, lambda other: other is None or (self._living and not patient),
                 within=self.timings.wait, every=self.timings.poll_every,
-                what="the run lock is free", clock=self._clock,
+                description="the run lock is free", clock=self._clock,
             )  # fmt: skip
         except ApiRefused as refusal:
             raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {refusal.message}"]) from refusal
         except ApiUnreachable as trouble:
             raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {trouble}"]) from trouble
-        if settled.last is not None and settled.met:
+        if settled.last is not None and settled.converged:
             raise ClusterUnusable(
                 [f"{settled.last} has the run lock ({RUN_LOCK.label}) and is alive; wait for it to end"]
             )

@@ -24,7 +24,7 @@ from conformance.settings import Settings
 def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, process: str = "") -> str:
     """Describe in one line which pods do not reach each other; empty when all do.
 
-    ``process`` signs what is made for it (:mod:`conformance.undo.alive`).
+    ``process`` signs what is made for it (:mod:`conformance.undo.liveness`).
     """
     run = Ownership(settings.run_id, "whole", process)
     settings = replace(settings, worker=run.worker)

@@ -149,7 +149,7 @@ def test_a_server_that_speaks_no_channel_protocol_is_refused(kube: Kube, api: An
 
 
 def test_a_server_that_accepts_and_never_answers_ends_in_the_connect_time(kube: Kube, api: Any) -> None:
-    kube.timings = replace(kube.timings, api_connect=0.2)
+    kube.timings = replace(kube.timings, exec_connect=0.2)
     api.exec = None
     hold = threading.Event()
     api._exec = lambda *_: hold.wait(2)
@@ -229,8 +229,8 @@ class Listener:
             assert self.changed.wait_for(what, 5)
 
 
-def stream(kube: Kube, listener: Listener) -> ExecStream:
-    return ExecStream(kube, "n", "p", "c", ["agent"], on_line=listener.line, on_end=listener.end)
+def stream(kube: Kube, listener: Listener, silence: float = 5.0) -> ExecStream:
+    return ExecStream(kube, "n", "p", "c", ["agent"], on_line=listener.line, on_end=listener.end, silence=silence)
 
 
 def test_a_stream_carries_lines_both_ways_until_it_is_closed(kube: Kube, api: Any) -> None:
@@ -266,19 +266,17 @@ def test_a_stream_that_is_cut_says_so_once(kube: Kube, api: Any) -> None:
 
 
 def test_a_stream_on_which_nothing_is_heard_is_pinged_and_then_given_up(kube: Kube, api: Any) -> None:
-    kube.timings = replace(kube.timings, agent_silence=0.3)
     hold = threading.Event()
     api.exec, listener = (lambda channel, _: hold.wait(3)), Listener()
-    stream(kube, listener)
+    stream(kube, listener, silence=0.3)
     listener.wait(lambda: listener.ends)
     hold.set()
     assert "nothing was heard for" in listener.ends[0].trouble
 
 
 def test_pongs_keep_an_idle_stream_alive(kube: Kube, api: Any) -> None:
-    kube.timings = replace(kube.timings, agent_silence=0.3)
     api.exec, listener = (lambda channel, _: channel.receive()), Listener()
-    one = stream(kube, listener)
+    one = stream(kube, listener, silence=0.3)
     time.sleep(0.7)
     assert not one.ended
     one.close()

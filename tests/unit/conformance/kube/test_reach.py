@@ -19,7 +19,7 @@ from conformance.kube.reach import NOBODY_ASKED, ApiGone, Reach
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.kube.waits import Waits
 from conformance.settings import load_timings
-from conformance.undo.journal.patience import insist
+from conformance.undo.journal.retry import retry
 from tests.unit.conformance.kube.fake_api import FakeApi, kubeconfig, listing, status
 
 PATIENCE = 10.0
@@ -106,7 +106,7 @@ def test_a_server_that_stays_away_ends_every_request_and_exec_after_one_patience
         lambda: kube.get("v1", "Pod", "x", "n"),
         lambda: list(kube.watch("v1", "Pod", "n", "1", seconds=30)),
         lambda: execute.run(kube, "n", "p", "c", ["true"], within=5),
-        lambda: insist(lambda: kube.read("/version"), within=60, what="putting back"),
+        lambda: retry(lambda: kube.read("/version"), within=60, description="putting back"),
         lambda: Waits(kube).pods_ready("n", "app=x", 1, within=60),
     ):
         with pytest.raises(ApiGone):

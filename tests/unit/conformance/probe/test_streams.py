@@ -20,7 +20,9 @@ HOME = "127.0.0.1"
 
 @pytest.fixture
 def streams(prober: Prober) -> Iterator[Streams]:
-    quick = replace(prober.settings.timings.linux, stream_heartbeat=0.02, exec_overhead=1.0, tcp_give_up=0.5)
+    quick = replace(
+        prober.settings.timings.linux, stream_heartbeat=0.02, exec_overhead=1.0, agent_hello=1.0, tcp_give_up=0.5
+    )
     prober.agents.settings = replace(prober.settings, timings=replace(prober.settings.timings, linux=quick))
     one = Streams(prober)
     yield one

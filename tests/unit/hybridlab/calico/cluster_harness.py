@@ -21,7 +21,7 @@ PATIENCE = 5.0
 
 
 @dataclass
-class Bench:
+class Harness:
     client: Client
     dataplane: RecordingDataplane
     calico: Calico
@@ -68,7 +68,7 @@ class Bench:
 
 
 @contextlib.asynccontextmanager
-async def bench(*overrides: str, profile: str = "default", felix: bool = True) -> AsyncIterator[Bench]:
+async def harness(*overrides: str, profile: str = "default", felix: bool = True) -> AsyncIterator[Harness]:
     loaded = load(profile, overrides)
     core = Core(
         Settings(calico_v3_api=loaded.calico.v3_api, calico_crd_v1_api=loaded.calico.crd_v1_api),
@@ -86,6 +86,6 @@ async def bench(*overrides: str, profile: str = "default", felix: bool = True) -
         for node in calico.nodes:
             calico.felix_started(node)
     try:
-        yield Bench(client, dataplane, calico, logged)
+        yield Harness(client, dataplane, calico, logged)
     finally:
         await calico.stop()

@@ -10,17 +10,17 @@ from conformance.kube.changes import reference
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import CORDON_ANNOTATION, MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, labels_of
 from conformance.model.change import ObjectRef
-from conformance.undo import alive
-from conformance.undo.alive import Life
-from conformance.undo.journal.book import entries_of, journals
-from conformance.undo.journal.entry import Entry
-from conformance.undo.sweep import cluster_scoped
+from conformance.undo import liveness
+from conformance.undo.cleanup import cluster_scoped
+from conformance.undo.journal.record import Entry
+from conformance.undo.journal.store import entries_of, journals
+from conformance.undo.liveness import Life
 
 LEASE = ("coordination.k8s.io/v1", "Lease")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remains:
+class Leftovers:
     """What of one run is there."""
 
     run: str
@@ -60,34 +60,34 @@ class Remains:
         ]
 
 
-def remains(kube: Kube, now: datetime.datetime | None = None) -> list[Remains]:
+def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftovers]:
     """What all runs have left, oldest first; the living ones' too.  Raises ApiRefused, ApiUnreachable."""
     now = now or datetime.datetime.now(datetime.UTC)
     by_run: dict[str, list[Obj]] = {}
     for one in cluster_scoped(kube):
         by_run.setdefault(labels_of(one)[RUN_LABEL], []).append(one)
-    books = {one["metadata"]["labels"][RUN_LABEL]: one for one in journals(kube)}
+    journals_by_run = {one["metadata"]["labels"][RUN_LABEL]: one for one in journals(kube)}
     cordoned = [one for one in kube.objects("v1", "Node") if CORDON_ANNOTATION in _annotations(one)]
     leases = kube.objects(*LEASE, SYSTEM_NAMESPACE) if kube.discovery.serves(*LEASE) else []
     ours = [one for one in leases if (one["metadata"].get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]]
-    runs = {*by_run, *books, *(_annotations(one)[CORDON_ANNOTATION] for one in cordoned)}
+    runs = {*by_run, *journals_by_run, *(_annotations(one)[CORDON_ANNOTATION] for one in cordoned)}
     runs |= {one["metadata"]["labels"][RUN_LABEL] for one in ours if RUN_LABEL in one["metadata"]["labels"]}
     found = []
     for run in runs:
         own = by_run.get(run, [])
-        book = books.get(run)
-        held = [one for one in ours if alive.holds(one, run) or one["metadata"]["labels"].get(RUN_LABEL) == run]
+        journal = journals_by_run.get(run)
+        held = [one for one in ours if liveness.holds(one, run) or one["metadata"]["labels"].get(RUN_LABEL) == run]
         nodes = [one for one in cordoned if _annotations(one)[CORDON_ANNOTATION] == run]
-        made = [*own, *([book] if book else []), *held]
-        entries, trouble = _open(book) if book else ((), "")
+        made = [*own, *([journal] if journal else []), *held]
+        entries, trouble = _open(journal) if journal else ((), "")
         found.append(
-            Remains(
+            Leftovers(
                 run=run,
-                life=alive.of(made),
+                life=liveness.of(made),
                 since=min((_made_at(one) for one in made), default=now),
                 entries=entries,
                 trouble=trouble,
-                journal=book is not None,
+                journal=journal is not None,
                 objects=tuple(reference(one) for one in own if not one["metadata"].get("deletionTimestamp")),
                 nodes=tuple(str(one["metadata"]["name"]) for one in nodes),
                 leases=tuple(reference(one) for one in held),
@@ -96,10 +96,10 @@ def remains(kube: Kube, now: datetime.datetime | None = None) -> list[Remains]:
     return sorted(found, key=lambda one: (one.since, one.run))
 
 
-def _open(book: Obj) -> tuple[tuple[Entry, ...], str]:
+def _open(journal: Obj) -> tuple[tuple[Entry, ...], str]:
     """A journal's open entries, or why it cannot be read: the other runs' are restored all the same."""
     try:
-        return tuple(entry for entry in entries_of(book) if entry.open), ""
+        return tuple(entry for entry in entries_of(journal) if entry.open), ""
     except EnvironmentBroken as trouble:
         return (), f"its journal: {str(trouble).splitlines()[0]}"
 

@@ -1,4 +1,4 @@
-"""The lab as faults see it: whatever they can bend, and what they read back."""
+"""The parts of a running lab that faults change, and what they read back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hybridlab.faults.zone_gate import ZoneGate
 
 
 @dataclass(frozen=True)
-class Bench:
-    """One running lab."""
+class LabParts:
+    """The parts of one running lab."""
 
     dataplane: Dataplane
     calico: Calico

@@ -1,4 +1,4 @@
-"""What must happen although the API server hiccups: asked again inside a deadline, and never given up in silence."""
+"""Retries of requests that must succeed although the API server has short outages, within a deadline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Later(Generic[T]):
         self.result, self.trouble = result, trouble
 
 
-def insist(act: Callable[[], T], *, within: float, what: str, clock: Clock = SYSTEM_CLOCK) -> T:
+def retry(act: Callable[[], T], *, within: float, description: str, clock: Clock = SYSTEM_CLOCK) -> T:
     """The result of ``act``, which must be safe to do twice.
 
     Raises EnvironmentBroken when the API server did not take it for ``within`` seconds, ApiRefused at once when it
@@ -42,10 +42,16 @@ def insist(act: Callable[[], T], *, within: float, what: str, clock: Clock = SYS
             return _Later(trouble=trouble)
 
     settled = until(
-        attempt, lambda one: one.trouble is None, within=within, every=PAUSE, what=f"{what} is done", clock=clock
+        attempt,
+        lambda one: one.trouble is None,
+        within=within,
+        every=PAUSE,
+        description=f"{description} is done",
+        clock=clock,
     )
-    if not settled.met:
+    if not settled.converged:
         raise EnvironmentBroken(
-            f"{what}: not done after {len(settled.answers)} tries in {settled.seconds:.0f} s: {settled.last.trouble}"
+            f"{description}: not done after {len(settled.answers)} tries in {settled.seconds:.0f} s: "
+            f"{settled.last.trouble}"
         ) from settled.last.trouble
     return settled.last.result  # type: ignore[return-value]

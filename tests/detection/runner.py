@@ -20,7 +20,7 @@ import yaml
 
 from hybridlab.cli import control, kubeconfig
 from hybridlab.cli.exits import Stop
-from tests.detection import edits
+from tests.detection import cluster_edits
 from tests.detection.table import OUTSIDE, Row, Table
 
 ROOT = Path(__file__).parents[2]
@@ -68,11 +68,11 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, overrides: tuple[str, ...], crooked: str, *, profile: str) -> Iterator[Lab]:
-    """Start one, straight or crooked, and end it."""
+def lab(folder: Path, overrides: tuple[str, ...], patch: str, *, profile: str) -> Iterator[Lab]:
+    """Start one, as it is or patched, and end it."""
     path = folder / "kubeconfig"
     reading, writing = os.pipe()
-    start = [str(Path(__file__).with_name("crooked_lab.py")), crooked] if crooked else ["-m", "hybridlab"]
+    start = [str(Path(__file__).with_name("patched_lab.py")), patch] if patch else ["-m", "hybridlab"]
     sets = [word for one in overrides for word in ("--set", one)]
     log = folder / "lab.log"
     with log.open("wb") as out:
@@ -86,7 +86,7 @@ def lab(folder: Path, overrides: tuple[str, ...], crooked: str, *, profile: str)
         ready, _, _ = select.select([reading], [], [], READY_WITHIN)
         if not ready or not os.read(reading, 4096):
             raise RuntimeError(
-                f"the lab {profile} {overrides} {crooked} did not start: {log.read_text(errors='replace')}"
+                f"the lab {profile} {overrides} {patch} did not start: {log.read_text(errors='replace')}"
             )
         yield Lab(path)
     finally:
@@ -185,7 +185,7 @@ def differences(row: Row, table: Table, outcome: Outcome) -> list[str]:
 
 
 @contextmanager
-def backends_missing(where: Lab, nodes: tuple[str, ...], api: edits.Api) -> Iterator[None]:
+def backends_missing(where: Lab, nodes: tuple[str, ...], api: cluster_edits.Api) -> Iterator[None]:
     """service-backend-missing for each Service of a run, at these nodes, as soon as it exists."""
     if not nodes:
         yield
@@ -204,12 +204,14 @@ def backends_missing(where: Lab, nodes: tuple[str, ...], api: edits.Api) -> Iter
             try:
                 control.ask(directory / "control.sock", request)
             except Stop:
-                if edits.is_there(api, f"/api/v1/namespaces/{meta['namespace']}/services/{meta['name']}", meta["uid"]):
+                if cluster_edits.is_there(
+                    api, f"/api/v1/namespaces/{meta['namespace']}/services/{meta['name']}", meta["uid"]
+                ):
                     raise
                 return  # its test was over sooner
 
     try:
-        with edits.on_each(api, "/api/v1/services", inject):
+        with cluster_edits.on_each(api, "/api/v1/services", inject):
             yield
     finally:
         where.hybridlab("heal")

@@ -1,4 +1,4 @@
-"""How a newcomer's first action ended decides what is said; its end is no trouble of the pod."""
+"""How a new pod's first action ended decides what is said; its end is no trouble of the pod."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from conformance.errors import EnvironmentBroken
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import changed
-from conformance.pods.newcomer import NAME, Newcomer
+from conformance.pods.new_pod import NAME, NewPod
 from conformance.settings import Settings, load_timings
 
 WORKLOAD = Workload(
@@ -36,13 +36,13 @@ def pod(first: dict[str, Any], server: dict[str, Any] = RUNNING, policy: str = "
     }  # fmt: skip
 
 
-def newcomer(now: dict[str, Any] | None) -> Newcomer:
+def new_pod(now: dict[str, Any] | None) -> NewPod:
     kube = SimpleNamespace(find=lambda *_: now)
     waits = SimpleNamespace(states=lambda *_, **__: iter([{NAME: now}]))
     pods: Any = SimpleNamespace(
         namespace="ns", kube=kube, settings=Settings(timings=load_timings()), changes=SimpleNamespace(waits=waits)
     )
-    return Newcomer(pods, node=None, name=NAME)  # type: ignore[arg-type]
+    return NewPod(pods, node=None, name=NAME)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -59,17 +59,17 @@ def test_a_server_that_has_ended_is_one_and_so_is_any_container_that_is_to_run_o
 
 def test_its_first_action_is_to_start_then_acting_then_done() -> None:
     waiting: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}
-    assert [newcomer(pod(first)).stage() for first in (waiting, {}, RUNNING, ended(3))] == [
+    assert [new_pod(pod(first)).stage() for first in (waiting, {}, RUNNING, ended(3))] == [
         "to start", "to start", "acting", "done",
     ]  # fmt: skip
     with pytest.raises(EnvironmentBroken, match="is gone"):
-        newcomer(None).stage()
+        new_pod(None).stage()
 
 
 def test_only_an_answer_and_its_absence_are_told_apart() -> None:
-    assert newcomer(pod(ended(0))).connected_first()
-    assert not newcomer(pod(ended(3))).connected_first()
+    assert new_pod(pod(ended(0))).connected_first()
+    assert not new_pod(pod(ended(3))).connected_first()
     with pytest.raises(EnvironmentBroken, match="had no network, or was refused: each try failed at once, for 120 s"):
-        newcomer(pod(ended(4))).connected_first()
+        new_pod(pod(ended(4))).connected_first()
     with pytest.raises(EnvironmentBroken, match=r"ended with 1 .* says nothing about the network"):
-        newcomer(pod(ended(1))).connected_first()
+        new_pod(pod(ended(1))).connected_first()

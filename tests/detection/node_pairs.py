@@ -1,4 +1,4 @@
-"""Where the wrong-verdict table asks: a lane is a Linux and a Windows node with pods of its own, open and closed paths
+"""Pairs of nodes for the wrong-verdict table: a Linux and a Windows node with pods of their own, open and closed paths
 between them, the real judge over them, and the lab's faults.
 """
 
@@ -32,15 +32,15 @@ from hybridlab.cli import control, kubeconfig
 
 SYSTEMS: tuple[OS, OS] = ("linux", "windows")
 FRIEND_NODE = "linux-5"
-"""Apart from the lanes' nodes: what is wrong there does not touch the control beside."""
+"""Apart from the pairs' nodes: what is wrong there does not touch the control beside."""
 LIMITS = Limits(restarts=10_000)
 """A pod's agent is broken on purpose here, many times."""
 POLICIES = "networking.k8s.io/v1"
 
 
 @dataclass
-class Lane:
-    """One lane."""
+class NodePair:
+    """One pair of nodes and what is asked on it."""
 
     number: int
     kube: Kube
@@ -96,7 +96,7 @@ class Lane:
 
     @property
     def bystander(self) -> Target:
-        """Where everybody may go, at a node that no lane's faults are about."""
+        """Where everybody may go, at a node that no pair's faults are about."""
         return self.friend.tcp(ECHO_PORT)
 
     def server(self, name: str) -> Target:
@@ -179,22 +179,22 @@ def patient(timings: Path, folder: Path, **entries: str) -> Path:
     return path
 
 
-def lanes(where: Path, folder: Path, timings: Path, count: int) -> list[Lane]:
-    """So many lanes (at most 4) on the lab of a kubeconfig (profile ten-nodes), ready to be asked."""
+def node_pairs(where: Path, folder: Path, timings: Path, count: int) -> list[NodePair]:
+    """So many pairs of nodes (at most 4) on the lab of a kubeconfig (profile ten-nodes), ready to be asked."""
     directory = kubeconfig.lab_of(where)
     if directory is None:
         raise RuntimeError(f"{where} is no lab's")
     made, threads = [], []
     for number in range(1, count + 1):
-        settings = Settings(timings=load_timings(timings, lab=True), run_id="table", worker=f"lane{number}")
+        settings = Settings(timings=load_timings(timings, lab=True), run_id="table", worker=f"pair{number}")
         kube = Kube(from_kubeconfig(where), settings.timings.run)
         facts = detect(kube, evidence="lab")
         changes = Changes(kube, Ownership(settings.run_id, settings.worker))
         pods = Pods(kube, changes, facts, settings)
-        lane = Lane(number, kube, changes, pods, settings, folder / f"lane{number}", directory / "control.sock",
+        pair = NodePair(number, kube, changes, pods, settings, folder / f"pair{number}", directory / "control.sock",
                     "cluster.local")  # fmt: skip
-        made.append(lane)
-        threads.append(threading.Thread(target=lane.begin, args=(facts,)))
+        made.append(pair)
+        threads.append(threading.Thread(target=pair.begin, args=(facts,)))
     for thread in threads:
         thread.start()
     for thread in threads:

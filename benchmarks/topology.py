@@ -27,7 +27,7 @@ TOGETHER = 40
 
 
 @dataclass
-class Town:
+class Topology:
     """Running pods."""
 
     kube: Kube
@@ -85,15 +85,15 @@ def _closed(index: int) -> bool:
     return index % 2 == 1
 
 
-def town(kubeconfig: Path, folder: Path, count: int) -> Town:
+def topology(kubeconfig: Path, folder: Path, count: int) -> Topology:
     """So many ready pods on a lab."""
     plain = load_timings(lab=True)
     timings = replace(
         plain,
-        linux=replace(plain.linux, exec_overhead=60.0, pod_ready=120.0),
-        windows=replace(plain.windows, exec_overhead=60.0, pod_ready=120.0),
+        linux=replace(plain.linux, exec_overhead=60.0, agent_hello=60.0, agent_slot=180.0, pod_ready=120.0),
+        windows=replace(plain.windows, exec_overhead=60.0, agent_hello=60.0, agent_slot=180.0, pod_ready=120.0),
     )
-    settings = Settings(timings=timings, run_id="bench", worker="main")
+    settings = Settings(timings=timings, run_id="harness", worker="main")
     kube = Kube(from_kubeconfig(kubeconfig), settings.timings.run)
     facts = detect(kube, evidence="lab")
     changes = Changes(kube, Ownership(settings.run_id, settings.worker))
@@ -112,4 +112,4 @@ def town(kubeconfig: Path, folder: Path, count: int) -> Town:
         found |= pods.deploy(wishes[start : start + TOGETHER])
     running = [found[wish.called] for wish in wishes]
     closed = frozenset(one.uid for index, one in enumerate(running) if _closed(index))
-    return Town(kube, changes, settings, folder, running, closed)
+    return Topology(kube, changes, settings, folder, running, closed)

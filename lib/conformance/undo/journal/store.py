@@ -16,9 +16,9 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership, Shared
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
-from conformance.undo.journal.entry import Entry, EntryState, dump, load
-from conformance.undo.journal.patience import insist
-from conformance.undo.journal.secrecy import JournalRefused
+from conformance.undo.journal.record import Entry, EntryState, dump, load
+from conformance.undo.journal.redaction import JournalRefused
+from conformance.undo.journal.retry import retry
 
 JOURNAL_LABEL = "calico-conformance/journal"
 AT_MOST = 1024 * 1024
@@ -56,7 +56,7 @@ class Journal:
         if not entry.at:
             now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             entry = replace(entry, at=now, worker=self.run.worker)
-        self._insist(lambda: self._put(entry), f"write to {self.ref.label} before {entry.label}")
+        self._retry(lambda: self._put(entry), f"write to {self.ref.label} before {entry.label}")
         self._mine[entry.key] = entry
         return entry
 
@@ -98,7 +98,7 @@ class Journal:
 
     def entries(self) -> list[Entry]:
         """All entries in the order of their writing.  Raises EnvironmentBroken for what cannot be read."""
-        found = self._insist(
+        found = self._retry(
             lambda: self.kube.find(self.ref.api_version, self.ref.kind, self.ref.name, SYSTEM_NAMESPACE),
             f"read {self.ref.label}",
         )
@@ -122,10 +122,10 @@ class Journal:
                 if refusal.code != 409:  # somebody has just written to it
                     raise
 
-        self._insist(attempt, f"remove {self.ref.label}")
+        self._retry(attempt, f"remove {self.ref.label}")
 
-    def _insist(self, act: Callable[[], Any], what: str) -> Any:
-        return insist(act, within=self.within, what=what)
+    def _retry(self, act: Callable[[], Any], description: str) -> Any:
+        return retry(act, within=self.within, description=description)
 
 
 def ensure_namespace(kube: Kube, run: Ownership) -> None:

@@ -1,4 +1,4 @@
-"""What is kept of a cluster when something failed: events, Calico's logs on the nodes involved, Linux nodes' routes.
+"""Collects diagnostics of the cluster after a failure: events, Calico's logs on the nodes involved, Linux routes.
 
 Every part stands alone: one that cannot be read says why in its place, and never hides the failure itself.
 """

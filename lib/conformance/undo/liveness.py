@@ -1,4 +1,4 @@
-"""Is a run still alive?  Proved where it can be, by a lock file that all its processes hold.
+"""Whether a run is still alive: proved, where that is possible, by a lock file that all its processes hold.
 
 Everything that could outlive a run carries an annotation that says where the lock file is, and on which machine.
 """

@@ -1,4 +1,4 @@
-"""The pods in the story of a changed VNI, and new ones that are networked in the middle of it."""
+"""The demo's pods, between which a changed VNI is observed, and new ones that are created while it is changed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from conformance.pods.groups import Group
 from conformance.pods.placement import Placement
 
 PORT = 8080
-"""Echo of every server in the story."""
+"""The echo port of every server."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parties:
+class DemoPods:
     """Pods as they are now; after a drain they are others."""
 
     linux_clients: Group
@@ -45,12 +45,12 @@ class Parties:
 
     @property
     def linux_nodes(self) -> list[str]:
-        """Linux nodes in the story."""
+        """The nodes of the Linux pods."""
         return sorted({one.node for one in (*self.linux_clients, *self.linux_servers)})
 
 
-def parties(deployer: Pods, placement: Placement) -> Parties:
-    """The pods of the story as they are now: those that the worker's tests share, found again after a drain."""
+def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
+    """Find the pods that the worker's tests share, again after a drain."""
     systems: tuple[OS, ...] = ("linux", "windows")
     wishes = [
         Wish(role=f"{os}-{kind}", node=node, name=f"{os}-{kind}-{placement.number(node.name)}")
@@ -63,7 +63,7 @@ def parties(deployer: Pods, placement: Placement) -> Parties:
     def group(role: str) -> Group:
         return Group(found[one.called] for one in wishes if one.role == role)
 
-    return Parties(
+    return DemoPods(
         linux_clients=group("linux-client"),
         linux_servers=group("linux-server"),
         windows_clients=group("windows-client"),
@@ -71,8 +71,8 @@ def parties(deployer: Pods, placement: Placement) -> Parties:
     )
 
 
-class ArrivingPods:
-    """New pods on every Windows node, networked while something holds; removed again."""
+class NewDeployments:
+    """New pods on every Windows node, which get their network while a change is in force; they are removed again."""
 
     _numbers = itertools.count(1)
 
@@ -80,16 +80,16 @@ class ArrivingPods:
         self._deployer, self._placement = deployer, placement
         self._made: list[str] = []
 
-    def arrive(self) -> None:
-        """Have one networked on each node.  Raises EnvironmentBroken as deploying does."""
+    def create(self) -> None:
+        """Create one on each node.  Raises EnvironmentBroken as deploying does."""
         wishes = [
-            Wish(role="windows-client", node=node, name=f"windows-newcomer-{next(self._numbers)}")
+            Wish(role="windows-client", node=node, name=f"windows-new-pod-{next(self._numbers)}")
             for node in self._placement.covered("windows")
         ]
         self._made += [one.called for one in wishes]
         self._deployer.deploy(wishes)
 
-    def leave(self) -> None:
+    def remove(self) -> None:
         """Remove them."""
         for name in self._made:
             target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)

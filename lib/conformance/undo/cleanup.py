@@ -1,4 +1,4 @@
-"""The last look at a cluster: removes what a run's processes left when they were killed or ran out of time.
+"""Removes what a run's processes left on the cluster when they were killed or ran out of time.
 
 Only what carries the run's labels is touched.  What may not even be listed is left, and the caller says so.
 """
@@ -42,7 +42,7 @@ def leftovers(kube: Kube, run: str) -> Iterator[ObjectRef]:
             yield ObjectRef(api_version=one["apiVersion"], kind=one["kind"], name=one["metadata"]["name"])
 
 
-def sweep(kube: Kube, run: str, *, within: float) -> list[str]:
+def clean_up(kube: Kube, run: str, *, within: float) -> list[str]:
     """Remove it and wait until it is gone; one line per thing that was left, or why it could not be removed."""
     changes, told = Changes(kube, Ownership(run)), []
     try:

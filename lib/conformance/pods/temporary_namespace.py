@@ -13,12 +13,12 @@ KINDS = (("v1", "Pod"), ("apps/v1", "Deployment"), ("projectcalico.org/v3", "Net
 """What the demo's namespace holds."""
 
 
-class Farewell:
+class TemporaryNamespace:
     """One such namespace of the worker."""
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
         self._pods, self._placement = pods, placement
-        self.namespace = f"{pods.namespace}-farewell"
+        self.namespace = f"{pods.namespace}-temporary"
 
     def deploy(self, *roles: str) -> None:
         """Fill it with pods of these roles."""

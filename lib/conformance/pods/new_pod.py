@@ -19,32 +19,32 @@ from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement, tolerations
 from conformance.pods.roles import MANIFESTS, ROLES
 
-NAME = "windows-newcomer"
-"""Role of newcomers; the name of each ends with its node's number."""
+NAME = "windows-new-pod"
+"""Role of new pods; the name of each ends with its node's number."""
 _FIRST = "first-action"
 _CONNECTED, _NO_ANSWER, _NO_NETWORK = 0, 3, 4
-"""How the container ends (manifests/newcomer/windows.yaml)."""
+"""How the container ends (manifests/new-pod/windows.yaml)."""
 
 Stage = Literal["to start", "acting", "done"]
 """Of the first action: its container does not run yet, runs, has ended."""
 
 
-class Newcomers:
-    """One worker's newcomers, one on each Windows build, come at once; :meth:`remove` takes them away again."""
+class NewPods:
+    """One worker's new pods, one on each Windows build, come at once; :meth:`remove` takes them away again."""
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
         self._pods, self._placement = pods, placement
-        self._there: tuple[Newcomer, ...] = ()
+        self._there: tuple[NewPod, ...] = ()
 
-    def arrive(self, target: Target) -> tuple[Newcomer, ...]:
+    def create(self, target: Target) -> tuple[NewPod, ...]:
         """Create them; returns as soon as all have addresses.  The first action of each is to connect to ``target``.
 
         Raises EnvironmentBroken when one cannot start.
         """
         nodes = self._placement.one_per_build()
-        self._there = tuple(Newcomer(self._pods, one, f"{NAME}-{self._placement.number(one.name)}") for one in nodes)
+        self._there = tuple(NewPod(self._pods, one, f"{NAME}-{self._placement.number(one.name)}") for one in nodes)
         with ThreadPoolExecutor(max_workers=len(self._there)) as threads:
-            for done in [threads.submit(one.arrive, target) for one in self._there]:
+            for done in [threads.submit(one.create, target) for one in self._there]:
                 done.result()
         return self._there
 
@@ -54,8 +54,8 @@ class Newcomers:
             one.remove()
 
 
-class Newcomer:
-    """One newcomer; :meth:`remove` takes it away again."""
+class NewPod:
+    """One new pod; :meth:`remove` takes it away again."""
 
     def __init__(self, pods: Pods, node: NodeFacts, name: str) -> None:
         self._pods, self._node, self._name = pods, node, name
@@ -63,14 +63,14 @@ class Newcomer:
         self.pod: Workload
         """Once it has arrived."""
 
-    def arrive(self, target: Target) -> None:
+    def create(self, target: Target) -> None:
         """Create it; returns as soon as it has an address.  Its first action is to connect to ``target``.
 
         Raises EnvironmentBroken when it cannot start.
         """
         pods = self._pods
         pods.prepare(pods.namespace)
-        (made,) = manifest.load(MANIFESTS / "newcomer" / "windows.yaml")
+        (made,) = manifest.load(MANIFESTS / "new-pod" / "windows.yaml")
         node, patience = self._node, pods.settings.timings.windows
         made["metadata"]["name"] = self._name
         made["metadata"]["labels"] |= {tailor.SEAT: self._name}

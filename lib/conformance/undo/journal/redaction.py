@@ -1,4 +1,4 @@
-"""Nothing secret is journalled: what cannot be written down cannot be put back, so it may not be changed either."""
+"""Keeps secrets out of the journal: a field that cannot be recorded cannot be put back, so it may not be changed."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ from typing import Any, Literal
 
 TURNSTILE = "turnstile"
 CLUSTER = "cluster"
-TurnKind = Literal["shared", "node", "cluster"]
+ExclusivityKind = Literal["shared", "node", "cluster"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class Exclusivity:
     """What a test has to itself."""
 
-    kind: TurnKind = "shared"
+    kind: ExclusivityKind = "shared"
     node: str = ""
     """The node that it has to itself, or on which a test that has the cluster does what concerns one node."""
     also: tuple[str, ...] = ()
@@ -47,11 +47,11 @@ class Turn:
         return {"shared": "", "node": f"node {', '.join(self.nodes)}", "cluster": "cluster"}[self.kind]
 
 
-SHARED = Turn()
+SHARED = Exclusivity()
 
 
-class Hold:
-    """The locks of one turn."""
+class HeldLocks:
+    """The locks of one test's turn."""
 
     def __init__(self, asked: float) -> None:
         self.asked = asked
@@ -90,7 +90,7 @@ class Hold:
         threading.Thread(target=finish, name="gate").start()
 
 
-class Gate:
+class ReadWriteGate:
     """The gate of one run; each of its processes has its own on the same files."""
 
     def __init__(self, locks: Path, nodes: Iterable[str], *, patience: float) -> None:
@@ -99,14 +99,14 @@ class Gate:
         self._nodes = sorted(nodes)
         self._patience = patience
 
-    def enter(self, turn: Turn, who: str, tell: Callable[[str], None]) -> Hold:
-        """Wait for a turn.  ``who`` is the test, for those who wait for it; ``tell`` gets a line when it takes long."""
-        hold = Hold(time.monotonic())
+    def enter(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> HeldLocks:
+        """Wait for a turn.  ``who`` names the test to those who wait for it; ``tell`` is called when it takes long."""
+        hold = HeldLocks(time.monotonic())
         held = hold._descriptors
         try:
-            turnstile = self._lock(TURNSTILE, who, tell, exclusive=True, sign=turn.exclusive)
+            turnstile = self._lock(TURNSTILE, who, tell, exclusive=True, sign=exclusivity.exclusive)
             try:
-                for name, exclusive in self._wanted(turn):
+                for name, exclusive in self._wanted(exclusivity):
                     held.append(self._lock(name, who, tell, exclusive=exclusive, sign=exclusive))
             finally:
                 os.close(turnstile)
@@ -116,12 +116,12 @@ class Gate:
         hold.began = time.monotonic()
         return hold
 
-    def _wanted(self, turn: Turn) -> Iterator[tuple[str, bool]]:
+    def _wanted(self, exclusivity: Exclusivity) -> Iterator[tuple[str, bool]]:
         """Names of locks and whether they are wanted alone, in the order in which everybody takes them."""
-        yield CLUSTER, turn.kind == "cluster"
-        if turn.kind == "node":
-            yield from ((f"node-{name}", True) for name in sorted(turn.nodes))
-        elif turn.kind == "shared":
+        yield CLUSTER, exclusivity.kind == "cluster"
+        if exclusivity.kind == "node":
+            yield from ((f"node-{name}", True) for name in sorted(exclusivity.nodes))
+        elif exclusivity.kind == "shared":
             yield from ((f"node-{name}", False) for name in self._nodes)
 
     def _lock(self, name: str, who: str, tell: Callable[[str], None], *, exclusive: bool, sign: bool) -> int:

@@ -1,6 +1,6 @@
-"""Starts a lab whose own code is twisted in one place: ``python crooked_lab.py TWIST up ...``.
+"""Starts a lab whose own code is patched in one place: ``python patched_lab.py PATCH up ...``.
 
-The twists live here and not in the lab: nothing that a user can start knows them.
+The patches live here and not in the lab: nothing that a user can start knows them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ def windows_allows_what_policy_denies() -> None:
     from hybridlab.calico import acls
     from hybridlab.calico.flattener import tier_rules
 
-    def twisted(policies: Any, end: Any) -> Any:
+    def patched(policies: Any, end: Any) -> Any:
         *rules, last = tier_rules(policies, end)
         return [*rules, replace(last, action="Allow") if last.action == "Block" else last]
 
-    acls.tier_rules = twisted  # type: ignore[attr-defined]
+    acls.tier_rules = patched  # type: ignore[attr-defined]
 
 
 def allow_rules_deny() -> None:
@@ -32,11 +32,11 @@ def allow_rules_deny() -> None:
 
     true = Policy.rules
 
-    def twisted(self: Policy, direction: Any) -> Any:
+    def patched(self: Policy, direction: Any) -> Any:
         rules = true(self, direction)
         return tuple(replace(rule, action="deny") if rule.action == "allow" else rule for rule in rules)
 
-    Policy.rules = twisted  # type: ignore[method-assign]
+    Policy.rules = patched  # type: ignore[method-assign]
 
 
 def ports_are_ignored() -> None:
@@ -45,11 +45,11 @@ def ports_are_ignored() -> None:
 
     true = Policy.rules
 
-    def twisted(self: Policy, direction: Any) -> Any:
+    def patched(self: Policy, direction: Any) -> Any:
         rules = true(self, direction)
         return tuple(replace(rule, destination=replace(rule.destination, ports=Ports())) for rule in rules)
 
-    Policy.rules = twisted  # type: ignore[method-assign]
+    Policy.rules = patched  # type: ignore[method-assign]
 
 
 def kubelet_probes_of_windows_pods_fail() -> None:
@@ -59,12 +59,12 @@ def kubelet_probes_of_windows_pods_fail() -> None:
 
     true = Prober._probe
 
-    async def twisted(self: Any, probe: Any) -> Any:
+    async def patched(self: Any, probe: Any) -> Any:
         if "windows" in self._pod["spec"].get("nodeName", "") and "exec" not in probe:
             return ProbeResult(ok=False, message="connect: connection timed out")
         return await true(self, probe)
 
-    Prober._probe = twisted  # type: ignore[method-assign]
+    Prober._probe = patched  # type: ignore[method-assign]
 
 
 def acl_lists_look_unchanged() -> None:
@@ -72,10 +72,10 @@ def acl_lists_look_unchanged() -> None:
     from hybridlab.calico.acl_lists import AclLists
     from hybridlab.calico.acls import shown
 
-    def twisted(self: Any) -> Any:
+    def patched(self: Any) -> Any:
         return {endpoint: shown(acls)[:1] for endpoint, acls in self._given.items()}
 
-    AclLists.shown = twisted  # type: ignore[method-assign]
+    AclLists.shown = patched  # type: ignore[method-assign]
 
 
 def every_update_replaces_lists() -> None:
@@ -84,14 +84,14 @@ def every_update_replaces_lists() -> None:
 
     true = AclLists.__init__
 
-    def twisted(self: Any, calico_version: str) -> None:
+    def patched(self: Any, calico_version: str) -> None:
         true(self, calico_version)
         self.every_update_replaces = True
 
-    AclLists.__init__ = twisted  # type: ignore[method-assign]
+    AclLists.__init__ = patched  # type: ignore[method-assign]
 
 
-TWISTS: dict[str, Callable[[], None]] = {
+PATCHES: dict[str, Callable[[], None]] = {
     one.__name__.replace("_", "-"): one
     for one in (
         windows_allows_what_policy_denies,
@@ -105,7 +105,7 @@ TWISTS: dict[str, Callable[[], None]] = {
 
 
 if __name__ == "__main__":
-    TWISTS[sys.argv[1]]()
+    PATCHES[sys.argv[1]]()
     from hybridlab.cli.main import main
 
     sys.exit(main(sys.argv[2:]))

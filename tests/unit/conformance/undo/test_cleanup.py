@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.kube.discovery import Resource
 from conformance.kube.refused import ApiRefused
-from conformance.undo.sweep import sweep
+from conformance.undo.cleanup import clean_up
 
 POLICY, NAMESPACE = "GlobalNetworkPolicy", "Namespace"
 STORED = "crd.projectcalico.org/v1"
@@ -71,7 +71,7 @@ class StandInKube:
 
 def test_what_was_left_is_removed_and_named_policies_first() -> None:
     kube = StandInKube(Namespace=["calico-demo-abc-gw0"], GlobalNetworkPolicy=["calico-demo-abc-deny"])
-    told = sweep(kube, "abc", within=1.0)  # type: ignore[arg-type]
+    told = clean_up(kube, "abc", within=1.0)  # type: ignore[arg-type]
     assert kube.deleted == ["calico-demo-abc-deny", "calico-demo-abc-gw0"]
     assert len(told) == 2
     assert all("was left by a process that ended early, and is removed" in line for line in told)
@@ -79,12 +79,12 @@ def test_what_was_left_is_removed_and_named_policies_first() -> None:
 
 def test_only_this_runs_labels_are_asked_for() -> None:
     kube = StandInKube(served=False)
-    assert sweep(kube, "abc", within=1.0) == []  # type: ignore[arg-type]
+    assert clean_up(kube, "abc", within=1.0) == []  # type: ignore[arg-type]
     assert set(kube.asked) == {"calico-conformance/run=abc"}
 
 
 def test_what_may_not_be_listed_is_said() -> None:
-    told = sweep(StandInKube(forbidden=True), "abc", within=1.0)  # type: ignore[arg-type]
+    told = clean_up(StandInKube(forbidden=True), "abc", within=1.0)  # type: ignore[arg-type]
     assert len(told) == 1
     assert told[0].startswith("whether anything of this run is left is not known: ")
 
@@ -92,7 +92,7 @@ def test_what_may_not_be_listed_is_said() -> None:
 def test_a_policy_that_calicoctl_wrote_is_removed_where_calico_stores_it() -> None:
     kube = StandInKube(served=False)
     kube.stored = [stored("calico-demo-abc-gw0-nobody-enters", "abc"), stored("calico-demo-abcd-gw0-x", "abcd")]
-    told = sweep(kube, "abc", within=1.0)  # type: ignore[arg-type]
+    told = clean_up(kube, "abc", within=1.0)  # type: ignore[arg-type]
     assert kube.deleted == ["default.calico-demo-abc-gw0-nobody-enters"]
     assert len(told) == 1
     assert told[0].endswith("is removed")
@@ -101,6 +101,6 @@ def test_a_policy_that_calicoctl_wrote_is_removed_where_calico_stores_it() -> No
 def test_one_that_may_not_be_removed_there_is_named_with_what_removes_it() -> None:
     kube = StandInKube(served=False)
     kube.stored, kube.locked = [stored("calico-demo-abc-gw0-nobody-enters", "abc")], True
-    (line,) = sweep(kube, "abc", within=1.0)  # type: ignore[arg-type]
+    (line,) = clean_up(kube, "abc", within=1.0)  # type: ignore[arg-type]
     assert "could not be removed" in line
     assert line.endswith("; calicoctl delete globalnetworkpolicy calico-demo-abc-gw0-nobody-enters")

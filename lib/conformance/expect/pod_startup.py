@@ -15,7 +15,7 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.pods.newcomer import Stage
+from conformance.pods.new_pod import Stage
 from conformance.pods.roles import ECHO_PORT
 from conformance.timing import Settled, until
 
@@ -27,20 +27,20 @@ REFUSALS = frozenset({Verdict.REFUSED, Verdict.RESET})
 
 @dataclass(frozen=True)
 class _Look:
-    """What came back from the newcomer and, at the same moment, from the pod beside it."""
+    """What came back from the new pod and, at the same moment, from the pod beside it."""
 
-    newcomer: Observation
+    new_pod: Observation
     beside: Observation
     stage: Stage
 
     @property
     def answered(self) -> bool:
-        """Whether packets reached the newcomer."""
-        verdict, up = self.newcomer.verdict, self.beside.verdict is Verdict.CONNECTED
+        """Whether packets reached the new pod."""
+        verdict, up = self.new_pod.verdict, self.beside.verdict is Verdict.CONNECTED
         return verdict is Verdict.CONNECTED or (verdict in REFUSALS and up)
 
 
-class Newcomer(Protocol):
+class NewPod(Protocol):
     """A pod that has an address, and an action that it does before anything else."""
 
     @property
@@ -55,13 +55,13 @@ class Newcomer(Protocol):
 
 
 @dataclass
-class Arrival:
-    """What one test expects of newcomers; each decides for itself, NOT_OBSERVED where its egress was held back."""
+class PodStartup:
+    """What one test expects of new pods; each decides for itself, NOT_OBSERVED where its egress was held back."""
 
     expect: Expect
 
-    def take_nothing(
-        self, client: Workload, newcomers: Sequence[Newcomer], *, beside: Target, because: str, port: int = ECHO_PORT
+    def accept_nothing(
+        self, client: Workload, new_pods: Sequence[NewPod], *, beside: Target, because: str, port: int = ECHO_PORT
     ) -> None:
         """From the first moment nothing of what ``client`` sends is answered by any, while ``beside`` answers it.
 
@@ -70,13 +70,13 @@ class Arrival:
         Nonconformance, ControlBroken, and EnvironmentBroken when an action does not end in time.
         """
         expect, patience, clock = self.expect, self.expect.timings.windows, self.expect.clock
-        targets = [*(one.pod.tcp(port) for one in newcomers), beside]
+        targets = [*(one.pod.tcp(port) for one in new_pods), beside]
         attempts = [self._attempt(client, target) for target in targets]
         ran: dict[int, float] = {}
 
         def look() -> list[_Look]:
             *answers, witness = expect.prober.observe(attempts)
-            found = [_Look(seen, witness, one.stage()) for one, seen in zip(newcomers, answers, strict=True)]
+            found = [_Look(seen, witness, one.stage()) for one, seen in zip(new_pods, answers, strict=True)]
             for index, one in enumerate(found):
                 if one.stage != "to start":
                     ran.setdefault(index, clock.monotonic())
@@ -95,7 +95,7 @@ class Arrival:
             enough,
             within=patience.image_pull + patience.pod_ready + patience.warm_up,
             every=patience.poll_every,
-            what=because,
+            description=because,
             clock=clock,
         )
         troubles = []
@@ -109,26 +109,26 @@ class Arrival:
         expect.context.record("seconds watched", round(watched.seconds, 3))
         expect.context.record("seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3))
 
-    def may_have_sent(self, newcomers: Sequence[Newcomer], target: Target, *, because: str) -> None:
+    def may_have_sent(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
         """Each pod's first action may have got through; its policy, as a witness shows, lets nothing through.
 
         Raises ControlBroken when a policy does not take effect at all.
         """
         expect, patience = self.expect, self.expect.timings.windows
-        attempts = [self._attempt(one.pod, target) for one in newcomers]
+        attempts = [self._attempt(one.pod, target) for one in new_pods]
         settled = until(
             lambda: expect.prober.observe(attempts),
             lambda seen: all(one.verdict is Verdict.TIMED_OUT for one in seen),
             within=patience.policy_effect,
             agree=patience.agree,
             every=patience.poll_every,
-            what=because,
+            description=because,
             clock=expect.clock,
         )
         told = []
-        for index, (one, attempt) in enumerate(zip(newcomers, attempts, strict=True)):
+        for index, (one, attempt) in enumerate(zip(new_pods, attempts, strict=True)):
             seen = [round_[index] for round_ in settled.seen]
-            if not settled.met and seen[-1].verdict is not Verdict.TIMED_OUT:
+            if not settled.converged and seen[-1].verdict is not Verdict.TIMED_OUT:
                 line = message.headline(expect.context.claims, attempt, "TIMED_OUT", seen, settled.seconds)
                 trouble = ControlBroken(
                     f"control failed: {line}: its egress policy is not in force, so its first action says nothing",
@@ -151,15 +151,15 @@ class Arrival:
         expect.context.attach("first action", "\n".join(told))
 
     @staticmethod
-    def ways(client: Workload, newcomers: Sequence[Newcomer], target: Target) -> list[Route]:
-        """From a client to each newcomer, and from each to the target of its first action."""
-        there = [(client, one.pod.tcp(ECHO_PORT)) for one in newcomers]
-        return [*there, *((one.pod, target) for one in newcomers)]
+    def routes(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Route]:
+        """From a client to each new pod, and from each to the target of its first action."""
+        there = [(client, one.pod.tcp(ECHO_PORT)) for one in new_pods]
+        return [*there, *((one.pod, target) for one in new_pods)]
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
     def _say(self, client: Workload, attempt: Attempt, verdict: Exception | None, because: str) -> None:
-        """What one newcomer's first seconds decided."""
+        """What one new pod's first seconds decided."""
         word = ClaimVerdict.CONFIRMED
         if verdict is not None:
             word = ClaimVerdict.VIOLATED if isinstance(verdict, Nonconformance) else ClaimVerdict.INCONCLUSIVE
@@ -172,9 +172,9 @@ class Arrival:
     def _wrong(
         self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str
     ) -> Exception | None:
-        """What the looks at one newcomer deserve; None: nothing is wrong."""
+        """What the looks at one new pod deserve; None: nothing is wrong."""
         claims, last = self.expect.context.claims, looks[-1]
-        seen, beside = [one.newcomer for one in looks], [one.beside for one in looks]
+        seen, beside = [one.new_pod for one in looks], [one.beside for one in looks]
         if last.answered:
             further = {
                 "beside": f"{attempts[1].label} {message.summary(beside)}",
@@ -190,9 +190,9 @@ class Arrival:
             text = f"control failed: {line}; a dead client would look like a denial"
             return ControlBroken(text, control=attempts[1].label, seen=beside)
         line = message.headline(claims, attempts[0], "TIMED_OUT", seen, watched.seconds)
-        if not watched.met:
+        if not watched.converged:
             return EnvironmentBroken(f"{line}: its first action was still {last.stage}")
-        if last.newcomer.verdict is not Verdict.TIMED_OUT:
+        if last.new_pod.verdict is not Verdict.TIMED_OUT:
             text = f"control failed: {line}: that is neither an answer of the pod nor a silent drop"
             return ControlBroken(text, control=attempts[0].label, seen=seen)
         return None
