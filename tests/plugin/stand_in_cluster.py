@@ -15,6 +15,7 @@ from conformance.model.change import PutBack
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half, Seen
 from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.installed import Installed
 from conformance.plugin.judge import PLANNED, recorder
 from conformance.run.directory import RunDirectory
 from conformance.run.provider import Connection, Inspection, Room
@@ -104,6 +105,7 @@ class StandIn:
         free = self.told.get("free")
         return Inspection(
             facts=facts(**self.told),
+            installed=Installed(cluster_uid=str(self.told.get("uid", ""))),
             reasons=tuple(self.told.get("reasons", ())),  # type: ignore[arg-type]
             no_lock=str(self.told.get("no_lock", "")),
             room={"win-0": Room(addresses=int(str(free)), memory=None)} if free is not None else {},

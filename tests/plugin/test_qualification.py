@@ -63,7 +63,7 @@ def test_what_cannot_be_used_is_one_line_and_exit_code_four_before_anything_is_t
     run = project.run(option)
     assert run.code == 4, run.out
     assert expected in run.out
-    assert not (project.path / "asked.jsonl").exists(), "the cluster was touched"
+    assert not (project.path / "cluster.log").exists(), "the cluster was touched"
 
 
 def test_an_expired_waiver_ends_the_run_before_it_begins(project: Project) -> None:

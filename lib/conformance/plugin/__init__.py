@@ -15,7 +15,8 @@ from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
-from conformance.plugin.qualification import Qualification
+from conformance.plugin.qualification import Qualification, qualification
+from conformance.plugin.rerun import rerun_of
 from conformance.pods.placement import Placement
 from conformance.run.limits import workers_for
 from conformance.run.provider import Provider
@@ -63,6 +64,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
         from conformance.run import clusters
 
         return recover.command(config, clusters.access_of)
+    if not hasattr(config, "workerinput") and state.awake(config) and not state.passive(config):
+        _demands(config)
     if (config.option.plan or config.option.dry_run) and hasattr(config.option, "numprocesses"):
         config.option.numprocesses = 0
     return _open(config)
@@ -94,11 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if run_state.run.directory:
             _report_paths(config, run_state.run.directory.path)
         _join_arguments(config)
-        try:
-            qualification = Qualification.of(config)
-        except UsageProblem as trouble:
-            raise pytest.UsageError(str(trouble)) from None
-        config.pluginmanager.register(Controller(run_state, qualification), "conformance-controller")
+        config.pluginmanager.register(Controller(run_state, _demands(config)), "conformance-controller")
         if config.option.plan:
             config.pluginmanager.register(
                 lists.PlanOnly(run_state, whole=state.selects_all(config)), "conformance-plan"
@@ -148,12 +147,25 @@ def pytest_conformance_provider(config: pytest.Config) -> Any:
     return Clusters(config.rootpath)
 
 
+def _demands(config: pytest.Config) -> Qualification:
+    """What the run's report has to show, read before the cluster is touched."""
+    try:
+        rerun_of(config)
+        return qualification(config)
+    except UsageProblem as trouble:
+        raise pytest.UsageError(str(trouble)) from None
+
+
 def _open(config: pytest.Config) -> int | None:
     """Open the cluster before the session, so that what is wrong with it is said once, as wrong options are."""
     if hasattr(config, "workerinput") or not state.awake(config) or state.passive(config):
         return None
     try:
-        state.of(config).run.open()
+        run = state.of(config).run
+        run.open()
+        again = rerun_of(config)
+        if again and run.inspection:
+            run.refuse(lambda inspection: again.check(inspection.facts, inspection.installed))
     except UsageProblem as trouble:
         raise pytest.UsageError(str(trouble)) from None
     except ClusterUnusable as trouble:

@@ -23,6 +23,7 @@ from conformance.model.probing import Probing
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
+from conformance.plugin.rerun import rerun_of
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
 from conformance.report import allure_results, attach, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
@@ -160,8 +161,10 @@ class Controller:
         if self.problems:
             session.exitstatus = 4
             return result
-        tests = self._tests()
+        now = self._tests()
         self.interrupted = int(exitstatus) in (2, 3)
+        again = rerun_of(config)
+        tests = again.together(now) if again else now
         report = RunReport(
             run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -176,11 +179,12 @@ class Controller:
             facts=self.run.facts,
             tests=tests,
             claims=self.qualification.answered(
-                claim_outcomes(catalog(), self.run.facts, tests, whole=selects_all(config))
+                claim_outcomes(catalog(), self.run.facts, tests, whole=again.whole if again else selects_all(config))
             ),
             suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
-            cut_short=self._cut_short(tests),
+            cut_short=self._cut_short(now) or self._cut_short(tests),
+            continues=again.continued(now) if again else None,
             installed=self.run.inspection.installed if self.run.inspection else Installed(),
             covered=header.covered(self.run.facts, self.run.settings),
             attachments=self._attachments(tests),

@@ -122,12 +122,17 @@ def add_options(parser: pytest.Parser) -> None:
     gate.addoption("--attest", metavar="FILE", help="YAML with a person's answers to claims that no program can decide")
     gate.addoption("--fail-on", metavar="VERDICT[,VERDICT]", help="exit code 1 also when a claim has one of these")
     gate.addoption("--baseline", metavar="REPORT", help="compare with this report; exit code 1 when it became worse")
+    gate.addoption(
+        "--rerun-of", metavar="REPORT",
+        help="run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
+    )  # fmt: skip
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
 """TCP port of ``--external-target`` where none is given."""
 WITH_PATHS = (
     "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--images", "--waivers", "--attest", "--baseline",
+    "--rerun-of",
 )  # fmt: skip
 
 

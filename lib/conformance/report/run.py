@@ -36,6 +36,17 @@ class Gate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Continued:
+    """An earlier run of which a part was run again."""
+
+    id: str
+    started: str
+    command: str
+    again: Mapping[str, tuple[str, str]]
+    """Test to its verdict then and now.  What counts is in the report's own verdicts."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunReport:
     """One run, as all outputs see it."""
 
@@ -56,6 +67,8 @@ class RunReport:
     """Timings other than the packaged ones: ``windows.hold`` to ``2 s instead of 5 s``."""
     cut_short: str = ""
     """Why the run did not get to its end; empty: it did."""
+    continues: Continued | None = None
+    """The earlier run whose verdicts this report holds too."""
     gates: tuple[Gate, ...] = ()
     """What ``--require`` asked, one for each set and Windows build."""
     waived: Mapping[str, str] = field(default_factory=dict)
@@ -111,6 +124,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "cluster": dict(report.cluster),
             "notes": list(report.notes),
             "cut_short": report.cut_short or None,
+            "continues": to_plain(report.continues),
         },
         "suite": dict(report.suite),
         "timings": dict(report.timings),

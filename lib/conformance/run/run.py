@@ -73,6 +73,17 @@ class Run:
                 shutil.rmtree(self.directory.path, ignore_errors=True)
             raise
 
+    def refuse(self, check: Callable[[Inspection], None]) -> None:
+        """Ask whether the run may go on with what was found out; what speaks against it leaves no directory behind."""
+        assert self.inspection is not None  # the caller has opened it
+        assert self.directory is not None
+        try:
+            check(self.inspection)
+        except SuiteError as trouble:
+            self._trouble = trouble
+            shutil.rmtree(self.directory.path, ignore_errors=True)
+            raise
+
     def connect(self) -> Any:
         """This process's door to the cluster."""
         if not self.provider or not self.connection or not self.directory:

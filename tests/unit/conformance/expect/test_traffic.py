@@ -408,6 +408,15 @@ def test_a_route_that_stays_closed_once_the_policy_is_removed_is_a_violation(exp
     assert stays.done == ["applied", "removed"]
 
 
+def test_a_route_that_wavers_once_the_policy_is_removed_is_a_broken_control(expect: Make) -> None:
+    one = expect(friend=[UP], stranger=[UP])
+    policies = changed(one, friend=[UP], stranger=[UP, DROPPED])
+    policies.without["stranger"] *= 200
+    one.change(policies, **ROUTES, because="only the friend may enter")
+    with pytest.raises(ControlBroken, match=r"ns/stranger .* observed CONNECTED"):
+        one.removed(policies, because="nothing is in force any more")
+
+
 def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
     one = expect(friend=[UP])
     with pytest.raises(UsageProblem, match="has seen no route closed"):

@@ -244,3 +244,9 @@ def test_every_verdict_at_every_place_with_every_waiver_is_answered_by_the_table
         else:
             expected = "incomplete" if open_ else "not qualified"
         assert answer == expected, f"{claim} {verdict} at {place} with a waiver for {choice}"
+
+
+def test_nodes_that_a_claim_is_not_about_are_no_obstacle_beside_those_that_it_is() -> None:
+    mixed = decided("DEMO-7", {NEW: "CONFIRMED"})
+    mixed["decisions"] += decided("DEMO-7", {"": "NOT_APPLICABLE"})["decisions"]
+    assert gate(report([mixed, *SVC]))[0].answer == "qualified"
