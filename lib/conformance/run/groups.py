@@ -61,7 +61,7 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
 
 
 def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
-    """A line for each of the largest groups of claims about this cluster, one for the rest, one for all other claims."""
+    """A line for each of the largest groups of claims about this cluster, one for the rest, one for all others."""
     found = groups(claims, facts, settings)
     lacking = [one for one in found if one.verdict is not ClaimVerdict.NOT_APPLICABLE]
     yield from (f"not here: {one}" for one in lacking[:SHOWN])
