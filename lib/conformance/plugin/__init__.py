@@ -24,7 +24,7 @@ from conformance.run.provider import Provider
 MARKERS = (
     "verifies(claim, part, active): the claim of the catalog that the test decides",
     "needs(...): what the test needs of a cluster beyond its claims' needs",
-    "manifest(path): the YAML file under manifests/ that the test applies",
+    "manifest(path, otherwise): the YAML file under manifests/ that the test applies",
     "smoke: belongs to --smoke",
     "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
     "allure_label(value, label_type): label in Allure's results",

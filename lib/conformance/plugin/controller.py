@@ -269,6 +269,13 @@ class Controller:
             notes.append(f"judged as Calico {version}, by --calico-version")
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
+        planned = [
+            from_plain(PlannedTest, one)
+            for one in (self.run.directory.read_plan() if self.run.directory else None) or []
+        ]
+        ran = [test.test for test in tests if test.ran]
+        if said := plan.by_kubernetes(planned, ran, self.run.facts, self.run.settings):
+            notes.append(said)
         if self.run.evidence == "lab":
             notes.append(
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
