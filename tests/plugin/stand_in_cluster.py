@@ -134,7 +134,7 @@ class StandIn:
         if "put back fails" in self.told:
             raise EnvironmentBroken(str(self.told["put back fails"]))
         self.note("put back is done")
-        return PutBack(trouble=str(self.told.get("not put back", "")))
+        return PutBack(problem=str(self.told.get("not put back", "")))
 
     def interrupt(self, seconds: float) -> None:
         self.note(f"interrupt {seconds:g}")

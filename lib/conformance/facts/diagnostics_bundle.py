@@ -52,8 +52,8 @@ def collect(
 def _guarded(read: Callable[[], str]) -> str:
     try:
         return read() or "(empty)"
-    except SuiteError as trouble:
-        return f"(not readable: {trouble})"
+    except SuiteError as error:
+        return f"(not readable: {error})"
 
 
 def _events(kube: Kube, namespace: str) -> str:
@@ -88,7 +88,7 @@ def _ask(kube: Kube, where: tuple[str, str, str], commands: Sequence[Sequence[st
         try:
             result = execute.run(kube, *where, argv, within=within)
             text = result.output if result.exit_code == 0 else f"(exit {result.exit_code}) {result.output}"
-        except SuiteError as trouble:
-            text = f"(not readable: {trouble})"
+        except SuiteError as error:
+            text = f"(not readable: {error})"
         texts.append(f"# {' '.join(argv)}\n{text}")
     return "\n".join(texts)

@@ -39,7 +39,7 @@ class Run:
     workers: str = ""
     """How many workers ``-n auto`` chose and why; empty: the user said how many."""
     _lock: Lock | None = None
-    _trouble: SuiteError | None = None
+    _error: SuiteError | None = None
 
     @property
     def facts(self) -> Facts | None:
@@ -53,8 +53,8 @@ class Run:
 
     def open(self) -> None:
         """Open and inspect the cluster, once; what went wrong is raised again.  Controller only."""
-        if self._trouble:
-            raise self._trouble
+        if self._error:
+            raise self._error
         if self.inspection or not self.provider or not self.directory:
             return
         try:
@@ -67,8 +67,8 @@ class Run:
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
             check_nodes("--nodes", self.settings.cover.nodes, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
-        except SuiteError as trouble:
-            self._trouble = trouble
+        except SuiteError as error:
+            self._error = error
             if not self.choice.own_lab:  # a lab's log stays, to look at
                 shutil.rmtree(self.directory.path, ignore_errors=True)
             raise

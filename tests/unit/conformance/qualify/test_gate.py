@@ -82,7 +82,7 @@ def test_what_is_not_decided_is_incomplete_and_never_qualified(verdict: str) -> 
     assert exit_code(results) == 6
 
 
-def test_trouble_that_belongs_to_no_node_counts_for_every_build() -> None:
+def test_an_error_that_belongs_to_no_node_counts_for_every_build() -> None:
     broken: dict[str, Any] = decided("DEMO-7", {NEW: "CONFIRMED"}) | {"verdict": "INCONCLUSIVE", "reason": "API gone"}
     assert str(gate(report([broken, *SVC]))[0].standing[0]) == "DEMO-7 INCONCLUSIVE: API gone"
 
