@@ -21,7 +21,7 @@ import yaml
 from hybridlab.cli import control, kubeconfig
 from hybridlab.cli.exits import Stop
 from tests.detection import cluster_edits
-from tests.detection.table import OUTSIDE, Row, Table
+from tests.detection.table import OUTSIDE, RED, Row, Table
 
 ROOT = Path(__file__).parents[2]
 TIMINGS = Path(__file__).with_name("timings.yaml")
@@ -113,15 +113,26 @@ class Outcome:
         """Verdicts of the claims that were selected and have a test."""
         return {one["id"]: one["verdict"] for one in self.report["claims"] if one["verdict"] and one["results"]}
 
+    @property
+    def builds(self) -> dict[str, str]:
+        """Windows node to its build, as decisions name it: ``20348``."""
+        nodes = self.report["facts"]["nodes"]
+        return {one["name"]: str(one["windows_build"][0]) for one in nodes if one["windows_build"]}
+
+    def claim(self, claim: str) -> dict[str, Any]:
+        """What the report has of a claim."""
+        found: dict[str, Any] = next(one for one in self.report["claims"] if one["id"] == claim)
+        return found
+
     def first_lines(self, claim: str) -> list[str]:
         """First lines of the reasons of a claim's results that are not CONFIRMED, and of the claim itself."""
-        found = next(one for one in self.report["claims"] if one["id"] == claim)
+        found = self.claim(claim)
         worst = [one["reason"] for one in found["results"] if one["verdict"] != "CONFIRMED"]
         return list(dict.fromkeys(text.partition("\n")[0] for text in [found["reason"], *worst]))
 
     def measured(self, claim: str, name: str) -> list[float]:
         """Figures that a claim's results kept under a name."""
-        found = next(one for one in self.report["claims"] if one["id"] == claim)
+        found = self.claim(claim)
         return [float(one["measured"][name]) for one in found["results"] if name in (one.get("measured") or {})]
 
 
@@ -179,8 +190,25 @@ def differences(row: Row, table: Table, outcome: Outcome) -> list[str]:
         figures = outcome.measured(claim, name)
         if not figures or max(figures) < float(least):
             lines.append(f"{claim:8} expected to record {rule} | observed {figures}")
+    lines += _of_one_node(row, outcome) if row.node else []
     if outcome.exit_code != row.exit:
         lines.append(f"exit code expected {row.exit} | observed {outcome.exit_code}")
+    return lines
+
+
+def _of_one_node(row: Row, outcome: Outcome) -> list[str]:
+    """Lines for red reasons that do not name the one node that is wrong, and for builds that differ from the row."""
+    own = outcome.builds.get(row.node)
+    lines = []
+    for claim, verdict in (row.expect | row.on_node).items():
+        found = outcome.claim(claim)
+        reasons = {one["reason"].partition("\n")[0] for one in found["results"] if one["verdict"] in RED}
+        lines += [
+            f"{claim:8} expected to name {row.node} | observed {line}" for line in reasons if row.node not in line
+        ]
+        for build, got in found["builds"].items() if own else ():
+            wanted = verdict if build == own else "CONFIRMED"
+            lines += [f"{claim:8} expected {wanted} on build {build} | observed {got}"] if got != wanted else []
     return lines
 
 

@@ -160,7 +160,7 @@ class ConnectionsDuringChange:
         ]
         if wrong:
             raise wrong[0]
-        self.expect.prober.unchanged(one for stream in streams for one in (stream.client, stream.server))
+        self.streams.same_pods(states)
         return states
 
 

@@ -243,7 +243,7 @@ def decide(path: Path) -> Standing:
 def conclude(path: Path, *, about_denial: bool) -> Standing:
     """How a route ends when no attempt follows that could still decide it.
 
-    ``about_denial``: the expectation has closed routes, to which an open one that wavers is a broken control.
+    ``about_denial``: the expectation is about denials, to which an open route that wavers is a broken control.
     """
     standing = decide(path)
     if not isinstance(standing, NotYet):

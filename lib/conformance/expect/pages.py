@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
-from conformance.expect.same_pods import unless_changed
+from conformance.expect.guard import unless_changed
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict

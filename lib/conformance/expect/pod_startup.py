@@ -8,8 +8,8 @@ from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect import message
+from conformance.expect.guard import unless_changed
 from conformance.expect.routes import Route
-from conformance.expect.same_pods import unless_changed
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict

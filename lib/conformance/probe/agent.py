@@ -131,6 +131,11 @@ class Agent:
         self._send_waiting()
         return True
 
+    def holds_back(self, batch: Batch) -> bool:
+        """Whether some of a batch was not sent yet."""
+        with self._lock:
+            return any(part.batch is batch for part in self._waiting)
+
     def cancel(self, batch: Batch) -> None:
         """End a batch; its callbacks are not called any more, but for one that is running in another thread."""
         with self._lock:

@@ -74,6 +74,15 @@ class Lane:
                 self._repairing = True
             self._agents.pool.submit(self._repair)
 
+    @property
+    def waits(self) -> bool:
+        """Whether some attempts have not left yet."""
+        with self._lock:
+            under_way = list(self._under_way.values())
+            if self._waiting or self._repairing:
+                return True
+        return any(agent.holds_back(batch) for agent, batch in under_way)
+
     def cancel(self) -> None:
         """Give everything up."""
         with self._lock:

@@ -119,6 +119,9 @@ class _WitnessedAsking:
             self._transcript.attempts([answered.observation])
         return answered
 
+    def waits(self, source: str) -> bool:
+        return self._asking.waits(source)
+
     def cancel(self) -> None:
         self._asking.cancel()
 

@@ -141,6 +141,9 @@ class ScriptedAsking:
         clock.sleep(within)
         return None
 
+    def waits(self, source: str) -> bool:
+        return False
+
     def cancel(self) -> None:
         self._coming.clear()
 
@@ -176,6 +179,9 @@ class ImmediateAsking:
             return self._answers.popleft()
         self.prober.clock.sleep(within)
         return None
+
+    def waits(self, source: str) -> bool:
+        return False
 
     def cancel(self) -> None:
         self._answers.clear()

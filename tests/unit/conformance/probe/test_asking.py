@@ -114,8 +114,11 @@ def test_beginning_does_not_wait_for_an_agent_that_is_being_started(
         asking.begin([make.attempt(listening)])
     assert time.monotonic() - begun < 0.2
     assert asking.next(0.05) is None
+    source = make.attempt(listening).source.uid
+    assert asking.waits(source)
     may_start.set()
     assert [one.observation.tries for one in all_of(asking) if one.observation] == [1, 1, 1]
+    assert not asking.waits(source)
     assert len(agents.started) == 1, "what was begun meanwhile waited for the same agent"
 
 
@@ -248,6 +251,10 @@ def test_no_more_attempts_are_under_way_than_half_of_what_an_agent_opens_at_once
     prober.observe([make.attempt(listening)])
     ((agent, _),) = prober.agents._agents.values()
     agent._most = 2
+    asking, attempt = prober.asking(), make.attempt(silent, kind=Kind.UDP, give_up=0.2)
+    asking.begin([attempt] * 3)
+    assert asking.waits(attempt.source.uid), "one of them has not left"
+    asking.cancel()
     begun = time.monotonic()
     seen = prober.observe([make.attempt(silent, kind=Kind.UDP, give_up=0.2)] * 6)
     assert [one.verdict for one in seen] == [Verdict.TIMED_OUT] * 6
