@@ -159,6 +159,7 @@ class Controller:
             session.exitstatus = 4
             return result
         tests = self._tests()
+        self.run.take_in_dsr()
         self.interrupted = int(exitstatus) in (2, 3)
         report = RunReport(
             run_id=self.run.settings.run_id,

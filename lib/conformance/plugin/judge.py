@@ -134,7 +134,7 @@ class Judge:
             return (yield)
         except MissingCapability as lack:
             statement.say(*verdicts.from_body(lack))
-            raise _skipped(f"NOT_RUN: {lack}") from None
+            raise _skipped(f"{verdicts.from_body(lack)[0]}: {lack}") from None
         except pytest.skip.Exception as skip:
             statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by its fixture")
             raise
@@ -163,7 +163,7 @@ class Judge:
             raise
         except MissingCapability as lack:
             statement.say(*verdicts.from_body(lack))
-            raise _skipped(f"NOT_RUN: {lack}") from None
+            raise _skipped(f"{verdicts.from_body(lack)[0]}: {lack}") from None
         except Unmet as unmet:
             statement.say(*verdicts.from_body(unmet))
             self.state.attachments.text("unmet", str(unmet))
