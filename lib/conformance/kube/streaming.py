@@ -26,17 +26,17 @@ KEEP = 65536
 
 @dataclass(frozen=True)
 class ExecEnd:
-    """How a stream ended: ``exit_code`` None when no status arrived, ``trouble`` what broke ("": nothing)."""
+    """How a stream ended: ``exit_code`` None when no status arrived, ``problem`` what broke ("": nothing)."""
 
     exit_code: int | None
-    trouble: str
+    problem: str
     stderr: str
 
 
 class ExecStream:
     """A running command.  ``on_line`` gets each complete line of standard output (without its end), ``on_end`` the end.
 
-    Silence (no byte and no pong) for ``agent_silence`` seconds counts as a dead connection; a WebSocket ping is sent
+    Silence (no byte and no pong) for ``silence`` seconds counts as a dead connection; a WebSocket ping is sent
     when a third of it has passed, so that an idle connection lives and load balancers do not cut it (usually at 300 s).
     """
 
@@ -50,6 +50,7 @@ class ExecStream:
         *,
         on_line: Callable[[bytes], None],
         on_end: Callable[[ExecEnd], None],
+        silence: float,
         transcript: Transcript = forget,
     ) -> None:
         """Raises ExecBroken when the exec cannot be opened."""
@@ -57,7 +58,7 @@ class ExecStream:
         self.where = (namespace, pod, container)
         self.argv = tuple(argv)
         self._on_line, self._on_end, self._transcript = on_line, on_end, transcript
-        self._silence = kube.timings.agent_silence
+        self._silence = silence
         self._begin, self._at = time.monotonic(), time.time()
         self._queue: deque[bytes | None] = deque()
         self._lines = bytearray()
@@ -66,7 +67,7 @@ class ExecStream:
         self._pipe = threading.Lock()
         self._finished = threading.Event()
         self._channel: Any = channels.connect(
-            kube, namespace, pod, container, argv, stdin=True, within=kube.timings.api_connect
+            kube, namespace, pod, container, argv, stdin=True, within=kube.timings.exec_connect
         )
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._serve, name=f"exec {namespace}/{pod}", daemon=True)
@@ -103,25 +104,25 @@ class ExecStream:
                 os.write(self._wake_write, b"x")
 
     def _serve(self) -> None:
-        trouble = ""
+        problem = ""
         try:
-            trouble = self._loop()
+            problem = self._loop()
         except Exception as error:  # the thread's end must reach the caller, whatever it is
-            trouble = f"the connection broke: {describe(error)}"
+            problem = f"the connection broke: {describe(error)}"
         finally:
             self._channel.shutdown()
-            code, problem = channels.exit_status(bytes(self._kept[channels.ERROR]))
-            trouble = "" if code is not None or self._closing else (trouble or problem)
+            code, lost = channels.exit_status(bytes(self._kept[channels.ERROR]))
+            problem = "" if code is not None or self._closing else (problem or lost)
             out, err = bytes(self._kept[channels.STDOUT]), bytes(self._kept[channels.STDERR])
             namespace, pod, container = self.where
             self._finished.set()
             self._transcript(
                 ExecRecord(
                     at=self._at, seconds=time.monotonic() - self._begin, namespace=namespace, pod=pod,
-                    container=container, argv=self.argv, exit_code=code, stdout=out, stderr=err, trouble=trouble,
+                    container=container, argv=self.argv, exit_code=code, stdout=out, stderr=err, problem=problem,
                 )
             )  # fmt: skip
-            self._on_end(ExecEnd(code, trouble, err.decode(errors="backslashreplace")))
+            self._on_end(ExecEnd(code, problem, err.decode(errors="backslashreplace")))
             with self._pipe:
                 os.close(self._wake_read)
                 os.close(self._wake_write)

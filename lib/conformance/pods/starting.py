@@ -60,28 +60,28 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
 
 def verdict_on(
     pods: Sequence[Obj],
-    trouble: EnvironmentBroken,
+    error: EnvironmentBroken,
     claims: Sequence[str],
     because: str,
     events: Callable[[Obj], Sequence[Obj]],
 ) -> Exception:
-    """What pods deserve that were waited for and did not become ready (``trouble``), for a test about starting.
+    """What pods deserve that were waited for and did not become ready (``error``), for a test about starting.
 
-    A Nonconformance when the one of which the trouble tells has its node, nothing of the suite's own is wrong, and
+    A Nonconformance when the one of which the error tells has its node, nothing of the suite's own is wrong, and
     something ran or could have (:func:`nothing_ran`): only the cluster's network is left.  Else EnvironmentBroken, the
-    trouble itself where no more is known.  ``events``: those about a pod, oldest first.
+    error itself where no more is known.  ``events``: those about a pod, oldest first.
     """
     for pod in pods:
         fault = own_fault(pod)
         if fault:
-            return EnvironmentBroken(f"{_head(pod, claims)} {fault} (1 try), which says nothing about it: {trouble}")
-    late = [pod for pod in pods if str(pod["metadata"]["name"]) in str(trouble)]
+            return EnvironmentBroken(f"{_head(pod, claims)} {fault} (1 try), which says nothing about it: {error}")
+    late = [pod for pod in pods if str(pod["metadata"]["name"]) in str(error)]
     if not late or not late[0]["spec"].get("nodeName"):
-        return trouble
+        return error
     if why := nothing_ran(late[0], events(late[0])):
         seen = f"{_head(late[0], claims)} {pod_state(late[0])} (1 try)"
-        return EnvironmentBroken(f"{seen}: {why}, which says nothing about its network: {trouble}")
-    return Nonconformance(f"{_head(late[0], claims)} {pod_state(late[0])} (1 try): {trouble}\n  because  {because}")
+        return EnvironmentBroken(f"{seen}: {why}, which says nothing about its network: {error}")
+    return Nonconformance(f"{_head(late[0], claims)} {pod_state(late[0])} (1 try): {error}\n  because  {because}")
 
 
 def _head(pod: Obj, claims: Sequence[str]) -> str:

@@ -93,9 +93,9 @@ class WebServer:
         try:
             within = patience.image_pull + patience.pod_ready
             found = pods.changes.waits.pods_ready(pods.namespace, labels, 2, within=within)
-        except EnvironmentBroken as trouble:
+        except EnvironmentBroken as error:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
-            verdict = verdict_on(there, trouble, self._claims, because, pods.changes.waits.events)
+            verdict = verdict_on(there, error, self._claims, because, pods.changes.waits.events)
             violated = isinstance(verdict, Nonconformance)
             word = ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
             self._keep([seen_on(node, word, str(verdict).partition("\n")[0], "behaviour")])

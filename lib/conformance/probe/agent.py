@@ -72,15 +72,20 @@ class Agent:
 
     _clocks = itertools.count(1)
 
-    def __init__(self, kube: Kube, workload: Workload, transcript: Transcript, program: protocol.Program) -> None:
-        """Opens the exec.  Raises ExecBroken (ProbeBroken) when that fails; :meth:`greet` must follow."""
+    def __init__(
+        self, kube: Kube, workload: Workload, transcript: Transcript, program: protocol.Program, silence: float
+    ) -> None:
+        """Opens the exec; ``silence`` seconds without a word end it.  :meth:`greet` must follow.
+
+        Raises ExecBroken (ProbeBroken) when that fails.
+        """
         self.workload = workload
         self.program = program
         self.held: set[str] = set()
         """Names of streams that somebody watches: an agent that holds some is not to be ended."""
         self.left_idle = False
         self.clock = AgentClock(f"{workload.uid}/{program.name}/{next(self._clocks)}", time.monotonic())
-        self._silence = kube.timings.agent_silence
+        self._silence = silence
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._hello: Future[Document] = Future()
@@ -95,7 +100,7 @@ class Agent:
         self._heard = self._sent = self.used = time.monotonic()
         self._stream = ExecStream(
             kube, workload.namespace, workload.pod, workload.container, self.program.argv,
-            on_line=self._line, on_end=self._end, transcript=transcript,
+            on_line=self._line, on_end=self._end, silence=silence, transcript=transcript,
         )  # fmt: skip
 
     def greet(self, within: float) -> Document:
@@ -125,6 +130,11 @@ class Agent:
             self.used = time.monotonic()
         self._send_waiting()
         return True
+
+    def holds_back(self, batch: Batch) -> bool:
+        """Whether some of a batch was not sent yet."""
+        with self._lock:
+            return any(part.batch is batch for part in self._waiting)
 
     def cancel(self, batch: Batch) -> None:
         """End a batch; its callbacks are not called any more, but for one that is running in another thread."""
@@ -318,8 +328,8 @@ class Agent:
             self._send_waiting()
 
     def _end(self, end: ExecEnd) -> None:
-        parts = [end.trouble or f"it exited with status {end.exit_code}"]
+        parts = [end.problem or f"it exited with status {end.exit_code}"]
         if end.exit_code == 0 and not self._hello.done():
             parts = ["another program answered in its place: it never said hello, and exited with status 0"]
         parts += [f"stderr {end.stderr.strip()[-300:]!r}"] if end.stderr.strip() else []
-        self._fail("; ".join(parts), AgentRefused if channels.COULD_NOT_START in end.trouble else ProbeBroken)
+        self._fail("; ".join(parts), AgentRefused if channels.COULD_NOT_START in end.problem else ProbeBroken)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import ProbeBroken
 from conformance.kube.client import Kube
 from conformance.kube.transcript import Transcript
+from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import changed, changed_among
 from conformance.probe import protocol
@@ -44,11 +46,11 @@ class Agents:
         """For what takes its time: starting agents, looking at pods, pauses."""
         self._transcript = transcript
         self._lock = threading.Lock()
-        self._agents: dict[_Key, tuple[Agent, Slot]] = {}
+        self._agents: dict[_Key, tuple[Agent, Sequence[Slot]]] = {}
         self._starting: dict[_Key, threading.Lock] = {}
         self._broken_before: set[_Key] = set()
         self._restarted: Counter[_Key] = Counter()
-        self._trouble: dict[_Key, str] = {}
+        self._error: dict[_Key, str] = {}
         """Agent to what last broke it."""
         self._closed = threading.Event()
         threading.Thread(target=self._watch, name="agents", daemon=True).start()
@@ -56,9 +58,14 @@ class Agents:
     def __len__(self) -> int:
         return len(self._agents)
 
-    def agent(self, source: Workload, program: protocol.Program, within: float) -> Agent:
-        """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken."""
-        key = (source.uid, program.name)
+    def agent(
+        self, source: Workload, program: protocol.Program, waited: Callable[[float], object] = lambda seconds: None
+    ) -> Agent:
+        """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken.
+
+        ``waited`` hears the seconds for which other starts were waited for, which are nobody's fault.
+        """
+        key, within = (source.uid, program.name), self.settings.timings.of(source.os).agent_slot
         with self._lock:
             starting = self._starting.setdefault(key, threading.Lock())
         with starting:
@@ -69,20 +76,22 @@ class Agents:
                     return known[0]
             if known:
                 self._drop(key)
+            begun = time.monotonic()
             try:
-                slot = self._live_slot(within)
+                slots = self._live_slots(source, within)
             except ProbeBroken as full:
                 raise ProbeBroken(
                     f"no agent could be started in {source.label}: {full}; fewer workers (-n) need fewer",
                     transport=full.transport,
                 ) from full
+            waited(time.monotonic() - begun)
             try:
-                agent = self._start(source, program, within)
+                agent = self._start(source, program, within, waited)
             except BaseException:
-                slot.release()
+                _release(slots)
                 raise
             with self._lock:
-                self._agents[key] = (agent, slot)
+                self._agents[key] = (agent, slots)
             return agent
 
     def with_live(self, source: Workload, program: protocol.Program, ask: Callable[[Agent], bool]) -> bool:
@@ -94,10 +103,10 @@ class Agents:
             known = self._agents.get((source.uid, program.name))
             return known is not None and known[0].alive and ask(known[0])
 
-    def note_trouble(self, source: Workload, program: protocol.Program, trouble: ProbeBroken) -> None:
+    def note_error(self, source: Workload, program: protocol.Program, error: ProbeBroken) -> None:
         """Remember what broke an agent, for the message that it is not started any more."""
-        if not isinstance(trouble, AgentRefused):
-            self._trouble[source.uid, program.name] = str(trouble)
+        if not isinstance(error, AgentRefused):
+            self._error[source.uid, program.name] = str(error)
 
     def revalidate(self) -> None:
         """End the agents of pods that are no longer what they were."""
@@ -126,60 +135,85 @@ class Agents:
 
     # --- starting -------------------------------------------------------------------------------------------------
 
-    def _start(self, source: Workload, program: protocol.Program, within: float) -> Agent:
+    def _start(
+        self, source: Workload, program: protocol.Program, within: float, waited: Callable[[float], object]
+    ) -> Agent:
         key, own = (source.node, source.os), (source.uid, program.name)
         again = own in self._broken_before
         if again and self._restarted[own] >= self.limits.restarts:
-            last = self._trouble.get(own, f"the agent in {source.label} broke")
+            last = self._error.get(own, f"the agent in {source.label} broke")
             raise AgentRefused(
-                f"{last}; it has been started again {self.limits.restarts} times and is not any more",
+                f"{last}; it is not restarted any more after {counted(self.limits.restarts, 'restart')}",
                 transport="too many restarts",
             )
         self.counts.starts[key] += 1
         self.counts.restarts[key] += again
         self._broken_before.add(own)  # until it has said hello
-        overhead = self.settings.timings.of(source.os).exec_overhead
+        patience, asked = self.settings.timings.of(source.os), time.monotonic()
         count = self.limits.powershell_starts if source.os == "windows" else self.limits.agents
         with self.slots.hold(f"{'powershell' if source.os == 'windows' else 'python'}-{source.node}", count, within):
-            agent = Agent(self.kube, source, self._transcript, program)
+            waited(time.monotonic() - asked)
+            agent = Agent(self.kube, source, self._transcript, program, patience.agent_silence)
             self._restarted[own] += again
-            agent.greet(overhead)
+            agent.greet(patience.agent_hello)
         self._broken_before.discard(own)
         return agent
 
-    def _live_slot(self, within: float) -> Slot:
+    def _live_slots(self, source: Workload, within: float) -> list[Slot]:
+        """The slots of a live agent: its Windows node's, and one of all.  Raises ProbeBroken."""
+        limits, taken = self.limits, list[Slot]()
+        bounds = [_Bound("agent", limits.agents, limits.share)]
+        if source.os == "windows":  # before the other, which is of use to pods on any node
+            bounds.insert(0, _Bound(_live(source.node), limits.per_windows_node, limits.share_of_node, source.node))
+        try:
+            for bound in bounds:
+                taken.append(self._live_slot(bound, within))
+        except BaseException:
+            _release(taken)
+            raise
+        return taken
+
+    def _live_slot(self, bound: _Bound, within: float) -> Slot:
         """A slot for a live agent; idle agents of ours make room when all are taken, or our share is."""
-        if len(self) >= self.limits.share:
-            self._make_room()
-        slot = self.slots.take("agent", self.limits.agents)
+        if self._held(bound) >= bound.share:
+            self._make_room(node=bound.node)
+        slot = self.slots.take(bound.name, bound.count)
         if slot is None:
-            if self._have_our_share():
-                self._make_room()
+            if self._have_our_share(bound):
+                self._make_room(node=bound.node)
             begun = time.monotonic()
 
             def make_room() -> None:
                 if self._closed.is_set():
                     raise ProbeBroken("the run is over", transport="closed by the suite")
-                if self._have_our_share() or time.monotonic() - begun > 4 * GIVE_WAY:
-                    self._make_room(AT_REST)
+                if self._have_our_share(bound) or time.monotonic() - begun > 4 * GIVE_WAY:
+                    self._make_room(AT_REST, bound.node)
 
-            slot = self.slots.wait("agent", self.limits.agents, within, every=AT_REST, meanwhile=make_room)
+            slot = self.slots.wait(bound.name, bound.count, within, every=AT_REST, meanwhile=make_room)
         return slot
 
-    def _have_our_share(self) -> bool:
+    def _held(self, bound: _Bound) -> int:
+        """Live agents of ours under a bound."""
+        with self._lock:
+            return sum(bound.node in ("", agent.workload.node) for agent, _ in self._agents.values())
+
+    def _have_our_share(self, bound: _Bound) -> bool:
         """Whether others do not hold what is ours: if they do, they give way, and ours need not end."""
-        return len(self) >= min(self.limits.share, self.limits.agents)
+        return self._held(bound) >= min(bound.share, bound.count)
 
     # --- ending ---------------------------------------------------------------------------------------------------
 
-    def _make_room(self, at_rest: float = 0.0) -> bool:
-        """End the agent that was not asked for longest, if one is idle, for so many seconds; whether one was."""
+    def _make_room(self, at_rest: float = 0.0, node: str = "") -> bool:
+        """End the agent that was not asked for longest, if one is idle, for so many seconds; whether one was.
+
+        ``node``: only of those there.
+        """
         now = time.monotonic()
         with self._lock:
             idle = [
                 (agent.used, key)
                 for key, (agent, _) in self._agents.items()
-                if not agent.busy and now - agent.used >= at_rest
+                if not agent.busy and now - agent.used >= at_rest and node in ("", agent.workload.node)
             ]
             known = self._agents.pop(min(idle)[1]) if idle else None
         if known:
@@ -197,9 +231,16 @@ class Agents:
             if time.monotonic() - looked < GIVE_WAY:
                 continue
             looked = time.monotonic()
-            while len(self) > self.limits.share and self.slots.wanted("agent"):
-                if not self._make_room(AT_REST):
-                    break
+            self._give_way(_Bound("agent", self.limits.agents, self.limits.share))
+            for node in {agent.workload.node for agent in agents if agent.workload.os == "windows"}:
+                bound = _Bound(_live(node), self.limits.per_windows_node, self.limits.share_of_node, node)
+                self._give_way(bound)
+
+    def _give_way(self, bound: _Bound) -> None:
+        """End idle agents beyond our share while another process waits for a slot."""
+        while self._held(bound) > bound.share and self.slots.wanted(bound.name):
+            if not self._make_room(AT_REST, bound.node):
+                return
 
     def _drop(self, key: _Key) -> None:
         with self._lock:
@@ -210,7 +251,30 @@ class Agents:
             _end(known)
 
 
-def _end(agent_and_slot: tuple[Agent, Slot]) -> None:
-    agent, slot = agent_and_slot
+@dataclass(frozen=True)
+class _Bound:
+    """How many agents may live: of all, or of those on one node."""
+
+    name: str
+    """Of its slots."""
+    count: int
+    share: int
+    """What one process keeps while another needs it."""
+    node: str = ""
+    """Empty: all."""
+
+
+def _live(node: str) -> str:
+    """What the slots of live agents on a Windows node are called."""
+    return f"live-{node}"
+
+
+def _end(agent_and_slots: tuple[Agent, Sequence[Slot]]) -> None:
+    agent, slots = agent_and_slots
     agent.close()
-    slot.release()
+    _release(slots)
+
+
+def _release(slots: Iterable[Slot]) -> None:
+    for slot in slots:
+        slot.release()

@@ -19,11 +19,15 @@ class Limits:
     """Live agents: each holds an exec stream through API server and kubelet."""
     share: int = 60
     """Of these, what one process keeps while it does not need them and another does: idle agents may starve nobody."""
+    per_windows_node: int = 12
+    """Live agents on one Windows node: execs in parallel have made Windows nodes unusable (kubernetes#124700)."""
+    share_of_node: int = 12
+    """As ``share``, of ``per_windows_node``."""
     restarts: int = 20
     """Times that the agent of one pod is started again after it had broken, in one process.  What breaks more often
     does not break by chance, and each start costs a Windows node 2 to 4 s and a core."""
     sources: int = 64
-    """Sources whose agents one process starts, or asks again after trouble, at the same time."""
+    """Sources whose agents one process starts, or asks again after an error, at the same time."""
 
 
 @dataclass
@@ -37,6 +41,6 @@ class Counts:
     batches: Counter[tuple[str, OS]] = field(default_factory=Counter)
     attempts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Attempts sent again after transport trouble."""
+    """Attempts sent again after transport errors."""
     commands: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Execs that are no agents: literal commands, questions to hosts."""

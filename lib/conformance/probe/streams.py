@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from conformance.errors import ProbeBroken
 from conformance.kube.channels import ExecBroken
+from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.model.stream import Side, StreamEnd, StreamEvent, StreamState, StreamVerdict
 from conformance.pods.roles import STREAM_PORT
@@ -85,24 +86,27 @@ class Streams:
     def _open(self, client: Workload, server: Workload) -> Stream:
         patience = [self._timings.of(one.os) for one in (client, server)]
         overhead, effect = max(one.exec_overhead for one in patience), max(one.policy_effect for one in patience)
-        deadline, history = Deadline(3 * overhead), list[str]()
+        hello = max(one.agent_hello for one in patience)
+        deadline, history, waited = Deadline(overhead + 2 * hello), list[str](), list[float]()
         while True:
             try:
-                return self._try_open(client, server, overhead)
+                return self._try_open(client, server, waited.append)
             except ProbeBroken as broken:
                 history.append(str(broken))
                 self._prober.unchanged([client, server])
                 if isinstance(broken, NotOpened) and deadline.elapsed >= effect:
-                    raise NotOpened(f"{broken} ({len(history)} tries, {deadline.elapsed:.1f} s)") from broken
-                if (isinstance(broken, ExecBroken) and not broken.retryable) or deadline.remaining <= 1:
+                    raise NotOpened(
+                        f"{broken} ({counted(len(history), 'try', 'tries')}, {deadline.elapsed:.1f} s)"
+                    ) from broken
+                if (isinstance(broken, ExecBroken) and not broken.retryable) or deadline.remaining + sum(waited) <= 1:
                     raise ProbeBroken(
-                        f"{broken} (stream {client.label} -> {server.label}, {len(history)} tries)",
+                        f"{broken} (stream {client.label} -> {server.label}, {counted(len(history), 'try', 'tries')})",
                         transport="\n".join(dict.fromkeys(history)),
                     ) from broken
             SYSTEM_CLOCK.sleep(0.5)
 
-    def _try_open(self, client: Workload, server: Workload, within: float) -> Stream:
-        agents = tuple(self._prober.agent(one, protocol.STREAM_AGENTS[one.os], within) for one in (client, server))
+    def _try_open(self, client: Workload, server: Workload, waited: Callable[[float], object]) -> Stream:
+        agents = tuple(self._prober.agent(one, protocol.STREAM_AGENTS[one.os], waited) for one in (client, server))
         here, there = self._times(client), self._times(server)
         port = self._ask(
             agents[1], {"type": "stream-listen", "port": 0 if server.host_network else STREAM_PORT, **there}
@@ -152,7 +156,7 @@ class Streams:
         except ProbeBroken:
             self._prober.unchanged([stream.client, stream.server])
             raise
-        mine = [one for one in ends if SIDES[one["side"]] == side]
+        mine = [end for end in ends if SIDES[end["side"]] == side]
         if len(mine) != 1:
             raise ProbeBroken(f"the {side} of stream {stream.name} in {workload.label} is not known to its agent")
         return self._end(mine[0], agent, workload, side), mine[0]
@@ -168,9 +172,9 @@ class Streams:
             quiet=None if end["quiet_ms"] is None else float(end["quiet_ms"]) / 1000,
             events=tuple(
                 StreamEvent(
-                    at=unix(agent.clock.place(one["at_ms"] / 1000)[0]), what=one["event"], detail=one["detail"]
+                    at=unix(agent.clock.place(event["at_ms"] / 1000)[0]), what=event["event"], detail=event["detail"]
                 )
-                for one in end["events"]
+                for event in end["events"]
             ),
         )  # fmt: skip
 
@@ -188,7 +192,7 @@ class Streams:
     def _each(self, work: Callable[[Any], T], them: Sequence[Any]) -> list[T]:
         """All at once; the first that failed decides, after all have ended."""
         futures = [self._pool.submit(work, one) for one in them]
-        troubles = [trouble for one in futures if (trouble := one.exception())]
-        if troubles:
-            raise troubles[0]
-        return [one.result() for one in futures]
+        errors = [error for future in futures if (error := future.exception())]
+        if errors:
+            raise errors[0]
+        return [future.result() for future in futures]

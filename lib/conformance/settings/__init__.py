@@ -85,6 +85,9 @@ class Workers:
     """MiB on each covered Windows node: what those pods request."""
     agents_per_node: int = 4
     """agents on each covered node: those of three pods, and of a new pod on Windows or of the node itself on Linux."""
+    agents_per_windows_node: int = 12
+    """live agents on one Windows node, of all workers: execs in parallel have made Windows nodes unusable
+    (kubernetes#124700).  Those of two workers in four pods each, and two each for streams."""
     agents: int = 60
     """live agents of all workers: each holds an exec stream through API server and kubelet."""
 
@@ -151,8 +154,8 @@ def external_target(text: str) -> tuple[str, int]:
         number = int(port) if colon else EXTERNAL_PORT
         if not 0 < number < 65536:
             raise ValueError(f"{number} is no port")
-    except ValueError as trouble:
+    except ValueError as error:
         raise UsageProblem(
-            f"--external-target {text}: expected an IPv4 address, or with a port 198.51.100.10:443 ({trouble})"
+            f"--external-target {text}: expected an IPv4 address, or with a port 198.51.100.10:443 ({error})"
         ) from None
     return address, number

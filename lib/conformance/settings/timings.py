@@ -53,6 +53,16 @@ class OsTimings:
     exec_overhead: float
     """s.  What an exec may take beyond the attempts in it.  PowerShell starts in 2 to 4 s and a core
     (dotnet-framework-docker#25, #211)."""
+    agent_hello: float
+    """s.  From an agent's exec to its hello.  Server core has no native images of .NET since 20H1, so that PowerShell
+    compiles for 3 to 8 s on a core of its own (dotnet-framework-docker#25, #211), and on a node of 2 cores it shares
+    them with other starts."""
+    agent_slot: float
+    """s.  For the start of an agent, while others start on its node: on Windows two at once, so that the twelfth of two
+    workers has five starts before it.  What was waited for in vain only counts as a try."""
+    agent_silence: float
+    """s.  Without a word from an agent, after which it counts as dead: four of its heartbeats, one each 5 s, and on
+    Windows nine, since PowerShell stands still while .NET compiles beside it."""
     policy_effect: float
     """s.  From a policy change to its effect.  Calico's e2e retries 30 s, and 60 s on Windows, whose HNS data plane
     "can take longer"."""
@@ -102,6 +112,9 @@ class RunTimings:
     """s.  Reading everything that decides which claims apply; about 20 requests."""
     api_connect: float
     """s.  TCP and TLS to the API server.  The official client has no such limit of its own for exec."""
+    exec_connect: float
+    """s.  From asking for an exec to its acceptance.  Before v5.channel.k8s.io (API servers before 1.30) it is the
+    node's container runtime that accepts, which a busy Windows node takes seconds for."""
     api_answer: float
     """s.  The whole answer to one request; the API server itself gives up after 60 s."""
     api_retry: float
@@ -116,8 +129,6 @@ class RunTimings:
     """s.  Without any answer from the API server to any process of the run, after which it is gone for the rest of the
     run: what is left is INCONCLUSIVE, and the report is written.  Longer than a leader's or a virtual address' change
     (etcd's election takes 1 s, keepalived's 3 s, kube-vip's lease 15 s)."""
-    agent_silence: float
-    """s.  Without a word from an agent, after which it counts as dead: four of its heartbeats, one each 5 s."""
     pod_status: float
     """s.  From a container's end to its pod's status saying so; the kubelet looks for ended containers once a second
     (its PLEG relists), and then writes the status."""
@@ -173,8 +184,8 @@ def load_timings(override: Path | None = None, *, lab: bool = False) -> Timings:
     if override is not None:
         try:
             text = override.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as trouble:
-            why = trouble.strerror if isinstance(trouble, OSError) else "not UTF-8 text"
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise UsageProblem(f"--timings {override}: cannot be read: {why}") from None
         for section, entries in _parse(text, f"--timings {override}").items():
             values[section].update(entries)
@@ -217,10 +228,10 @@ def _parse(text: str, where: str) -> dict[str, dict[str, Any]]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root = yaml.compose(text, Loader=loader)
-    except yaml.YAMLError as trouble:
-        mark = getattr(trouble, "problem_mark", None)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(trouble, "problem", None) or "not YAML"
+        problem = getattr(error, "problem", None) or "not YAML"
         raise UsageProblem(f"{where}{line}: not YAML: {problem}") from None
     values: dict[str, dict[str, Any]] = {}
     for key, section in _entries(root, where, "sections linux, windows, run"):

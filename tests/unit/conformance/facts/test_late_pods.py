@@ -6,7 +6,7 @@ import json
 from typing import Any, ClassVar
 
 from conformance.errors import EnvironmentBroken
-from conformance.facts.bundle import late_pods, states
+from conformance.facts.diagnostics_bundle import late_pods, states
 
 
 def pod(name: str, ready: str) -> dict[str, Any]:

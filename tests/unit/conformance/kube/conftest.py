@@ -22,7 +22,7 @@ fake_api = importlib.util.module_from_spec(_spec)
 sys.modules.setdefault("fake_api", fake_api)
 _spec.loader.exec_module(fake_api)
 
-FAST = replace(load_timings().run, api_connect=2.0, api_answer=2.0, api_retry=0.0, agent_silence=5.0)
+FAST = replace(load_timings().run, api_connect=2.0, api_answer=2.0, api_retry=0.0)
 
 
 @pytest.fixture

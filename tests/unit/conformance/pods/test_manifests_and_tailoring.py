@@ -174,3 +174,12 @@ def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:
     down = {"metadata": {"uid": "u"}, "status": {"phase": "Running", "containerStatuses": [ended]}}
     assert changed(one, down).endswith("its container c is not running: CrashLoopBackOff")
     assert changed(one, None).endswith("is gone")
+
+
+@pytest.mark.parametrize("path", [*sorted({role.manifest for role in PLAIN}), "services/win-webserver.yaml"])
+def test_a_windows_server_that_starves_for_a_while_stays_an_endpoint(path: str) -> None:
+    for made in (one for one in manifest.load(MANIFESTS / path) if one["kind"] == "Deployment"):
+        spec = made["spec"]["template"]["spec"]
+        probes = [one["readinessProbe"] for one in spec["containers"] if "readinessProbe" in one]
+        if spec["os"]["name"] == "windows":
+            assert all((one["timeoutSeconds"], one["failureThreshold"]) == (5, 6) for one in probes)

@@ -88,7 +88,7 @@ def test_a_pod_that_is_not_ready_is_the_networks_only_where_something_ran_or_cou
     assert "after 360 s" in first
 
 
-def test_a_pod_without_node_or_none_at_all_adds_nothing_to_the_trouble() -> None:
+def test_a_pod_without_node_or_none_at_all_adds_nothing_to_the_error() -> None:
     assert verdict_on([pod({"state": {}}, node="")], NOT_READY, [], "x", said()) is NOT_READY
     assert verdict_on([], NOT_READY, [], "x", said()) is NOT_READY
 

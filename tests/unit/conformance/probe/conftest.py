@@ -33,9 +33,9 @@ AGENT = Path(__file__).parents[4] / "manifests" / "probes" / "agent.py"
 TIMINGS = load_timings()
 QUICK = replace(
     TIMINGS,
-    linux=replace(TIMINGS.linux, exec_overhead=5.0),
-    windows=replace(TIMINGS.windows, exec_overhead=5.0),
-    run=replace(TIMINGS.run, api_connect=2.0, api_answer=2.0, api_retry=0.0, agent_silence=2.0),
+    linux=replace(TIMINGS.linux, exec_overhead=5.0, agent_hello=5.0, agent_slot=15.0, agent_silence=2.0),
+    windows=replace(TIMINGS.windows, exec_overhead=5.0, agent_hello=5.0, agent_slot=15.0, agent_silence=2.0),
+    run=replace(TIMINGS.run, api_connect=2.0, api_answer=2.0, api_retry=0.0),
 )
 
 

@@ -80,7 +80,7 @@ def test_an_agent_that_left_because_nobody_asked_is_started_anew_without_being_c
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     agents.script = [lambda channel, query: agents.real(channel, query, ("--idle", "0.05"))]
-    first = prober.agent(make.workload(), protocol.AGENTS["linux"], 5)
+    first = prober.agent(make.workload(), protocol.AGENTS["linux"])
     for _ in range(200):
         if not first.alive:
             break
@@ -227,10 +227,8 @@ BREAKS = [
 def test_whatever_breaks_is_named_and_is_never_a_verdict(
     *, way: Any, named: str, prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
-    prober.agents.settings = replace(
-        make.settings,
-        timings=replace(make.settings.timings, linux=replace(make.settings.timings.linux, exec_overhead=0.15)),
-    )
+    quick = replace(make.settings.timings.linux, exec_overhead=0.15, agent_hello=0.15)
+    prober.agents.settings = replace(make.settings, timings=replace(make.settings.timings, linux=quick))
     agents.script = [lambda channel, _: way(channel, make)] * 50
     with pytest.raises(ProbeBroken) as caught:
         prober.observe([make.attempt(listening)])
@@ -239,12 +237,12 @@ def test_whatever_breaks_is_named_and_is_never_a_verdict(
     assert caught.value.transport
 
 
-def test_an_agent_that_breaks_again_and_again_is_given_up_with_its_last_trouble(
+def test_an_agent_that_breaks_again_and_again_is_given_up_with_its_last_error(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     prober.agents.limits = replace(prober.agents.limits, restarts=2)
     agents.script = [lambda channel, _: killed(channel, make)] * 50
-    with pytest.raises(ProbeBroken, match=r"status 137.*started again 2 times and is not any more"):
+    with pytest.raises(ProbeBroken, match=r"status 137.*not restarted any more after 2 restarts"):
         prober.observe([make.attempt(listening)])
     assert len(agents.started) == 3
     assert prober.counts.restarts[("w1", "linux")] == 2
@@ -283,7 +281,7 @@ def test_what_the_others_saw_is_kept_when_one_source_breaks(
         ),
     ],
 )  # fmt: skip
-def test_a_pod_that_changed_while_it_probed_is_the_environments_trouble(
+def test_a_pod_that_changed_while_it_probed_is_the_environments_fault(
     *, change: dict[str, Any], named: str, prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     pod = {"metadata": {"uid": "uid-client"}, "spec": {"nodeName": "w2"}, "status": {"phase": "Running"}}
@@ -352,6 +350,45 @@ def test_idle_agents_of_one_process_leave_another_its_share(
         other.close()
 
 
+def test_live_agents_on_a_windows_node_are_bounded_for_all_processes(
+    kube: Any, agents: Any, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(protocol.AGENTS, "windows", protocol.AGENTS["linux"])  # the stand-in is agent.py
+    limits = Limits(per_windows_node=3, share_of_node=1)
+    one, other = (Prober(kube, tmp_path / "run", make.settings, limits=limits) for _ in range(2))
+    program = protocol.AGENTS["linux"]
+    try:
+        for number in range(4):
+            one.agent(make.workload(f"a-{number}", "windows", "win-1"), program)
+            one.agent(make.workload(f"l-{number}"), program)
+        one.agent(make.workload("a-5", "windows", "win-2"), program)
+        assert len(one.agents) == 6, "one on win-1, which is its share there, one on win-2, and those on Linux"
+        taken = [other.agent(make.workload(f"b-{number}", "windows", "win-1"), program) for number in range(2)]
+        assert taken[1].alive
+        assert len(other.agents) == 1
+    finally:
+        one.close()
+        other.close()
+
+
+def test_what_a_process_keeps_on_a_node_beyond_its_share_goes_when_another_waits(
+    kube: Any, agents: Any, make: Any, tmp_path: Path
+) -> None:
+    wide = Limits(per_windows_node=2, share_of_node=2)
+    narrow = Limits(per_windows_node=2, share_of_node=1)
+    program = protocol.AGENTS["linux"]
+    one, other = (Prober(kube, tmp_path / "run", make.settings, limits=limits) for limits in (wide, narrow))
+    try:
+        for number in range(2):
+            one.agent(make.workload(f"a-{number}", "windows", "win-1"), program)
+        one.agents.limits = narrow
+        assert other.agent(make.workload("b", "windows", "win-1"), program).alive
+        assert (len(one.agents), len(other.agents)) == (1, 1)
+    finally:
+        one.close()
+        other.close()
+
+
 def test_more_sources_than_live_agents_are_asked_in_turns(
     kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
 ) -> None:
@@ -367,12 +404,31 @@ def test_more_sources_than_live_agents_are_asked_in_turns(
 def test_an_agent_for_which_no_slot_becomes_free_names_its_pod_and_what_to_do(
     kube: Any, agents: Any, make: Any, tmp_path: Path
 ) -> None:
-    prober = Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=1))
+    timings = make.settings.timings
+    hasty = replace(make.settings, timings=replace(timings, linux=replace(timings.linux, agent_slot=0.2)))
+    prober = Prober(kube, tmp_path / "run", hasty, limits=Limits(agents=1))
     source = make.workload("client-0")
-    expected = rf"^no agent could be started in {re.escape(source.label)}: none of the 1 slots agent .*; fewer workers"
+    expected = rf"^no agent could be started in {re.escape(source.label)}: no slot agent .*; fewer workers"
     try:
         with prober.slots.hold("agent", 1, 1.0), pytest.raises(ProbeBroken, match=expected):
-            prober.agent(source, protocol.AGENTS["linux"], 0.2)
+            prober.agent(source, protocol.AGENTS["linux"])
+    finally:
+        prober.close()
+
+
+def test_waiting_for_other_starts_counts_as_no_error(
+    kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
+) -> None:
+    patience = replace(make.settings.timings.linux, exec_overhead=0.2, agent_hello=0.2, agent_slot=5.0)
+    settings = replace(make.settings, timings=replace(make.settings.timings, linux=patience))
+    prober = Prober(kube, tmp_path / "run", settings, limits=Limits(agents=1))
+    slot = prober.slots.take("agent", 1)
+    assert slot
+    agents.script = [lambda channel, _: channel.cut()]
+    threading.Timer(1.5, slot.release).start()
+    try:
+        assert prober.observe([make.attempt(listening)])[0].verdict is Verdict.CONNECTED
+        assert len(agents.started) == 2, "the first was cut, and there was still time for a second"
     finally:
         prober.close()
 
@@ -426,8 +482,8 @@ def test_closing_ends_the_agents_and_gives_their_slots_back(
     prober = Prober(kube, tmp_path / "run", make.settings, transcript=records.append)
     prober.observe([make.attempt(listening)])
     prober.close()
-    assert [one.exit_code for one in records] == [0]
-    assert {one.name for one in prober.slots.intervals} == {"agent", "python-w1"}
+    assert [record.exit_code for record in records] == [0]
+    assert {interval.name for interval in prober.slots.intervals} == {"agent", "python-w1"}
 
 
 def test_when_not_even_the_pod_can_be_looked_at_the_probe_is_broken_and_both_are_told(

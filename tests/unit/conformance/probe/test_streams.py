@@ -20,7 +20,9 @@ HOME = "127.0.0.1"
 
 @pytest.fixture
 def streams(prober: Prober) -> Iterator[Streams]:
-    quick = replace(prober.settings.timings.linux, stream_heartbeat=0.02, exec_overhead=1.0, tcp_give_up=0.5)
+    quick = replace(
+        prober.settings.timings.linux, stream_heartbeat=0.02, exec_overhead=1.0, agent_hello=1.0, tcp_give_up=0.5
+    )
     prober.agents.settings = replace(prober.settings, timings=replace(prober.settings.timings, linux=quick))
     one = Streams(prober)
     yield one
@@ -36,7 +38,9 @@ def test_streams_of_a_pair_share_two_agents_and_are_seen_at_both_ends(streams: S
     several = streams.open([pair(make)] * 3)
     states = streams.look(several)
     assert (
-        [one.client.verdict for one in states] == [one.server.verdict for one in states] == [StreamVerdict.SURVIVED] * 3
+        [state.client.verdict for state in states]
+        == [state.server.verdict for state in states]
+        == [StreamVerdict.SURVIVED] * 3
     )
     assert [query["command"][-1] for query in agents.started] == ["/probe/stream_agent.py"] * 2
     assert {one.target.host for one in several} == {HOME}

@@ -124,3 +124,12 @@ def test_an_attempt_that_cannot_tell_a_denial_from_less_is_refused(tmp_path: Pat
         UsageProblem, match=rf"windows.tcp_give_up is 2 s and windows.{entry} 2 s: {what} would look like"
     ):
         load_timings(file)
+
+
+def test_windows_has_more_patience_with_agents_than_linux_and_a_lab_less_than_a_cluster() -> None:
+    field, lab = load_timings(), load_timings(lab=True)
+    assert (field.windows.agent_hello, field.windows.agent_slot, field.windows.agent_silence) == (60.0, 180.0, 45.0)
+    assert field.run.exec_connect == 15.0
+    for name in ("agent_hello", "agent_slot", "agent_silence"):
+        assert getattr(field.linux, name) < getattr(field.windows, name)
+        assert getattr(lab.windows, name) < getattr(field.windows, name)
