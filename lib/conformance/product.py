@@ -14,4 +14,9 @@ def root() -> Path:
     return _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
 
 
+def command() -> str:
+    """How a run is begun: ``pytest`` in a checkout, ``calico-conformance run`` where the suite was installed."""
+    return "calico-conformance run" if root() == _INSTALLED else "pytest"
+
+
 MANIFESTS = root() / "manifests"

@@ -6,6 +6,8 @@ import ast
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from conformance import product
 from conformance.cli import ROOT
 
@@ -30,6 +32,12 @@ def test_every_file_of_suites_and_manifests_is_put_into_the_wheel() -> None:
     assert {CHECKOUT / "conftest.py", CHECKOUT / "pyproject.toml"} <= packed
 
 
+def test_an_installed_suite_is_run_by_its_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "_INSTALLED", tmp_path)
+    assert (product.root(), product.command()) == (tmp_path, "calico-conformance run")
+
+
 def test_a_checkout_is_used_where_it_is() -> None:
     assert product.root() == CHECKOUT == ROOT
+    assert product.command() == "pytest"
     assert (product.MANIFESTS / "rbac" / "standard.yaml").is_file()
