@@ -14,6 +14,7 @@ from conformance.expect.arrival import Arrival
 from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
+from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
@@ -21,22 +22,20 @@ from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
 from conformance.expect.traffic import Expect
-from conformance.expect.upheaval import Upheaval
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.endpoint import OS
-from conformance.pods.cast import Cast as WorkerPods
-from conformance.pods.cast import Place
 from conformance.pods.farewell import Farewell
 from conformance.pods.groups import Pairs
 from conformance.pods.newcomer import Newcomers
 from conformance.pods.relabel import Relabel
-from conformance.pods.scene import Scene
+from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
 from conformance.pods.webserver import WebServer
+from conformance.pods.worker_pods import Place, WorkerPods
 from conformance.run.policies import Policy
 
 SourceOf = Callable[[Pairs], ServiceSource]
@@ -51,6 +50,7 @@ __all__ = [
     "Builds",
     "CalicoObjects",
     "Commands",
+    "ConnectionsDuringChange",
     "Expect",
     "Farewell",
     "Felix",
@@ -63,11 +63,10 @@ __all__ = [
     "Readings",
     "Relabel",
     "Remedies",
-    "Scene",
+    "ResetTopology",
     "Services",
     "Sizes",
     "SourceOf",
-    "Upheaval",
     "VniChange",
     "VxlanFacts",
     "WebServer",

@@ -4,23 +4,14 @@ from conformance.fixtures import CalicoObjects, Readings
 from conformance.marks import verifies
 
 SUPPORTED = {
-    "vxlan on kubernetes by operator",
-    "vxlan on kubernetes by manifest",
-    "vxlan on kubernetes by manual",
+    "vxlan on kubernetes",
+    "bgp on kubernetes",
+    "policy-only on kubernetes",
+    "mixed on kubernetes",  # what is wrong with a mixture is for ENC-3 and ENC-5 to say
     "vxlan on etcd by manifest",
     "vxlan on etcd by manual",
-    "bgp on kubernetes by operator",
-    "bgp on kubernetes by manifest",
-    "bgp on kubernetes by manual",
     "bgp on etcd by manifest",
     "bgp on etcd by manual",
-    "policy-only on kubernetes by operator",
-    "policy-only on kubernetes by manifest",
-    "policy-only on kubernetes by manual",
-    # what is wrong with a mixture is for ENC-3 and ENC-5 to say; every mode goes with the Kubernetes API
-    "mixed on kubernetes by operator",
-    "mixed on kubernetes by manifest",
-    "mixed on kubernetes by manual",
 }
 
 

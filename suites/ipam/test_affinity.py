@@ -21,7 +21,7 @@ def test_every_windows_node_has_exactly_one_block(calico: CalicoObjects, require
 def test_every_windows_pod_has_an_address_of_its_own_nodes_block(
     pods: WorkerPods, calico: CalicoObjects, requires: Readings
 ) -> None:
-    pods.there("windows-client", "windows-server")
+    pods.ensure_ready("windows-client", "windows-server")
     because = "Windows nodes never borrow: their network knows its own block only"
     do = "delete that pod; where it comes back so, run calicoctl ipam check"
     requires.equal(calico.borrowed(), "own block", because=because, do=do)

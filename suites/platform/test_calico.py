@@ -5,7 +5,7 @@ from conformance.marks import verifies
 
 
 @verifies("PLAT-4", part="calico-node")
-def test_calico_node_is_ready_on_a_linux_node(calico: CalicoObjects, requires: Readings) -> None:
+def test_calico_node_is_ready_on_a_linux_worker(calico: CalicoObjects, requires: Readings) -> None:
     because = "routes, addresses and policies of the cluster begin there"
     do = "kubectl describe daemonset --all-namespaces calico-node"
     requires.each(calico.calico_nodes(), lambda n: n > 0, "at least 1", because=because, do=do)

@@ -15,7 +15,9 @@ def test_every_windows_build_is_listed(calico: CalicoObjects, builds: Builds, re
 def test_every_windows_node_runs_a_listed_container_runtime(
     calico: CalicoObjects, builds: Builds, requires: Readings
 ) -> None:
-    because = "HostProcess containers, which the operator installs Calico with, need containerd 1.6"
+    because = "Calico runs on Windows in HostProcess containers, which need containerd 1.6, or as services"
     do = "install containerd 1.6 or later on the node"
     runtimes = calico.windows_runtimes()
     requires.each(runtimes, builds.runtime_fits, builds.runtimes, because=because, do=do)
+    both = "where both runtimes are there containerd is used"
+    requires.equal(calico.containerd_beside_docker(), False, because=both, do=do)

@@ -12,7 +12,7 @@ OPEN = "nothing holds egress until then"
 def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(
     pods: WorkerPods, policy: Policy, newcomers: Newcomers, arrival: Arrival, expect: Expect
 ) -> None:
-    client, server, bystander = pods.of("linux-client", "linux-server", "windows-server")
+    client, server, bystander = pods.get("linux-client", "linux-server", "windows-server")
     expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pods do not")
     policy.apply()
     new = newcomers.arrive(server.tcp(8080))

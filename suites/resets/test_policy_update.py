@@ -1,15 +1,19 @@
 """Updating a policy can reset established connections of the Windows pods that it selects."""
 
-from conformance.fixtures import Policy, Scene, Upheaval
+from conformance.fixtures import ConnectionsDuringChange, Policy, ResetTopology
 from conformance.marks import either_way, verifies, windows_directions
 
 
 @windows_directions()
 @either_way("policy/resets/{way}.yaml")
 @verifies("RST-1", part="{way}, {client_os} to {server_os}")
-def test_a_stream_may_be_lost_and_then_comes_back(policy: Policy, upheaval: Upheaval, scene: Scene, way: str) -> None:
-    side = scene.ways[way]
+def test_a_stream_may_be_lost_and_then_comes_back(
+    policy: Policy, connections: ConnectionsDuringChange, topology: ResetTopology, way: str
+) -> None:
+    side = topology.ways[way]
     policy.apply(**side.selects, guest="nobody")
-    upheaval.begin(scene.streams, beside=scene.beside, opens=side.routes)
-    policy.apply(**side.selects, guest=side.welcome)
-    upheaval.may_lose(because="the policy allows the stream before and after; what it says of a guest is updated")
+    connections.begin(topology.streams, beside=topology.beside, opens=side.routes)
+    policy.apply(**side.selects, guest=side.guest_label)
+    connections.survive_or_reconnect(
+        because="the policy allows the stream before and after; what it says of a guest is updated"
+    )

@@ -11,7 +11,7 @@ pytestmark = [manifest("policy/services/only-the-client.yaml")]
 def test_a_policy_knows_the_client_by_cluster_ip(
     pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, *, place: Place
 ) -> None:
-    pairs = pods.around(windows_nodes.with_dsr(), place)
+    pairs = pods.placed_around(windows_nodes.with_dsr(), place)
     through = source(pairs)
     through.is_kept(because="with direct server return kube-proxy leaves the source of its node's pods alone")
     policy.apply(client=pairs.clients, server=pairs.servers)

@@ -13,7 +13,7 @@ UNSEEN = "the policy names the client, and by ClusterIP the client comes with an
 def test_a_policy_does_not_know_the_client_by_cluster_ip(
     pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, *, place: Place
 ) -> None:
-    pairs = pods.around(windows_nodes.without_dsr(), place)
+    pairs = pods.placed_around(windows_nodes.without_dsr(), place)
     through = source(pairs)
     through.is_rewritten(because=REWRITTEN)
     policy.apply(client=pairs.clients, server=pairs.servers)
@@ -24,7 +24,7 @@ def test_a_policy_does_not_know_the_client_by_cluster_ip(
 def test_an_old_1809_sees_pod_addresses_only(
     pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, *, place: Place
 ) -> None:
-    pairs = pods.around(windows_nodes.of_build(">=17763 <17763.1432"), place)
+    pairs = pods.placed_around(windows_nodes.of_build(">=17763 <17763.1432"), place)
     through = source(pairs)
     through.is_rewritten(because=REWRITTEN)
     policy.apply(client=pairs.clients, server=pairs.servers)
@@ -35,7 +35,7 @@ def test_an_old_1809_sees_pod_addresses_only(
 def test_eks_comes_without_dsr(
     pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, *, place: Place
 ) -> None:
-    pairs = pods.around(windows_nodes.all(), place)
+    pairs = pods.placed_around(windows_nodes.all(), place)
     through = source(pairs)
     through.is_rewritten(because=f"EKS' Windows nodes are not told to use it: {REWRITTEN}")
     policy.apply(client=pairs.clients, server=pairs.servers)

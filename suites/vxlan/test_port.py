@@ -16,5 +16,5 @@ def test_no_other_vxlan_port_is_configured(vxlan: VxlanFacts, requires: Readings
 def test_a_linux_node_uses_the_port_of_windows(
     pods: WorkerPods, vxlan: VxlanFacts, requires: Readings, remedy: Remedies
 ) -> None:
-    pods.there("windows-server")
+    pods.ensure_ready("windows-server")
     requires.equal(vxlan.device_port(pods.node().node), 4789, because=BECAUSE, do=remedy.felix("vxlanPort"))

@@ -17,7 +17,7 @@ def test_every_windows_node_announces_the_tunnel_of_its_block(vxlan: VxlanFacts,
 def test_a_linux_node_has_a_route_to_every_windows_block(
     pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
 ) -> None:
-    pods.there("windows-server")
+    pods.ensure_ready("windows-server")
     because = "Felix on Linux routes a block to the tunnel that its node announces"
     requires.equal(vxlan.routes(pods.node().node), "as announced", because=because, do=DO)
 
@@ -27,6 +27,6 @@ def test_a_linux_node_has_a_route_to_every_windows_block(
 def test_a_linux_node_knows_where_every_windows_tunnel_ends(
     pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
 ) -> None:
-    pods.there("windows-server")
+    pods.ensure_ready("windows-server")
     because = "Felix on Linux sends frames for an announced MAC address to the node that announced it"
     requires.equal(vxlan.forwarding(pods.node().node), "as announced", because=because, do=DO)

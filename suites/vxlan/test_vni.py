@@ -13,7 +13,7 @@ def test_the_vni_is_4096_or_higher(vxlan: VxlanFacts, requires: Readings, remedy
 
 @verifies("VXLAN-9", part="read")
 def test_every_windows_network_has_the_configured_vni(pods: WorkerPods, vxlan: VxlanFacts, requires: Readings) -> None:
-    networked = pods.there("windows-server")
+    networked = pods.ensure_ready("windows-server")
     because = "a network keeps the VNI that it was made with, and nodes understand only their own"
     do = "drain the node, remove its HNS network Calico, restart calico-node-windows, uncordon it (VXLAN-10)"
     requires.equal(vxlan.vsids(networked), "the configured VNI", because=because, do=do)

@@ -124,6 +124,20 @@ def second_block(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def windows_reservation_on_linux(api: Api) -> Iterator[None]:
+    """A Linux node's block keeps back its first two addresses as only Windows nodes' blocks do."""
+    blocks = "/apis/crd.projectcalico.org/v1/ipamblocks"
+    cidr = _affinity(api, "linux-2")["spec"]["cidr"]
+    before = next(one for one in api("GET", blocks)["items"] if one["spec"]["cidr"] == cidr)
+    path, spec = f"{blocks}/{before['metadata']['name']}", before["spec"]
+    ours = len(spec["attributes"])
+    attributes = [*spec["attributes"], {"handle_id": "windows-reserved-ipam-handle"}]
+    api.merge(path, {"spec": {"attributes": attributes, "allocations": [ours, ours, *spec["allocations"][2:]]}})
+    yield
+    api.merge(path, {"spec": {"attributes": spec["attributes"], "allocations": spec["allocations"]}})
+
+
+@contextmanager
 def borrowed_address(api: Api) -> Iterator[None]:
     """A pod on a Windows node has an address of a Linux node's block."""
     pods = "/api/v1/namespaces/default/pods"
@@ -180,6 +194,29 @@ def no_operator(api: Api) -> Iterator[None]:
         time.sleep(0.1)
     yield
     api.merge(path, {"spec": {"replicas": 1}})
+
+
+@contextmanager
+def calico_node_on_the_control_plane_alone(api: Api) -> Iterator[None]:
+    """calico-node is told to run on the control plane, so that no Linux worker has one."""
+    path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node"
+    pods = "/api/v1/namespaces/calico-system/pods?labelSelector=k8s-app%3Dcalico-node"
+    selector = {"node-role.kubernetes.io/control-plane": ""}
+
+    def settle(count: int) -> None:
+        deadline = time.monotonic() + ANSWER_WITHIN
+        while len(api("GET", pods)["items"]) != count:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"calico-node does not get to {count} pods")
+            time.sleep(0.1)
+
+    before = len(api("GET", pods)["items"])
+    with no_operator(api):
+        api.merge(path, {"spec": {"template": {"spec": {"nodeSelector": selector}}}})
+        settle(1)
+        yield
+        api.merge(path, {"spec": {"template": {"spec": {"nodeSelector": dict.fromkeys(selector)}}}})
+        settle(before)
 
 
 def _felix(api: Api, spec: dict[str, Any]) -> Iterator[None]:
@@ -263,6 +300,8 @@ EDITS: dict[str, Callable[[Api], contextlib.AbstractContextManager[None]]] = {
     for one in (
         strict_affinity_off,
         second_block,
+        windows_reservation_on_linux,
+        calico_node_on_the_control_plane_alone,
         borrowed_address,
         scheduler_on_windows,
         etcd_under_the_operator,

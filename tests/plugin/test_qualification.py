@@ -113,6 +113,49 @@ def test_an_attestation_answers_a_claim_that_no_program_can_decide(project: Proj
     assert run.claim("PLAT-9")["reason"] == "attested by jane on 2026-01-02: ticket 4711"
 
 
+def test_an_attestation_that_a_claim_is_violated_ends_with_one_unless_it_is_waived(project: Project) -> None:
+    project.suite(GOOD)
+    (project.path / "attest.yaml").write_text(
+        "- {claim: PLAT-9, answer: VIOLATED, who: jane, when: 2026-01-02, evidence: ticket 4711}"
+    )
+    assert project.run("--attest=attest.yaml").code == 1
+    (project.path / "waivers.yaml").write_text(WAIVER.replace("DEMO-5", "PLAT-9"))
+    assert project.run("--attest=attest.yaml", "--waivers=waivers.yaml").code == 0
+
+
+ON_BOTH_BUILDS = """
+from conformance.model.decision import Seen
+from conformance.model.verdict import ClaimVerdict
+
+def seen(verdict, build):
+    return Seen(source="", target=f"node-{build}", builds=(build,), about=(build,), verdict=ClaimVerdict(verdict),
+                reason=f"{verdict} on {build}", halves=("behaviour",))
+"""
+
+
+def test_a_waived_violation_hides_no_trouble_on_another_build(project: Project) -> None:
+    project.suite(
+        ON_BOTH_BUILDS
+        + "@verifies('DEMO-5')\ndef test_it(record):\n"
+        + "    record.decided(seen('INCONCLUSIVE', '17763'), seen('VIOLATED', '20348'))\n"
+        + "    raise Nonconformance('expected blocked, observed connected')\n"
+    )
+    (project.path / "waivers.yaml").write_text(WAIVER)
+    run = project.run("--waivers=waivers.yaml")
+    assert run.verdict("DEMO-5") == "VIOLATED"
+    assert run.code == 6, run.out
+
+
+def test_fail_on_counts_a_limitation_that_is_lifted_on_one_build_only(project: Project) -> None:
+    project.suite(
+        ON_BOTH_BUILDS
+        + "@verifies('RST-1')\ndef test_it(record):\n"
+        + "    record.decided(seen('LIFTED', '17763'), seen('CONFIRMED', '20348'))\n"
+    )
+    assert project.run().code == 0
+    assert project.run("--fail-on=lifted").code == 1
+
+
 def test_a_run_that_is_worse_than_its_baseline_ends_with_one_and_says_in_what(project: Project, tmp_path: Path) -> None:
     project.suite("@verifies('ENC-3')\ndef test_it():\n    raise Unmet('an IPIP pool')")
     first = project.run()
@@ -138,3 +181,11 @@ def test_the_report_says_which_suite_made_it_and_which_patience_it_had(project: 
     assert report["timings"]["windows.hold"] == "7 s instead of 5 s"
     assert len(report["suite"]["catalog"]) == 64
     assert report["suite"]["version"]
+
+
+def test_a_run_that_ends_before_its_tests_are_known_says_that_it_was_cut_short(project: Project) -> None:
+    project.suite("raise KeyboardInterrupt")
+    run = project.run("--require=policy")
+    assert run.code == 2, run.out
+    assert run.report["run"]["cut_short"] == "the run ended before its tests were known"
+    assert {one["answer"] for one in run.report["gates"]} == {"incomplete"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tests.plugin.selecting import PAGE, ROOT, ROW, page
+from tests.plugin.selecting import PAGE, ROOT, ROW, page, selected
 
-WORDS = {"vxlan", "dns", "service", "policy", "windows", "demo", "ipam", "snat"}
+WORDS = {"vxlan", "dns", "service", "policy", "windows", "demo", "ipam", "snat", "disruptive"}
 
 
 def rows() -> dict[str, str]:
@@ -20,6 +20,13 @@ def test_the_table_has_a_row_for_every_subject() -> None:
 def test_the_readme_has_the_same_words() -> None:
     short = re.findall(r"^\| `(\w+)` \| ([^|]+) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert dict(short) == rows()
+
+
+def test_what_changes_the_cluster_is_left_out_by_not_disruptive() -> None:
+    everything, quiet, loud = (selected(f"vxlan{more}")[0] for more in ("", " and not disruptive", " and disruptive"))
+    assert quiet + loud == everything
+    assert "VXLAN-10" not in selected("vxlan and not disruptive")[1]
+    assert set(selected("disruptive")[1]) >= {"VXLAN-9", "VXLAN-10", "RST-3"}
 
 
 def test_the_rows_are_what_the_words_select() -> None:

@@ -45,6 +45,8 @@ def ran(project: Project, *arguments: str, **told: object) -> dict[str, str]:
         (["-k", "vxlan"], {"overlay", "modes", "vni"}),
         (["-k", "dns"], {"names"}),
         (["-k", "vxlan and not encapsulation"], {"overlay", "vni"}),
+        (["-k", "vxlan and not disruptive"], {"overlay", "modes"}),
+        (["-m", "disruptive"], {"felix", "vni"}),
         (["--claim", "CONN-6", "--claim", "VXLAN-1"], {"overlay", "names"}),
         (["--smoke"], {"agents"}),
         ([], {"overlay", "names", "modes", "felix", "vni", "agents"}),
@@ -52,6 +54,19 @@ def ran(project: Project, *arguments: str, **told: object) -> dict[str, str]:
 )
 def test_words_claims_and_smoke_select(project: Project, arguments: list[str], selected: set[str]) -> None:
     assert set(ran(project, *arguments)) == selected
+
+
+def test_the_half_of_a_claim_that_is_only_read_is_not_disruptive(project: Project) -> None:
+    project.suite('@verifies("VXLAN-9")\ndef test_vsids(): pass\n', name="test_read.py")
+    assert set(ran(project, "--claim", "VXLAN-9", "-m", "not disruptive")) == {"vsids"}
+
+
+def test_without_disruptive_tests_a_permission_to_disrupt_changes_nothing(project: Project) -> None:
+    allowed = ["--kubeconfig", "x", "--allow-disruptive"]
+    assert set(ran(project, "-k", "vxlan and not disruptive", *allowed)) == {"overlay", "modes"}
+    assert "lock" not in (project.path / "cluster.log").read_text().split()
+    ran(project, "-k", "vxlan", *allowed)
+    assert "lock" in (project.path / "cluster.log").read_text().split()
 
 
 def test_what_was_left_out_is_not_selected(project: Project) -> None:

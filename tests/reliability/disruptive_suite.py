@@ -8,8 +8,8 @@ from conformance.expect.traffic import Expect
 from conformance.marks import verifies
 from conformance.model.change import ObjectRef
 from conformance.model.facts import Facts
-from conformance.pods.cast import Cast
 from conformance.pods.host_pods import HostPods
+from conformance.pods.worker_pods import WorkerPods
 from conformance.undo.journal import Journalled
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
@@ -20,9 +20,9 @@ PAUSE = 0.3
 @pytest.mark.parametrize("number", range(3))
 @verifies("VXLAN-9", part="{number}", active=True)
 def test_changes_everything_that_can_be_put_back(
-    number: int, facts: Facts, journalled: Journalled, host_pods: HostPods, cast: Cast
+    number: int, facts: Facts, journalled: Journalled, host_pods: HostPods, worker_pods: WorkerPods
 ) -> None:
-    cast.of("linux-client", "windows-server")
+    worker_pods.get("linux-client", "windows-server")
     node = facts.by_os("windows")[-1].name
     journalled.patch(FELIX, {"spec": {"logSeverityScreen": "Debug", "healthTimeoutOverrides": None}}, "a test")
     time.sleep(PAUSE)
@@ -37,6 +37,6 @@ def test_changes_everything_that_can_be_put_back(
 
 
 @verifies("VXLAN-3")
-def test_shares_the_cluster(cast: Cast, expect: Expect) -> None:
-    client, server = cast.of("linux-client", "windows-server")
+def test_shares_the_cluster(worker_pods: WorkerPods, expect: Expect) -> None:
+    client, server = worker_pods.get("linux-client", "windows-server")
     expect.reachable(client, server.tcp(80), because="nothing that is changed here concerns it")

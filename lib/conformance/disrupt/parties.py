@@ -50,7 +50,7 @@ class Parties:
 
 
 def parties(deployer: Pods, placement: Placement) -> Parties:
-    """The pods of the story as they are now: those of the worker's cast, found again after a drain."""
+    """The pods of the story as they are now: those that the worker's tests share, found again after a drain."""
     systems: tuple[OS, ...] = ("linux", "windows")
     wishes = [
         Wish(role=f"{os}-{kind}", node=node, name=f"{os}-{kind}-{placement.number(node.name)}")

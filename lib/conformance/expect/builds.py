@@ -18,7 +18,9 @@ LISTED: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """Range of Calico versions to the ranges of ``build.revision`` that they list."""
 CONTAINERD_FLOOR = "1.6"
-"""What HostProcess containers, and so operator installations, need."""
+"""What HostProcess containers need, and so every installation but the one by hand (HOST_PROCESS)."""
+HOST_PROCESS = ("operator", "manifest")
+"""Ways of installation that run Calico in HostProcess containers on Windows; by hand it runs as services."""
 FLOORS = {"operator": "3.27"}
 """Way of installation to the first Calico version that has it for Windows."""
 FLOOR = "3.12"
@@ -62,12 +64,12 @@ class Builds:
     @property
     def runtimes(self) -> str:
         """What :meth:`runtime_fits` accepts, in words."""
-        return f"containerd {CONTAINERD_FLOOR} or later" if self.install == "operator" else "containerd or Docker"
+        return f"containerd {CONTAINERD_FLOOR} or later" if self.install in HOST_PROCESS else "containerd or Docker"
 
     def runtime_fits(self, runtime: str) -> bool:
         """Whether a node's ``containerRuntimeVersion`` is one that Calico for Windows names."""
         name, _, version = runtime.partition("://")
-        if self.install != "operator":
+        if self.install not in HOST_PROCESS:
             return name in ("containerd", "docker")
         return name == "containerd" and Version.parse(version) >= Version.parse(CONTAINERD_FLOOR)
 

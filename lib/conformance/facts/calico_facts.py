@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from conformance.facts import cni_config
+from conformance.facts.calico_nodes import image_version
 from conformance.facts.reading import Reading
+from conformance.facts.workloads import all_containers, described, variable
 from conformance.kube.client import Obj
 from conformance.model.facts import Fact, Mode, NodeFacts
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
 NAMESPACES = ("calico-system", "kube-system")
 BACKENDS: dict[str, Mode] = {"vxlan": "vxlan", "windows-bgp": "bgp", "bird": "bgp", "none": "policy-only"}
+
+IPAM = {"Calico": "calico-ipam", "HostLocal": "host-local"}
+"""Values of ``Installation.spec.cni.ipam.type`` to the plugins' own names."""
 
 
 class CalicoReading:
@@ -40,10 +45,10 @@ class CalicoReading:
         if status.get("calicoVersion"):
             return Fact(str(status["calicoVersion"]), "Installation default .status.calicoVersion")
         for daemonset in (self._linux, self._windows):
-            for container in _containers(daemonset):
-                tag = re.search(r"/(?:node|node-windows):(v\d[^@]*)", str(container.get("image")))
-                if tag:
-                    return Fact(tag[1], f"image of {_name(daemonset)}")
+            for container in all_containers(daemonset):
+                version = image_version(str(container.get("image")))
+                if version:
+                    return Fact(version, f"image of {described(daemonset)}")
         return self._unknown("ClusterInformation default", "Installation default", "DaemonSet calico-node")
 
     def mode(self) -> Fact[Mode]:
@@ -51,7 +56,7 @@ class CalicoReading:
         for daemonset in (self._windows, self._linux):
             backend = self._variable(daemonset, "CALICO_NETWORKING_BACKEND")
             if backend in BACKENDS:
-                where = f"CALICO_NETWORKING_BACKEND={backend} of {_name(daemonset)}"
+                where = f"CALICO_NETWORKING_BACKEND={backend} of {described(daemonset)}"
                 if BACKENDS[backend] == "bgp" and any(_pool_mode(one) == "vxlan" for one in self.pools()):
                     return Fact("mixed", f"{where}, while an IPPool has vxlanMode")
                 return Fact(BACKENDS[backend], where)
@@ -78,9 +83,9 @@ class CalicoReading:
         for daemonset in (self._linux, self._windows):
             kind = self._variable(daemonset, "DATASTORE_TYPE")
             if kind == "kubernetes":
-                return Fact("kubernetes", f"DATASTORE_TYPE of {_name(daemonset)}")
+                return Fact("kubernetes", f"DATASTORE_TYPE of {described(daemonset)}")
             if kind == "etcdv3" or self._variable(daemonset, "ETCD_ENDPOINTS"):
-                return Fact("etcd", f"DATASTORE_TYPE or ETCD_ENDPOINTS of {_name(daemonset)}")
+                return Fact("etcd", f"DATASTORE_TYPE or ETCD_ENDPOINTS of {described(daemonset)}")
         if self._installation is not None:
             return Fact("kubernetes", "Installation default: the operator supports no other")
         if self._information is not None:
@@ -94,13 +99,13 @@ class CalicoReading:
             if self._windows is not None or dataplane == "HNS" or not self._windows_nodes():
                 return Fact("operator", "Installation default")
         if self._windows is not None:
-            return Fact("manifest", _name(self._windows))
+            return Fact("manifest", described(self._windows))
         annotated = [one for one in self._windows_nodes() if "projectcalico.org/IPv4Address" in one.annotations]
         if annotated:
             where = f"node {annotated[0].name} is Calico's (annotation), without a DaemonSet calico-node-windows"
             return Fact("manual", where)
         if self._linux is not None and not self._windows_nodes():
-            return Fact("manifest", _name(self._linux))
+            return Fact("manifest", described(self._linux))
         return self._unknown("Installation default", "DaemonSet calico-node-windows")
 
     def _windows_nodes(self) -> list[NodeFacts]:
@@ -117,10 +122,34 @@ class CalicoReading:
         network = self._variable(self._windows, "KUBE_NETWORK") or ""
         for start, value in (("calico", "Calico"), ("vpc", "AmazonVPC"), ("azure", "AzureVNET")):
             if network.lower().startswith(start):
-                return Fact(value, f"KUBE_NETWORK={network} of {_name(self._windows)}")
+                return Fact(value, f"KUBE_NETWORK={network} of {described(self._windows)}")
         if any("projectcalico.org/IPv4VXLANTunnelAddr" in one.annotations for one in self._nodes):
             return Fact("Calico", "nodes have Calico VXLAN tunnel addresses")
+        configuration, where = self._network_configuration()
+        if configuration.plugin:
+            return Fact("Calico", where)
         return self._unknown("Installation default", "DaemonSet calico-node-windows")
+
+    def ipam(self) -> Fact[str]:
+        """The IPAM plugin of pods: ``calico-ipam``, ``host-local``, or that of the cloud: ``AmazonVPC``,
+        ``AzureVNET``."""
+        for place in ("spec", "status.computed"):
+            part: Any = self._installation or {}
+            for key in place.split("."):
+                part = part.get(key) or {}
+            kind = ((part.get("cni") or {}).get("ipam") or {}).get("type")
+            if kind:
+                return Fact(IPAM.get(str(kind), str(kind)), f"Installation default .{place}.cni.ipam.type")
+        kind = self._variable(self._windows, "CNI_IPAM_TYPE")
+        if kind:
+            return Fact(kind, f"CNI_IPAM_TYPE of {described(self._windows)}")
+        cni = self.cni()
+        if cni.value not in (None, "Calico"):
+            return Fact(cni.value, f"the CNI plugin's own: {cni.source}")
+        configuration, where = self._network_configuration()
+        if configuration.ipam:
+            return Fact(configuration.ipam, where)
+        return self._unknown("Installation default", "DaemonSet calico-node-windows", "DaemonSet calico-node")
 
     def apis(self, groups: Sequence[str]) -> Fact[tuple[str, ...]]:
         """Group-versions of Calico and its operator that the server serves."""
@@ -128,33 +157,18 @@ class CalicoReading:
         return Fact(tuple(sorted(one for one in groups if one.partition("/")[0] in ours)), "/apis")
 
     def _variable(self, daemonset: Obj | None, name: str) -> str | None:
-        """An environment variable of a DaemonSet's containers, also where it comes from a ConfigMap."""
-        for container in _containers(daemonset):
-            for entry in container.get("env") or []:
-                if entry.get("name") != name:
-                    continue
-                if entry.get("value") is not None:
-                    return str(entry["value"])
-                key = (entry.get("valueFrom") or {}).get("configMapKeyRef")
-                if key and daemonset:
-                    space = daemonset["metadata"]["namespace"]
-                    config = self._reading.one("v1", "ConfigMap", key["name"], space)
-                    value = ((config or {}).get("data") or {}).get(key["key"])
-                    return None if value is None else str(value)
-        return None
+        return variable(self._reading, daemonset, name)
+
+    def _network_configuration(self) -> tuple[cni_config.CniConfig, str]:
+        """The first CNI network configuration that names Calico as its plugin, and where it is."""
+        for daemonset in (self._windows, self._linux):
+            found = cni_config.read(self._variable(daemonset, "CNI_NETWORK_CONFIG"))
+            if found.plugin:
+                return found, f"CNI_NETWORK_CONFIG of {described(daemonset)}"
+        return cni_config.CniConfig(), ""
 
     def _unknown(self, *labels: str) -> Fact[Any]:
         return Fact(None, f"not known: {self._reading.reason(*labels)}")
-
-
-def _containers(workload: Obj | None) -> list[Obj]:
-    spec = (((workload or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
-    return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
-
-
-def _name(workload: Obj | None) -> str:
-    meta = (workload or {}).get("metadata") or {}
-    return f"DaemonSet {meta.get('namespace')}/{meta.get('name')}"
 
 
 def _pool_mode(pool: Obj) -> Mode:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from conformance.facts import platforms
+from conformance.facts import calico_nodes, platforms
 from conformance.facts.calico_facts import CalicoReading
 from conformance.facts.reading import Reading
 from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 KERNEL = re.compile(r"^\d+\.\d+\.(\d+)\.(\d+)")
+KUBE_PROXY_CONFIGURATIONS = ("kube-proxy", "kube-proxy-config")
+"""kubeadm's and EKS' ConfigMaps of kube-proxy on Linux."""
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 
@@ -32,6 +34,9 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
         platform=platforms.platform(reading, kube.discovery.group_versions(), git),
         calico_apis=calico.apis(kube.discovery.group_versions()),
         cni=calico.cni(),
+        ipam=calico.ipam(),
+        calico_edition=calico_nodes.edition(reading),
+        calico_on_nodes=calico_nodes.versions(reading, nodes),
         kube_proxy_mode=kube_proxy_mode(reading),
         windows_dsr=windows_dsr(reading, kube),
         evidence=evidence,
@@ -67,12 +72,13 @@ def node_facts(node: Obj) -> NodeFacts:
 
 def kube_proxy_mode(reading: Reading) -> Fact[str]:
     """kube-proxy's mode on Linux; an empty mode in its configuration means iptables."""
-    where = "ConfigMap kube-system/kube-proxy"
-    config = reading.one("v1", "ConfigMap", "kube-proxy", "kube-system")
-    text = "\n".join(str(one) for one in ((config or {}).get("data") or {}).values())
-    found = re.search(r"^mode:[ \t]*[\"']?(\w*)[\"']?[ \t]*$", text, re.MULTILINE)
-    if found:
-        return Fact(found[1] or "iptables", f"{where} mode" + ("" if found[1] else " (empty: iptables)"))
+    for name in KUBE_PROXY_CONFIGURATIONS:
+        config = reading.one("v1", "ConfigMap", name, "kube-system")
+        text = "\n".join(str(one) for one in ((config or {}).get("data") or {}).values())
+        found = re.search(r"^mode:[ \t]*[\"']?(\w*)[\"']?[ \t]*$", text, re.MULTILINE)
+        if found:
+            where = f"ConfigMap kube-system/{name} mode" + ("" if found[1] else " (empty: iptables)")
+            return Fact(found[1] or "iptables", where)
     for container in containers(reading.one("apps/v1", "DaemonSet", "kube-proxy", "kube-system")):
         flag = re.search(r"--proxy-mode=(\w+)", command_line(container))
         if flag:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from conformance.errors import MissingCapability
 from conformance.kube.client import Kube, Obj
@@ -58,16 +59,17 @@ class CalicoObjects:
 
     def calico_nodes(self) -> dict[str, Fact[int]]:
         """How many Linux workers have a ready calico-node."""
-        linux = {node.name for node in self._facts.by_os("linux")}
+        workers = {node.name for node in self._facts.by_os("linux") if node.worker}
         ready = [
             pod["spec"]["nodeName"]
             for pod in self._pods()
-            if pod["metadata"]["name"].startswith("calico-node-") and pod["spec"].get("nodeName") in linux
+            if pod["metadata"]["name"].startswith("calico-node-") and pod["spec"].get("nodeName") in workers
             if is_ready(pod)
         ]
-        return {
-            "Linux nodes with a ready calico-node": Fact(len(ready), f"pods calico-node: {', '.join(ready) or '-'}")
-        }
+        source = (
+            f"ready pods calico-node on {', '.join(ready) or 'none'}; Linux workers: {', '.join(workers) or 'none'}"
+        )
+        return {"Linux workers with a ready calico-node": Fact(len(ready), source)}
 
     def calico_version(self) -> dict[str, Fact[str]]:
         """Calico's version."""
@@ -90,6 +92,22 @@ class CalicoObjects:
             )
             for node in self._facts.by_os("windows")
         }
+
+    def containerd_beside_docker(self) -> dict[str, Fact[bool]]:
+        """Whether a Windows node has containerd and runs its pods with Docker all the same.
+
+        Not known of a node that runs Docker: only a HostProcess pod could look, and those need containerd.
+        """
+        found: dict[str, Fact[bool]] = {}
+        for node in self._facts.by_os("windows"):
+            used = node.container_runtime.partition("://")[0]
+            unseen = f"it runs {node.container_runtime}, under which no HostProcess pod can look for containerd"
+            found[f"containerd unused beside Docker on node {node.name}"] = (
+                Fact(False, f"its .status.nodeInfo.containerRuntimeVersion {node.container_runtime}")
+                if used == "containerd"
+                else Fact(None, unseen)
+            )
+        return found
 
     # --- networking -----------------------------------------------------------------------------------------------
 
@@ -158,15 +176,18 @@ class CalicoObjects:
         return Fact(None, f"not set in {', '.join(found) or 'any object that could be read'}")
 
     def datastore(self) -> dict[str, Fact[str]]:
-        """Mode, datastore and way of installation, as one phrase: ``vxlan on kubernetes by operator``."""
+        """Mode and datastore as one phrase: ``vxlan on kubernetes``, ``vxlan on etcd by manual``.
+
+        The way of installation is part of it under etcd alone: every way goes with the Kubernetes API.
+        """
         mode, datastore, install = self._facts.mode, self._facts.datastore, self._facts.install
-        unknown = next((one for one in (mode, datastore) if one.value is None), None)
+        asked: list[Fact[Any]] = [mode, datastore, *([install] if datastore.value == "etcd" else [])]
+        unknown = next((one for one in asked if one.value is None), None)
         if unknown is not None:
             return {"mode and datastore": Fact(None, unknown.source)}
         source = f"mode: {mode.source}; datastore: {datastore.source}; installation: {install.source}"
-        return {
-            "mode and datastore": Fact(f"{mode.value} on {datastore.value} by {install.value or 'unknown'}", source)
-        }
+        phrase = f"{mode.value} on {datastore.value}" + (f" by {install.value}" if datastore.value == "etcd" else "")
+        return {"mode and datastore": Fact(phrase, source)}
 
     # --- IPAM -----------------------------------------------------------------------------------------------------
 
@@ -196,6 +217,19 @@ class CalicoObjects:
                 source = f"IPAMBlock {spec['cidr']} .spec.allocations ({api})"
                 found[f"reserved in block {spec['cidr']} of node {node}"] = Fact(_reservations(spec), source)
         return found
+
+    def reserved_elsewhere(self) -> dict[str, Fact[list[str]]]:
+        """Blocks of other nodes, and of none, in which something is reserved as only Windows' blocks have it."""
+        names = self._windows_names()
+        blocks, api = self._all("IPAMBlock")
+        others = [block for block in blocks if _affine(block) not in names]
+        found = [
+            f"{', '.join(kept)} in {block['spec']['cidr']} of {_affine(block) or 'no node'}"
+            for block in others
+            if (kept := _reservations(block["spec"]))
+        ]
+        source = f".spec.allocations of {len(others)} other IPAMBlocks ({api})"
+        return {"Windows' reservations in other blocks": Fact(found, source)}
 
     def blocks(self) -> dict[str, Fact[list[str]]]:
         """The confirmed blocks of every Windows node."""

@@ -45,6 +45,12 @@ class NodeFacts:
     taints: tuple[dict[str, Any], ...] = ()
 
     @property
+    def worker(self) -> bool:
+        """Whether it is there for ordinary pods: no node of the control plane that a taint keeps for itself."""
+        kept = any(taint.get("effect") in ("NoSchedule", "NoExecute") for taint in self.taints)
+        return not (self.control_plane and kept)
+
+    @property
     def build(self) -> str:
         """Name of its Windows build (:func:`build_name`); empty on Linux."""
         return build_name(self.windows_build) if self.os == "windows" else ""
@@ -71,6 +77,12 @@ class Facts:
     windows_dsr: Fact[bool]
     """kube-proxy on Windows runs with --enable-dsr=true."""
     evidence: Literal["lab", "field"]
+    ipam: Fact[str] = Fact(None, "not known: not read")
+    """The IPAM plugin of pods: ``calico-ipam``, ``host-local``, or a cloud's own."""
+    calico_edition: Fact[str] = Fact(None, "not known: not read")
+    """``Calico`` or ``Calico Enterprise``; claims are judged by the version of Calico that Enterprise is built on."""
+    calico_on_nodes: dict[str, Fact[str]] = field(default_factory=dict)
+    """Node to the version of Calico in its pod; not known where there is no pod."""
 
     def by_os(self, os: OS) -> tuple[NodeFacts, ...]:
         """Nodes of one OS."""

@@ -25,6 +25,7 @@ MARKERS = (
     "needs(...): what the test needs of a cluster beyond its claims' needs",
     "manifest(path): the YAML file under manifests/ that the test applies",
     "smoke: belongs to --smoke",
+    "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
     "allure_label(value, label_type): label in Allure's results",
 )
 

@@ -54,6 +54,8 @@ class Controller:
         """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
         self.report: RunReport | None = None
         self.by_user = False
+        self.interrupted = False
+        """Whether pytest did not get to its end by itself."""
         self.left: list[str] = []
         """What the run's processes had left on the cluster when they had ended."""
         self.unusable = ""
@@ -157,6 +159,7 @@ class Controller:
             session.exitstatus = 4
             return result
         tests = self._tests()
+        self.interrupted = int(exitstatus) in (2, 3)
         report = RunReport(
             run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -265,7 +268,9 @@ class Controller:
     def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
         """Why the run did not get to its end; empty: it did."""
         lost = sum(1 for test in tests if not test.ran)
-        return f"{lost} planned tests were not run, because the run ended before them" if lost else ""
+        if lost:
+            return f"{lost} planned tests were not run, because the run ended before them"
+        return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The summary of claims."""

@@ -67,6 +67,8 @@ class Judge:
             claims = test.claims(self.catalog)
             for claim in claims:
                 item.extra_keyword_matches |= claim.tags | {claim.id}
+            if any(one.kind in plan.CHANGING for one in plan.isolation_of(test.parts, self.catalog)):
+                item.add_marker(pytest.mark.disruptive)  # a keyword, too
             for kind, value in allure_results.labels(claims):
                 item.add_marker(pytest.mark.allure_label(value, label_type=kind))
             item.add_marker(pytest.mark.allure_label(allure_results.story(item.name), label_type="story"))

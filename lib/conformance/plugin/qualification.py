@@ -62,11 +62,13 @@ class Qualification:
         remaining = {one.verdict for one in tests} & {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE}
         status = 0 if pytest_status == 1 and excused and not remaining else pytest_status
         codes = [exit_code(tests, status, by_user=by_user)]
+        waived = self._waived(report.claims)
+        if any(self._attested_against(one) for one in report.claims):
+            codes.append(1)
         stored = parse(to_json(report), "this run")
         gates = gate.judge(stored, self.required, self.waivers, catalog())
         codes.append(gate.exit_code(gates))
-        waived = self._waived(report.claims)
-        if any(one.verdict in self.fail_on and one.claim.id not in waived for one in report.claims):
+        if any(self._fails(one) for one in report.claims):
             codes.append(1)
         lines: tuple[str, ...] = ()
         if self.baseline:
@@ -108,11 +110,29 @@ class Qualification:
                 found[one.claim.id] = str(accepted[0])
         return found
 
+    def _attested_against(self, one: ClaimOutcome) -> bool:
+        """Whether a person says that a claim is violated, and no waiver accepts it."""
+        if one.results or one.claim.id not in self.attested or one.verdict is not ClaimVerdict.VIOLATED:
+            return False
+        return waiver_for(self.waivers, one.claim.id, one.verdict) is None
+
+    def _fails(self, one: ClaimOutcome) -> bool:
+        """Whether a claim has a verdict of ``--fail-on`` somewhere, on one build only included, that is not waived."""
+        if not one.results:
+            return one.verdict in self.fail_on and waiver_for(self.waivers, one.claim.id, one.verdict) is None
+        return any(
+            not all(self._waivers_of(replace(result, verdict=verdict)))
+            for result in one.results
+            for verdict in {result.verdict, *(each.verdict for each in result.decisions)} & self.fail_on
+        )
+
     def _excused(self, test: TestOutcome) -> TestOutcome:
-        """A test as the exit code counts it: one that is violated in nothing but what is waived is not."""
+        """A test as the exit code counts it: what is waived is left out, and hides nothing beside it."""
         guilty = [result for result in test.results if result.verdict is ClaimVerdict.VIOLATED]
         if test.verdict is ClaimVerdict.VIOLATED and guilty and all(all(self._waivers_of(one)) for one in guilty):
-            return replace(test, verdict=ClaimVerdict.CONFIRMED)  # for the exit code alone
+            beside = {one.verdict for one in test.results} | {each.verdict for one in guilty for each in one.decisions}
+            open_ = ClaimVerdict.INCONCLUSIVE in beside
+            return replace(test, verdict=ClaimVerdict.INCONCLUSIVE if open_ else ClaimVerdict.CONFIRMED)
         return test
 
     def _waivers_of(self, result: ClaimResult) -> list[Waiver | None]:

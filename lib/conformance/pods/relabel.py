@@ -15,39 +15,37 @@ GUEST = "conformance/guest"
 
 
 class Relabel:
-    """Of one test."""
+    """The label changes of one test."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
         self._made: list[tuple[ObjectRef, str, str]] = []
 
-    def welcome(self, *guests: Workload) -> None:
+    def label_as_guest(self, *guests: Workload) -> None:
         """Give pods the label by which guests are known."""
         for pod in guests:
             self._set(pod, "labels", GUEST, "welcome")
 
-    def trifle(self, *pods: Workload) -> None:
-        """Give pods a label that no policy selects, and an annotation: updates of the object that matter to nobody."""
+    def add_irrelevant_label(self, *pods: Workload) -> None:
+        """Give pods a label and an annotation that no policy selects."""
         for pod in pods:
             self._set(pod, "labels", IRRELEVANT, "yes")
             self._set(pod, "annotations", IRRELEVANT, "yes")
 
     def undo(self) -> None:
-        """Take away what was given, all that can be.  Raises what the first that could not be raised."""
-        troubles: list[SuiteError] = []
+        """Remove every label and annotation that was added, best effort.  Re-raises the first failure."""
+        failures: list[SuiteError] = []
         for made in reversed(list(self._made)):
             target, field, key = made
             try:
                 self._changes.patch(target, {"metadata": {field: {key: None}}}, "its test is over")
-            except SuiteError as trouble:
-                if not (
-                    isinstance(trouble, ApiRefused) and trouble.not_found
-                ):  # with its pod the label is gone as well
-                    troubles.append(trouble)
+            except SuiteError as error:
+                if not (isinstance(error, ApiRefused) and error.not_found):  # with its pod the label is gone as well
+                    failures.append(error)
                     continue
             self._made.remove(made)
-        if troubles:
-            raise troubles[0]
+        if failures:
+            raise failures[0]
 
     def _set(self, pod: Workload, field: str, key: str, value: str) -> None:
         target = ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)

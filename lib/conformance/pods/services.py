@@ -12,10 +12,10 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.endpoint import Path, Target, Workload
-from conformance.pods.cast import Cast
 from conformance.pods.groups import Group, Pairs
 from conformance.pods.roles import MANIFESTS
 from conformance.pods.tailor import SEAT
+from conformance.pods.worker_pods import WorkerPods
 
 PORT = 80
 """Every Service's port; behind it is the echo on 8080, so that a port that is not translated shows."""
@@ -67,8 +67,8 @@ class Service:
 class Services:
     """Services in one worker's namespace."""
 
-    def __init__(self, changes: Changes, cast: Cast, domain: str) -> None:
-        self._changes, self._cast, self._domain = changes, cast, domain
+    def __init__(self, changes: Changes, worker_pods: WorkerPods, domain: str) -> None:
+        self._changes, self._worker_pods, self._domain = changes, worker_pods, domain
         self._there: dict[str, Service] = {}
 
     def cluster_ip(self, backend: Workload) -> Service:
@@ -108,7 +108,7 @@ class Services:
         return [self.node_port(backend).on(backend) for backend in backends]
 
     def _over(self, backend: Workload, kind: str) -> Service:
-        seat = self._cast.seat_of(backend)
+        seat = self._worker_pods.seat_of(backend)
         name = f"{kind}-{seat}"
         if name not in self._there:
             made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]

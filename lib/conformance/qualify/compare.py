@@ -10,13 +10,20 @@ from typing import Any
 from conformance.model.codec import to_plain
 from conformance.model.facts import Facts
 from conformance.model.verdict import ClaimVerdict, precedence
-from conformance.qualify.acceptable import Turn, turn
+from conformance.qualify.acceptable import UNDECIDED, Turn, turn
 from conformance.qualify.stored import StoredClaim, StoredReport
 
-NOISE = 1.5
+NOISE = 1.25
 """A convergence time has moved when its median changed by more than this factor ..."""
 NOISE_SECONDS = 0.5
-"""... and by more than so many seconds; below that polling alone explains it."""
+"""... by more than so many seconds, below which polling alone explains it ..."""
+CHANGES = 3
+"""... and, where there were so many changes that their spread is known, by more than either run's own from the median
+to the 95th percentile."""
+
+
+RECOVERY = "seconds to a new connection"
+"""Name of the figure that tests of disturbed connections keep (:mod:`conformance.expect.upheaval`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +32,15 @@ class Turned:
 
     claim: str
     where: str
-    """``Windows 20348``, or empty: as a whole."""
+    """``Windows 20348``, ``part linux->windows``, or empty: as a whole."""
     before: str
     now: str
     turn: Turn
     reason: str
 
     def __str__(self) -> str:
-        """``DEMO-7 on Windows 20348: CONFIRMED -> VIOLATED (reason)``."""
-        place = f" on {self.where}" if self.where else ""
+        """``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``."""
+        place = f", {self.where}" if self.where else ""
         return f"{self.claim}{place}: {self.before} -> {self.now}" + (f" ({self.reason})" if self.reason else "")
 
 
@@ -58,8 +65,8 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """1 when something that was acceptable is not any more, else 0."""
-        return 1 if self.of("worse") else 0
+        """1 when something that was acceptable is not any more, 6 when something is not decided any more, else 0."""
+        return 1 if self.of("worse") else 6 if self.of("undecided now") else 0
 
 
 def compare(old: StoredReport, new: StoredReport) -> Comparison:
@@ -68,29 +75,46 @@ def compare(old: StoredReport, new: StoredReport) -> Comparison:
     return Comparison(
         old=_label(old),
         new=_label(new),
-        turned=tuple(one for claim in shared for one in _turned(old.claims[claim], new.claims[claim])),
+        turned=tuple(one for claim in shared for one in _turned(old.claims[claim], new.claims[claim], new.builds)),
         appeared=tuple(claim for claim in new.claims if claim not in old.claims),
         disappeared=tuple(claim for claim in old.claims if claim not in new.claims),
         parts=tuple(line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])),
         facts=tuple(_other_facts(old.facts, new.facts)),
-        times=tuple(_other_times(old.statistics, new.statistics)),
+        times=tuple(_other_times(old, new)),
     )
 
 
 def _label(report: StoredReport) -> str:
     version = report.facts.calico_version.value if report.facts else None
     run, evidence = report.run, report.evidence or "no cluster"
-    return f"{run.get('id')} of {run.get('started')}, Calico {version or 'unknown'}, {evidence}"
+    short = f"; cut short: {report.cut_short}" if report.cut_short else ""
+    return f"{run.get('id')} of {run.get('started')}, Calico {version or 'unknown'}, {evidence}{short}"
 
 
-def _turned(old: StoredClaim, new: StoredClaim) -> Iterator[Turned]:
+def _turned(old: StoredClaim, new: StoredClaim, builds: Sequence[str]) -> Iterator[Turned]:
+    """As a whole, and where both reports go into detail by part and Windows build.
+
+    ``builds``: those of the newer report's cluster.  What it has and was not looked at is not decided any more; a build
+    that it does not have is another cluster.
+    """
     if old.verdict is not new.verdict:
         yield _one(new, "", old.verdict, new.verdict, new.reason)
+    if not (old.results and new.results):
+        return
+    before, now = _by_part(old), _by_part(new)
+    for part in before:
+        if part and before[part] is not now.get(part):
+            reason = next((one.reason for one in new.results if one.part == part and one.verdict is now[part]), GONE)
+            yield _one(new, f"part {part}", before[part], now.get(part), reason)
+    said = new.verdict in UNDECIDED  # as a whole, which needs no line for each build that was not reached
     before, now = _by_build(old), _by_build(new)
-    for build in sorted(before.keys() & now.keys()):
-        if before[build] is not now[build]:
-            reason = next((one.reason for one in new.decisions if build in one.about and one.verdict is now[build]), "")
-            yield _one(new, f"Windows {build}", before[build], now[build], reason)
+    for build in sorted(before):
+        if before[build] is not now.get(build) and (build in now or (build in builds and not said)):
+            reasons = (one.reason for one in new.decisions if build in one.about and one.verdict is now.get(build))
+            yield _one(new, f"Windows {build}", before[build], now.get(build), next(reasons, GONE))
+
+
+GONE = "nothing was decided about it in the newer run"
 
 
 def _one(claim: StoredClaim, where: str, before: ClaimVerdict | None, now: ClaimVerdict | None, reason: str) -> Turned:
@@ -98,6 +122,13 @@ def _one(claim: StoredClaim, where: str, before: ClaimVerdict | None, now: Claim
     return Turned(
         claim=claim.id, where=where, before=words[0], now=words[1], turn=turn(claim.kind, before, now), reason=reason
     )
+
+
+def _by_part(claim: StoredClaim) -> dict[str, ClaimVerdict]:
+    order, found = precedence(claim.kind), dict[str, ClaimVerdict]()
+    for one in claim.results:
+        found[one.part] = min(found.get(one.part, one.verdict), one.verdict, key=order.index)
+    return found
 
 
 def _by_build(claim: StoredClaim) -> dict[str, ClaimVerdict]:
@@ -143,19 +174,45 @@ def _flat(facts: Facts | None) -> dict[str, str]:
     return found
 
 
-def _other_times(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    before, now = old.get("policy_effect") or {}, new.get("policy_effect") or {}
+def _other_times(old: StoredReport, new: StoredReport) -> Iterator[str]:
+    before, now = _effects(old), _effects(new)
     for what in sorted(before.keys() & now.keys()):
+        known = min(before[what].get("changes", 0), now[what].get("changes", 0)) >= CHANGES
         for figure in ("first_correct", "stable", "exposure"):
             one, other = before[what].get(figure), now[what].get(figure)
-            if one and other and _moved(one["p50"], other["p50"]):
+            if one and other and _moved(one["p50"], other["p50"], _spread(one, other) if known else 0.0):
                 seconds = f"median {one['p50']:.2f} s -> {other['p50']:.2f} s"
                 yield f"policy effect, {what}, {figure.replace('_', ' ')}: {seconds}"
+    earlier, later = _recoveries(old), _recoveries(new)
+    for what in sorted(earlier.keys() & later.keys()):
+        if _moved(earlier[what], later[what], 0.0):
+            yield f"recovery, {what}: {earlier[what]:.2f} s -> {later[what]:.2f} s"
 
 
-def _moved(before: float, now: float) -> bool:
+def _effects(report: StoredReport) -> Mapping[str, Any]:
+    return report.statistics.get("policy_effect") or {}
+
+
+def _recoveries(report: StoredReport) -> dict[str, float]:
+    """Claim and part to the seconds until a new connection was there again; the longest, where several tests say it."""
+    found: dict[str, float] = {}
+    for claim in report.claims.values():
+        for one in claim.results:
+            seconds = one.measured.get(RECOVERY)
+            if isinstance(seconds, int | float):
+                what = f"{claim.id} ({one.part})" if one.part else claim.id
+                found[what] = max(found.get(what, 0.0), float(seconds))
+    return found
+
+
+def _spread(*several: Mapping[str, float]) -> float:
+    """The wider of them from the median to the 95th percentile, seconds."""
+    return max(one["p95"] - one["p50"] for one in several)
+
+
+def _moved(before: float, now: float, noise: float) -> bool:
     smaller, larger = sorted((before, now))
-    return larger - smaller > NOISE_SECONDS and larger > NOISE * smaller
+    return larger - smaller > max(NOISE_SECONDS, noise) and larger > NOISE * smaller
 
 
 SECTIONS: Sequence[tuple[Turn, str]] = (

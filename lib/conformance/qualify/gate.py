@@ -7,7 +7,7 @@ something is not decided.  What a lab shows qualifies nothing, and is said so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from conformance.catalog import Catalog, NotApplicable, applicability
@@ -70,7 +70,7 @@ class GateResult:
     def headline(self) -> str:
         """``core, vxlan, Windows 20348: not qualified (2 in the way, 1 waived)``."""
         words: str = self.answer
-        if self.evidence == "lab" and self.answer == "qualified":
+        if self.evidence != "field" and self.answer == "qualified":
             words = "would qualify; a lab qualifies nothing"
         waived = len(self.obstacles) - len(self.standing)
         counts = [f"{len(self.standing)} in the way"] * bool(self.standing) + [f"{waived} waived"] * bool(waived)
@@ -113,65 +113,95 @@ def unused(waivers: Sequence[Waiver], results: Sequence[GateResult]) -> tuple[Wa
 def _obstacles(
     report: StoredReport, required: GateSet, build: str, waivers: Sequence[Waiver], claims: Catalog
 ) -> Iterator[Obstacle]:
+    if report.schema == "1":
+        reason = "schema 1 tells neither on which builds a claim was decided nor whether the run got to its end"
+        yield _open("the report", "", "too old", reason)
+    if report.facts is None:
+        yield _open("the report", "", "about no cluster", "it holds no facts")
     if report.cut_short:
-        yield Obstacle(claim="the run", part="", verdict="cut short", reason=report.cut_short, decided=False)
+        yield _open("the run", "", "cut short", report.cut_short)
     for demand in required.demands:
         claim = report.claims.get(demand.claim)
         if claim is None:
             yield _open(demand.claim, "", "not in the report", "its catalog has no such claim")
-        elif not _excused(report, demand, claims):
-            yield from _of_claim(claim, demand, build, waivers)
+            continue
+        excused = _excused(report, demand, build, claims)
+        yield from (one for one in _of_claim(claim, demand, build, waivers) if one.decided or not excused)
 
 
-def _excused(report: StoredReport, demand: Demand, claims: Catalog) -> bool:
-    """Whether the claim is not about this cluster, for a condition that the set names."""
+def _excused(report: StoredReport, demand: Demand, build: str, claims: Catalog) -> bool:
+    """Whether the claim is not about this cluster's nodes of a build, for a condition that the set names."""
     if report.facts is None or demand.claim not in claims:
         return False
-    applies = applicability(claims[demand.claim], report.facts)
+    windows = tuple(node for node in report.facts.by_os("windows") if build in (node.build, NO_BUILD))
+    applies = applicability(claims[demand.claim], replace(report.facts, nodes=(*report.facts.by_os("linux"), *windows)))
     return isinstance(applies, NotApplicable) and applies.key in demand.unless
 
 
 def _of_claim(claim: StoredClaim, demand: Demand, build: str, waivers: Sequence[Waiver]) -> Iterator[Obstacle]:
     if not claim.results:
-        yield _said(claim, "", claim.verdict, claim.reason, _waiver(waivers, claim, claim.verdict, "", build))
+        if claim.verdict is None:
+            yield _open(claim.id, "", "not selected", claim.reason)
+        elif not acceptable(claim.kind, claim.verdict):
+            accepted = waiver_for(waivers, claim.id, claim.verdict, part="", build=build)
+            yield _said(claim, "", claim.verdict, claim.reason, accepted)
         return
-    for part in demand.parts or tuple(dict.fromkeys(one.part for one in claim.results)):
+    heard = () if demand.only else tuple(one.part for one in claim.results)
+    for part in dict.fromkeys((*demand.parts, *heard)):
         results = [one for one in claim.results if one.part == part]
-        if not results:
+        if results:
+            yield from _of_part(claim, part, results, build, waivers)
+        else:
             yield _open(claim.id, part, "not selected", "no test of this part was in the run")
+
+
+def _of_part(
+    claim: StoredClaim, part: str, results: Sequence[ClaimResult], build: str, waivers: Sequence[Waiver]
+) -> Iterator[Obstacle]:
+    """One for each sort of verdict that is not acceptable: what is waived hides nothing that is not."""
+    found = _on_build(results, build)
+    if not found:
+        yield _open(claim.id, part, "not decided", f"no decision of it is about Windows {build}")
+    for verdict in precedence(claim.kind):
+        reasons = [one.reason for one in found if one.verdict is verdict]
+        places = {one.place for one in found if one.verdict is verdict}
+        if not reasons or acceptable(claim.kind, verdict) or _beside_others(verdict, found):
             continue
-        verdict, reason = _on_build(claim, results, build)
-        accepted = _waiver(waivers, claim, verdict, part, build)
-        if verdict is None or not acceptable(claim.kind, verdict):
-            yield _said(claim, part, verdict, reason, accepted)
+        accepted = [waiver_for(waivers, claim.id, verdict, part=part, build=place) for place in sorted(places)]
+        yield _said(claim, part, verdict, reasons[0], accepted[0] if all(accepted) else None)
 
 
-def _on_build(claim: StoredClaim, results: Sequence[ClaimResult], build: str) -> tuple[ClaimVerdict | None, str]:
-    """What a part's tests decided for one Windows build, and the reason; None: they decided nothing about it.
+@dataclass(frozen=True)
+class _Said:
+    """A verdict that counts for a build."""
+
+    verdict: ClaimVerdict
+    reason: str
+    place: str
+    """The build, or empty: it is about no build, so that no waiver for one accepts it."""
+
+
+def _on_build(results: Sequence[ClaimResult], build: str) -> list[_Said]:
+    """What a part's tests decided for one Windows build; empty: they decided nothing about it.
 
     A decision between Linux nodes, or about the cluster as a whole, is one about every build.
     """
-    said: list[tuple[ClaimVerdict, str]] = []
+    said = []
     for result in results:
-        said += [(one.verdict, one.reason) for one in result.decisions if not one.about or build in one.about]
-        attributed = any(one.verdict is result.verdict for one in result.decisions)
-        if not attributed:
-            said.append((result.verdict, result.reason))  # what ended the test belongs to no node
-    if not said:
-        return None, f"no decision of it is about Windows {build}"
-    order = precedence(claim.kind)
-    return min(said, key=lambda one: order.index(one[0]))
+        for one in result.decisions:
+            if not one.about or build in one.about:
+                said.append(_Said(one.verdict, one.reason, build if one.about else ""))
+        if not any(one.verdict is result.verdict for one in result.decisions):
+            said.append(_Said(result.verdict, result.reason, ""))  # what ended the test belongs to no node
+    return said
 
 
-def _waiver(
-    waivers: Sequence[Waiver], claim: StoredClaim, verdict: ClaimVerdict | None, part: str, build: str
-) -> Waiver | None:
-    return waiver_for(waivers, claim.id, verdict, part=part, build=build) if verdict else None
+def _beside_others(verdict: ClaimVerdict, found: Sequence[_Said]) -> bool:
+    """Whether it only says that some nodes are not concerned, where others are."""
+    return verdict is ClaimVerdict.NOT_APPLICABLE and any(one.verdict is not verdict for one in found)
 
 
-def _said(claim: StoredClaim, part: str, verdict: ClaimVerdict | None, reason: str, waiver: Waiver | None) -> Obstacle:
-    if verdict is None:
-        return _open(claim.id, part, "not decided" if claim.results else "not selected", reason)
+def _said(claim: StoredClaim, part: str, verdict: ClaimVerdict, reason: str, waiver: Waiver | None) -> Obstacle:
     return Obstacle(
         claim=claim.id,
         part=part,

@@ -22,6 +22,8 @@ class Demand:
     claim: str
     parts: tuple[str, ...]
     """Parts that must be decided; a claim that is one piece has the part ""."""
+    only: bool = False
+    """The set chose these parts; else what a run says of further ones counts too."""
     unless: tuple[str, ...] = ()
     """Conditions (:attr:`conformance.catalog.NotApplicable.key`) under which NOT_APPLICABLE is acceptable."""
 
@@ -91,5 +93,8 @@ def _demand(entry: Any, parts: Mapping[str, tuple[str, ...]]) -> Demand:
     plain = entry if isinstance(entry, dict) else {"claim": entry}
     claim = plain["claim"]
     return Demand(
-        claim=claim, parts=tuple(plain.get("parts") or parts.get(claim, ())), unless=tuple(plain.get("unless") or ())
+        claim=claim,
+        parts=tuple(plain.get("parts") or parts.get(claim, ())),
+        only="parts" in plain,
+        unless=tuple(plain.get("unless") or ()),
     )

@@ -112,7 +112,7 @@ def parse(plain: Any, where: str) -> StoredReport:
             statistics=plain.get("statistics") or {},
             plain=plain,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageProblem(f"report {where} is damaged: {type(error).__name__} {error}") from None
 
 

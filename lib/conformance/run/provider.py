@@ -23,7 +23,7 @@ class Connection:
     kubeconfig: str | None = None
     context: str | None = None
     external_target: str | None = None
-    """A host beyond the cluster that it says it has, ``ADDRESS[:PORT]``."""
+    """External target announced by the cluster, ``ADDRESS[:PORT]``."""
 
 
 @dataclass(frozen=True, kw_only=True)

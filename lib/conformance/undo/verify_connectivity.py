@@ -13,10 +13,10 @@ from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
-from conformance.pods.cast import Cast
 from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement
 from conformance.pods.roles import DEMO_PORT
+from conformance.pods.worker_pods import WorkerPods
 from conformance.probe.prober import Prober
 from conformance.settings import Settings
 
@@ -32,12 +32,12 @@ def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, proces
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
     with TemporaryDirectory(prefix="calico-conformance-") as folder:
         prober = Prober(kube, Path(folder), settings)
-        cast = Cast(pods, placement)
+        worker_pods = WorkerPods(pods, placement)
         trouble = ""
         try:
             systems: tuple[OS, ...] = ("linux", "windows")
-            clients = [one for os in systems for one in cast.clients(os)]
-            servers = [one.tcp(DEMO_PORT) for os in systems for one in cast.servers(os)]
+            clients = [one for os in systems for one in worker_pods.clients(os)]
+            servers = [one.tcp(DEMO_PORT) for os in systems for one in worker_pods.servers(os)]
             Expect(prober, settings.timings).reachable(
                 clients,
                 servers,
@@ -46,7 +46,7 @@ def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, proces
         except (Nonconformance, SuiteError) as found_out:
             trouble = f"not every pod reaches every other: {str(found_out).splitlines()[0]}"
         finally:
-            cast.close()
+            worker_pods.close()
             prober.close()
             left = _removed(pods)
     return trouble or left

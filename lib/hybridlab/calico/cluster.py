@@ -34,7 +34,7 @@ from hybridlab.calico.selectors import parse
 from hybridlab.calico.typha import Typha
 from hybridlab.calico.windows_node import WindowsNode
 from hybridlab.dataplane.contract import Dataplane
-from hybridlab.profiles.machines import Machine, dns_address, machines
+from hybridlab.profiles.machines import Machine, dns_address, machines, told_to_use_dsr
 from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import vtep_mac
 from hybridlab.windows.reserved import gateway
@@ -191,7 +191,7 @@ class Calico:
 
     def snat_for(self, node: str) -> str | None:
         """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep their own."""
-        return self._service_source(node, enable_dsr=self._profile.kube_proxy.windows_dsr)
+        return self._service_source(node, enable_dsr=told_to_use_dsr(self._profile, self.nodes[node]))
 
     def node_port_snat_for(self, node: str) -> str | None:
         """Source of what comes in by a NodePort of a Windows node; None: the node's own address."""

@@ -29,6 +29,7 @@ from hybridlab.cli.control import ControlServer
 from hybridlab.cli.ending import EndRequest
 from hybridlab.cli.exits import OK
 from hybridlab.cli.felix_pods import FelixPods
+from hybridlab.cli.kube_proxy_pods import WindowsKubeProxies
 from hybridlab.cli.rundir import RunDir
 from hybridlab.cli.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
@@ -100,7 +101,9 @@ class Lab:
             issue_token=self._issue_token,
             calico_config_maps=cni_config_maps,
         )
-        hosts = windows_hosts(calico, self._control_plane, profile)
+        on_windows = {name: (node.machine, node.hns) for name, node in calico.windows.items()}
+        kube_proxies = WindowsKubeProxies(profile, on_windows, self._control_plane, runtime)
+        hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self._felixes = FelixPods(calico, self._control_plane, runtime)
         bench = Bench(dataplane, calico, server.client("hybridlab"), zone_gate, server.interference, self._kill)
@@ -112,7 +115,7 @@ class Lab:
         await calico.start()
         self._stops.append(calico.stop)
         await self._control_plane.start()
-        self._stops += [self._control_plane.stop, self._felixes.stop]
+        self._stops += [self._control_plane.stop, self._felixes.stop, kube_proxies.stop]
         await self._control_plane.ready()
         await calico.ipam_saved()
         control = ControlServer(setting.directory.control, self._operations())

@@ -7,6 +7,7 @@ from typing import Any
 
 from hybridlab.calico.cluster import Calico
 from hybridlab.calico.windows_node import WindowsNode
+from hybridlab.cli.kube_proxy_pods import WindowsKubeProxies
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.model import HostAnswer
@@ -14,10 +15,12 @@ from hybridlab.windows.hns_objects import remote_subnet_route
 from hybridlab.windows.host import HostRefused, HostState, WindowsHost
 
 
-def windows_hosts(calico: Calico, control_plane: ControlPlane, profile: Profile) -> dict[str, WindowsHost]:
+def windows_hosts(
+    calico: Calico, control_plane: ControlPlane, kube_proxies: WindowsKubeProxies, profile: Profile
+) -> dict[str, WindowsHost]:
     """By node."""
     return {
-        name: WindowsHost(node.machine, profile, _state(node, calico, control_plane))
+        name: WindowsHost(node.machine, profile, _state(node, calico, control_plane, kube_proxies))
         for name, node in calico.windows.items()
     }
 
@@ -35,7 +38,9 @@ class HostAnswers:
             return HostAnswer(kind=refused.kind, problem=str(refused))
 
 
-def _state(node: WindowsNode, calico: Calico, control_plane: ControlPlane) -> HostState:
+def _state(
+    node: WindowsNode, calico: Calico, control_plane: ControlPlane, kube_proxies: WindowsKubeProxies
+) -> HostState:
     name = node.machine.name
     felix = calico.felixes[name]
 
@@ -57,6 +62,7 @@ def _state(node: WindowsNode, calico: Calico, control_plane: ControlPlane) -> Ho
         services=lambda: control_plane.kube_proxies.table(name),
         files=lambda: {node.cni_path: node.cni_text},
         felix_process=lambda: node.process,
+        kube_proxy_process=lambda: kube_proxies.process(name),
         restart_felix=lambda: calico.restart_felix(name),
         remove_network=remove_network,
     )

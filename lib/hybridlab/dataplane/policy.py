@@ -153,7 +153,7 @@ class PolicyTable:
         return tuple(endpoint for endpoint in known if endpoint not in quiet)
 
     def _opened_nothing(self, new: Sequence[str]) -> set[str]:
-        """Of Windows pods that get their first program, those in whose time without one no pod opened a connection."""
+        """Return the Windows pods that opened no connection before their first policy was programmed."""
         listed = self._table.run(f"list counter ip cali {EARLY}")
         self._early = int(listed.partition("packets ")[2].partition(" ")[0])
         return {endpoint for endpoint in new if self._early_before.pop(endpoint, None) == self._early}

@@ -60,6 +60,12 @@ def machines(profile: Profile) -> tuple[Machine, ...]:
     )
 
 
+def told_to_use_dsr(profile: Profile, machine: Machine) -> bool:
+    """kube-proxy of this Windows node runs with ``--enable-dsr=true``; whether its build can do it is another thing."""
+    own = machine.group.windows_dsr
+    return profile.kube_proxy.windows_dsr if own is None else own
+
+
 def control_plane(profile: Profile) -> Machine:
     """The first control-plane machine: where the API server and etcd are said to run."""
     return next(machine for machine in machines(profile) if machine.group.control_plane)

@@ -91,7 +91,11 @@ class KubeProxy:
     """kube-proxy's mode."""
 
     windows_dsr: bool = True
-    """Windows kube-proxy runs with --enable-dsr=true; else without the flag."""
+    """Windows kube-proxy runs with --enable-dsr=true; else without the flag.  A node group may say otherwise."""
+    windows: Literal["arguments", "sig-windows-tools", "service"] = "arguments"
+    """How kube-proxy gets to Windows nodes.  arguments: a DaemonSet kube-proxy-windows whose pods name kube-proxy's own
+    arguments.  sig-windows-tools: that repository's DaemonSet (hostprocess/calico/kube-proxy), which names start.ps1
+    alone; the script finds the arguments.  service: a process of the host without a pod (AKS, EKS, RKE2, by hand)."""
     node_port_range: str = "30000-32767"
 
 
@@ -145,6 +149,8 @@ class NodeGroup:
     """``key=value:Effect``."""
     max_pods: int = 110
     provider_id: str = ""
+    windows_dsr: bool | None = None
+    """kube_proxy.windows_dsr of these Windows nodes; None: as the cluster's."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybridlab.dataplane.model import ServiceTable
-from hybridlab.profiles.machines import Machine
+from hybridlab.profiles.machines import Machine, told_to_use_dsr
 from hybridlab.profiles.model import Profile
-from hybridlab.windows import hns_objects
+from hybridlab.windows import hns_objects, kube_proxy
 from hybridlab.windows.dsr import uses_dsr
 from hybridlab.windows.hns_networks import POD_NETWORK, Hns
 
@@ -58,6 +58,8 @@ class HostState:
     """Path (as written, backslashes) to content."""
     felix_process: Callable[[], int | None]
     """Process id of Felix; None while it does not run."""
+    kube_proxy_process: Callable[[], tuple[int, str] | None]
+    """Process id and command line of kube-proxy; None while it does not run."""
     restart_felix: Callable[[], Awaitable[None]]
     remove_network: Callable[[str], Awaitable[None]]
     """Remove a network by id, with everything that this cuts off."""
@@ -128,7 +130,7 @@ class WindowsHost:
         table = self._state.services()
         if table is None:
             return []
-        dsr = uses_dsr(self._machine.group.windows_build, enable_dsr=self._profile.kube_proxy.windows_dsr)
+        dsr = uses_dsr(self._machine.group.windows_build, enable_dsr=told_to_use_dsr(self._profile, self._machine))
         return hns_objects.policy_lists(self._machine.name, table, self._state.hns.endpoints, dsr=dsr)
 
     async def _remove_network(self, identity: str) -> None:
@@ -143,6 +145,8 @@ class WindowsHost:
         if self._profile.calico.install == "manifest":
             up = RUNNING if self._state.felix_process() is not None else STOPPED
             services |= dict.fromkeys(CALICO_SERVICES, up)
+        if name := kube_proxy.service_name(self._profile):
+            services[name] = RUNNING if self._state.kube_proxy_process() is not None else STOPPED
         return services
 
     async def _restart_service(self, name: str) -> None:
@@ -154,11 +158,13 @@ class WindowsHost:
         await self._act(self._state.restart_felix())
 
     def _processes(self) -> list[dict[str, Any]]:
-        process = self._state.felix_process()
-        if process is None:
-            return []
-        name, command = felix_command(self._profile.calico.version)
-        return [{"Name": name, "ProcessId": process, "CommandLine": command}]
+        found: list[dict[str, Any]] = []
+        if (process := self._state.felix_process()) is not None:
+            name, command = felix_command(self._profile.calico.version)
+            found.append({"Name": name, "ProcessId": process, "CommandLine": command})
+        if (running := self._state.kube_proxy_process()) is not None:
+            found.append({"Name": kube_proxy.NAME, "ProcessId": running[0], "CommandLine": running[1]})
+        return found
 
     async def _stop_process(self, process: int) -> None:
         if process != self._state.felix_process():

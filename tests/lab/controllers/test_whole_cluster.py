@@ -14,11 +14,11 @@ SYSTEM_PODS = 23
 """Pods of the default profile: 4 of the control plane, 6 kube-proxies and 6 calico-nodes, 7 of Deployments."""
 
 
-def in_lab(scene: Callable[[WholeLab], Awaitable[None]]) -> None:
+def in_lab(scenario: Callable[[WholeLab], Awaitable[None]]) -> None:
     async def run() -> None:
         async with asyncio.timeout(60), WholeLab(load("default")) as lab:
             await lab.all_ready(count=SYSTEM_PODS)
-            await scene(lab)
+            await scenario(lab)
 
     asyncio.run(run())
 
@@ -48,7 +48,7 @@ async def deploy(lab: WholeLab, *pods: Obj) -> dict[str, str]:
 
 
 def test_pods_of_both_systems_reach_each_other_and_services_by_name() -> None:
-    async def scene(lab: WholeLab) -> None:
+    async def scenario(lab: WholeLab) -> None:
         addresses = await deploy(
             lab,
             demo_pod("client", "busybox:1.36", command=["sleep", "3600"]),
@@ -68,11 +68,11 @@ def test_pods_of_both_systems_reach_each_other_and_services_by_name() -> None:
 
         await lab.until(served)
 
-    in_lab(scene)
+    in_lab(scenario)
 
 
 def test_a_readiness_probe_reaches_the_pod_through_the_kernel() -> None:
-    async def scene(lab: WholeLab) -> None:
+    async def scenario(lab: WholeLab) -> None:
         probe = {"httpGet": {"port": 80}, "periodSeconds": 1}
         await deploy(lab, demo_pod("server", "nginx:1.27", readinessProbe=probe))
         wrong = {"tcpSocket": {"port": 81}, "periodSeconds": 1}
@@ -84,11 +84,11 @@ def test_a_readiness_probe_reaches_the_pod_through_the_kernel() -> None:
 
         assert (await lab.until(unhealthy))[0].startswith("Readiness probe failed: ")
 
-    in_lab(scene)
+    in_lab(scenario)
 
 
 def test_deleting_a_calico_node_windows_pod_restarts_that_nodes_felix() -> None:
-    async def scene(lab: WholeLab) -> None:
+    async def scenario(lab: WholeLab) -> None:
         pods, _ = await lab.client.list("pods", "calico-system", labels="k8s-app=calico-node-windows")
         victim = pods[0]["metadata"]["name"]
         told: list[tuple[str, str]] = []
@@ -105,11 +105,11 @@ def test_deleting_a_calico_node_windows_pod_restarts_that_nodes_felix() -> None:
         assert (node, "felix") in told
         assert lab.calico.felixes[node].running
 
-    in_lab(scene)
+    in_lab(scenario)
 
 
 def test_a_deleted_namespace_takes_its_pods_out_of_the_data_plane() -> None:
-    async def scene(lab: WholeLab) -> None:
+    async def scenario(lab: WholeLab) -> None:
         addresses = await deploy(lab, demo_pod("server", "nginx:1.27"))
         await lab.client.delete("namespaces", "demo")
 
@@ -121,4 +121,4 @@ def test_a_deleted_namespace_takes_its_pods_out_of_the_data_plane() -> None:
         routes = [str(await lab.dataplane.facts(node)) for node in ("linux-1", "linux-2", "linux-3")]
         assert not any(f"{addresses['server']}/32" in text or f"'{addresses['server']}'" in text for text in routes)
 
-    in_lab(scene)
+    in_lab(scenario)

@@ -10,6 +10,7 @@ from typing import Any
 from hybridlab.api.contract import Obj
 from hybridlab.api.core import Core, Settings
 from hybridlab.calico.cluster import Calico
+from hybridlab.cli.kube_proxy_pods import WindowsKubeProxies
 from hybridlab.cli.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.contract import remote_dataplane
@@ -57,7 +58,9 @@ class WholeLab:
             self.calico.pod_network,
             snat_local_pods_to=self.calico.snat_for,
         )
-        hosts = windows_hosts(self.calico, self.control_plane, self.profile)
+        on_windows = {name: (node.machine, node.hns) for name, node in self.calico.windows.items()}
+        kube_proxies = WindowsKubeProxies(self.profile, on_windows, self.control_plane, self.runtime)
+        hosts = windows_hosts(self.calico, self.control_plane, kube_proxies, self.profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self.control_plane.on_container_started(self._started)
         self.control_plane.on_container_stopped(self._stopped)

@@ -98,14 +98,14 @@ def test_nothing_of_a_stopped_container_lives_on(lab: Lab) -> None:
     async def background(container: str) -> None:
         await lab.execute(container, "sh", "-c", f"(setsid sleep {marker} &) ; sleep {marker}")
 
-    async def scene() -> None:
+    async def scenario() -> None:
         tasks = [asyncio.create_task(background(container)) for container in (main, aside)]
         await until(lambda: len(processes(f"sleep {marker}")) >= 6)
         for container in (main, aside):
             await lab.runtime.stop(container, grace=0)
         await asyncio.gather(*tasks)
 
-    lab.run(scene())
+    lab.run(scenario())
     assert processes(marker) == []
     assert lab.exits[main].exit_code == 137
 
@@ -114,7 +114,7 @@ def test_a_cancelled_exec_is_killed(lab: Lab) -> None:
     marker = "7654322"
     container = lab.start("cancelled", "busybox", command=("sleep", "3600"))
 
-    async def scene() -> None:
+    async def scenario() -> None:
         null = os.open(os.devnull, os.O_RDWR)
         spec = ExecSpec(container=container, argv=("sh", "-c", f"sleep {marker}; true"))
         call = asyncio.create_task(lab.runtime.exec(spec, stdin=None, stdout=null, stderr=null))
@@ -124,7 +124,7 @@ def test_a_cancelled_exec_is_killed(lab: Lab) -> None:
         await until(lambda: not processes(f"sleep {marker}"))
         os.close(null)
 
-    lab.run(scene())
+    lab.run(scenario())
 
 
 def test_exec_statuses_are_the_shells(lab: Lab) -> None:
@@ -238,7 +238,7 @@ def test_ctrl_c_in_a_terminal_ends_programs_and_applets(lab: Lab) -> None:
 
 
 def test_a_container_stopped_while_it_starts_is_stopped(lab: Lab) -> None:
-    async def scene() -> list[str]:
+    async def scenario() -> list[str]:
         found = []
         for number, command in enumerate((LOOP, ("sleep", "3600"))):
             pod = await lab.pod(f"hasty-{number}", "l1")
@@ -250,14 +250,14 @@ def test_a_container_stopped_while_it_starts_is_stopped(lab: Lab) -> None:
             found += processes("while true; do sleep 3600; done; hasty")
         return found
 
-    assert lab.run(scene()) == []
+    assert lab.run(scenario()) == []
     assert {lab.exits["hasty-0"].exit_code, lab.exits["hasty-1"].exit_code} == {137, 143}
 
 
 def test_commands_cancelled_at_any_moment_leave_nothing(lab: Lab) -> None:
     marker = "7654323"
 
-    async def scene() -> None:
+    async def scenario() -> None:
         container = await lab.started("fickle", "busybox", command=("sleep", "3600"))
         null = os.open(os.devnull, os.O_RDWR)
         spec = ExecSpec(container=container, argv=("sh", "-c", f"sleep {marker}; true"))
@@ -269,5 +269,5 @@ def test_commands_cancelled_at_any_moment_leave_nothing(lab: Lab) -> None:
         os.close(null)
         await lab.runtime.stop(container, grace=0)
 
-    lab.run(scene())
+    lab.run(scenario())
     assert processes(f"sleep {marker}") == []

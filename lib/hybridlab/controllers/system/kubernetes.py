@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from hybridlab.api.contract import Obj
+from hybridlab.controllers.system import kube_proxy
 from hybridlab.controllers.system.shapes import (
     CONTROL_PLANE,
     CRITICAL,
-    EVERYWHERE,
     config_map,
     container,
-    daemon_set,
     deployment,
-    host_process,
     pod_spec,
     service_account,
 )
@@ -40,7 +38,7 @@ def objects(profile: Profile, api_address: str, api_port: int) -> list[tuple[str
         *_kubernetes_endpoints(api_address, api_port),
         *(_managed_by_eks() if profile.kubernetes.provider == "EKS" else _by_kubeadm(profile, api_port)),
         *_coredns(profile),
-        *_kube_proxy(profile),
+        *kube_proxy.objects(profile),
     ]
 
 
@@ -179,49 +177,3 @@ def _coredns(profile: Profile) -> list[tuple[str, Obj]]:
         ("services", service),
         ("deployments.apps", deployment("coredns", NAMESPACE, labels, spec, replicas=2)),
     ]
-
-
-def _kube_proxy(profile: Profile) -> list[tuple[str, Obj]]:
-    version, dsr = profile.kubernetes.version, profile.kube_proxy.windows_dsr
-    linux = container(
-        "kube-proxy", f"{REGISTRY}/kube-proxy:{version}",
-        command=["/usr/local/bin/kube-proxy", "--config=/var/lib/kube-proxy/config.conf",
-                 "--hostname-override=$(NODE_NAME)"],
-        env={"NODE_NAME": "field:spec.nodeName"},
-    )  # fmt: skip
-    windows = container(
-        "kube-proxy", f"sigwindowstools/kube-proxy:{version}-calico-hostprocess",
-        command=["kube-proxy.exe"],
-        args=["--config=/var/lib/kube-proxy/config.conf", "--hostname-override=$(NODE_NAME)",
-              "--proxy-mode=kernelspace", "--source-vip=$(SOURCE_VIP)",
-              *(["--enable-dsr=true", "--feature-gates=WinDSR=true"] if dsr else [])],
-        env={"NODE_NAME": "field:spec.nodeName", "POD_IP": "field:status.podIP", "KUBE_NETWORK": "Calico.*",
-             "SOURCE_VIP": "Calico_ep"},
-    )  # fmt: skip
-    configuration = (
-        "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
-        f"clusterCIDR: {profile.network.pod_cidr}\nmode: iptables\n"
-        f"winkernel:\n  enableDSR: {str(dsr).lower()}\n  networkName: Calico\n"
-    )
-    common = {
-        "priorityClassName": "system-node-critical",
-        "tolerations": EVERYWHERE,
-        "serviceAccountName": "kube-proxy",
-    }
-    return [
-        service_account("kube-proxy", NAMESPACE),
-        config_map("kube-proxy", NAMESPACE, {"config.conf": configuration}),
-        (
-            "daemonsets.apps",
-            daemon_set(
-                "kube-proxy", NAMESPACE, {"k8s-app": "kube-proxy"},
-                pod_spec("linux", [linux], hostNetwork=True, **common),
-            ),
-        ),
-        (
-            "daemonsets.apps",
-            daemon_set(
-                "kube-proxy-windows", NAMESPACE, {"k8s-app": "kube-proxy-windows"}, host_process([windows], **common)
-            ),
-        ),
-    ]  # fmt: skip

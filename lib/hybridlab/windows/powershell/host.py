@@ -22,8 +22,10 @@ from hybridlab.windows.powershell.syntax import NotEmulated
 
 SERVICE_STATUS = {"Stopped": 1, "Running": 4}
 """System.ServiceProcess.ServiceControllerStatus, which ConvertTo-Json of 5.1 writes as a number."""
-KNOWN_SERVICES = frozenset({"containerd", "hns", "kubelet", "vmcompute", "calicofelix", "caliconode", "calicoconfd"})
-FELIX_PROCESSES = frozenset({"calico-node.exe", "calico.exe"})
+KNOWN_SERVICES = frozenset(
+    {"containerd", "hns", "kubelet", "vmcompute", "calicofelix", "caliconode", "calicoconfd", "kube-proxy", "kubeproxy"}
+)
+KNOWN_PROCESSES = frozenset({"calico-node.exe", "calico.exe", "kube-proxy.exe"})
 
 
 _HNS_ANSWERS = {"hns-error": None, "hns-silent": "", "hns-garbled": ""}
@@ -136,11 +138,11 @@ def _names(call: Call) -> list[str]:
 
 
 async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
-    """``Win32_Process`` of Felix, by name."""
+    """``Win32_Process`` of Felix or kube-proxy, by name."""
     kind = call.text("classname")
     wanted = call.text("filter")
     named = re.fullmatch(r"\s*name\s*=\s*['\"]([^'\"]+)['\"]\s*", wanted, re.IGNORECASE)
-    if kind.lower() != "win32_process" or named is None or named[1].lower() not in FELIX_PROCESSES:
+    if kind.lower() != "win32_process" or named is None or named[1].lower() not in KNOWN_PROCESSES:
         raise NotEmulated(f"Get-CimInstance {kind} -Filter {wanted!r}")
     processes = await ask(shell, call, "processes")
     shown = ("ProcessId", "Name", "CommandLine")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
+from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.streams import StreamExpect
 from conformance.expect.traffic import Context, Expect
-from conformance.expect.upheaval import Upheaval
 from conformance.expect.witnesses import AclLists
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
@@ -81,7 +81,7 @@ class ScriptedStreams:
         return found
 
 
-class Scene:
+class Expectations:
     """A test's expectations over scripts."""
 
     def __init__(self, streams: ScriptedStreams, version: str = "v3.31.2", **answers: Any) -> None:
@@ -96,7 +96,7 @@ class Scene:
         self.streams = StreamExpect(streams, self.expect)
         facts: Any = type("Facts", (), {"calico_version": Fact(value=version, source="test")})()
         self.lists: list[tuple[AclRule, ...]] = []
-        self.upheaval = Upheaval(
+        self.connections_during_change = ConnectionsDuringChange(
             self.streams, self.expect, facts,
             record=lambda name, value: self.recorded.update({name: value}),
         )  # fmt: skip
@@ -111,7 +111,7 @@ class Scene:
 
     def begin(self, **more: Any) -> None:
         opens = {"opens": [(LINUX, WINDOWS.tcp(8080))]}
-        self.upheaval.begin([(LINUX, WINDOWS)], beside=CONTROL, **(more or opens))
+        self.connections_during_change.begin([(LINUX, WINDOWS)], beside=CONTROL, **(more or opens))
 
 
 @dataclass(frozen=True)
@@ -128,28 +128,28 @@ FLIPS: dict[str, Any] = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict
 
 
 def test_a_stream_that_nobody_touched_survives() -> None:
-    scene = Scene(ScriptedStreams(WELL))
-    assert scene.streams.survives(scene.streams.open((LINUX, WINDOWS)), because="nothing happens") == [WELL]
-    assert "client SURVIVED, server SURVIVED" in scene.attached["streams"]
+    expected = Expectations(ScriptedStreams(WELL))
+    assert expected.streams.survives(expected.streams.open((LINUX, WINDOWS)), because="nothing happens") == [WELL]
+    assert "client SURVIVED, server SURVIVED" in expected.attached["streams"]
 
 
 def test_a_pause_is_no_loss() -> None:
     pausing = state(SURVIVED, STALLED, quiet=0.7)
-    scene = Scene(ScriptedStreams(WELL, pausing, pausing, WELL))
-    scene.streams.survives(scene.streams.open((LINUX, WINDOWS)), because="nothing happens")
+    expected = Expectations(ScriptedStreams(WELL, pausing, pausing, WELL))
+    expected.streams.survives(expected.streams.open((LINUX, WINDOWS)), because="nothing happens")
 
 
 @pytest.mark.parametrize("lost", [BACK, LOST, state(SURVIVED, CLOSED, 0.1)])
 def test_a_lost_stream_did_not_survive(lost: StreamState) -> None:
-    scene = Scene(ScriptedStreams(WELL, lost))
+    expected = Expectations(ScriptedStreams(WELL, lost))
     with pytest.raises(Nonconformance, match="expected both ends SURVIVED, observed client"):
-        scene.streams.survives(scene.streams.open((LINUX, WINDOWS)), because="nothing happens")
+        expected.streams.survives(expected.streams.open((LINUX, WINDOWS)), because="nothing happens")
 
 
 def test_the_message_of_a_loss_has_both_ends_on_one_time_line() -> None:
-    scene = Scene(ScriptedStreams(LOST))
+    expected = Expectations(ScriptedStreams(LOST))
     with pytest.raises(Nonconformance) as caught:
-        scene.streams.outcome(scene.streams.open((LINUX, WINDOWS)), because="policy changes")
+        expected.streams.outcome(expected.streams.open((LINUX, WINDOWS)), because="policy changes")
     first, *rest = str(caught.value).splitlines()
     assert first.startswith(
         "RST-1  ns/linux (linux, node linux-1) -> 192.168.0.5:9000/tcp (windows, windows, node windows-1)  stream  "
@@ -168,31 +168,31 @@ def test_the_message_of_a_loss_has_both_ends_on_one_time_line() -> None:
 
 @pytest.mark.parametrize("after", [None, RECOVER + 0.1])
 def test_a_loss_without_recovery_in_time_is_a_violation(after: float | None) -> None:
-    scene = Scene(ScriptedStreams(state(RESET, STALLED, after)))
+    expected = Expectations(ScriptedStreams(state(RESET, STALLED, after)))
     with pytest.raises(Nonconformance, match="a new connection within"):
-        scene.streams.outcome(scene.streams.open((LINUX, WINDOWS)), because="policy changes")
+        expected.streams.outcome(expected.streams.open((LINUX, WINDOWS)), because="policy changes")
 
 
 def test_resets_wants_a_loss() -> None:
-    scene = Scene(ScriptedStreams(BACK))
-    scene.streams.resets(scene.streams.open((LINUX, WINDOWS)), because="policy changes")
-    scene = Scene(ScriptedStreams(WELL))
+    expected = Expectations(ScriptedStreams(BACK))
+    expected.streams.resets(expected.streams.open((LINUX, WINDOWS)), because="policy changes")
+    expected = Expectations(ScriptedStreams(WELL))
     with pytest.raises(Nonconformance, match="expected the stream lost"):
-        scene.streams.resets(scene.streams.open((LINUX, WINDOWS)), because="policy changes")
+        expected.streams.resets(expected.streams.open((LINUX, WINDOWS)), because="policy changes")
 
 
 @pytest.mark.parametrize("found", [LOST, BACK])
 def test_a_pod_that_restarted_explains_a_loss(found: StreamState) -> None:
-    scene = Scene(ScriptedStreams(found))
-    streams = scene.streams.open((LINUX, WINDOWS))
-    scene.prober.restarted.add("windows")
+    expected = Expectations(ScriptedStreams(found))
+    streams = expected.streams.open((LINUX, WINDOWS))
+    expected.prober.restarted.add("windows")
     with pytest.raises(EnvironmentBroken, match="restarted"):
-        scene.streams.outcome(streams, because="policy changes")
+        expected.streams.outcome(streams, because="policy changes")
 
 
 def test_a_stream_whose_container_ended_just_before_the_api_knows_it_is_no_violation() -> None:
-    scene = Scene(ScriptedStreams(LOST))
-    streams = scene.streams.open((LINUX, WINDOWS))
+    expected = Expectations(ScriptedStreams(LOST))
+    streams = expected.streams.open((LINUX, WINDOWS))
     asked: list[int] = []
 
     def unchanged(workloads: object) -> None:
@@ -200,79 +200,79 @@ def test_a_stream_whose_container_ended_just_before_the_api_knows_it_is_no_viola
         if len(asked) > 1:
             raise EnvironmentBroken("pod ns/windows restarted 1 time")
 
-    scene.prober.unchanged = unchanged  # type: ignore[method-assign]
+    expected.prober.unchanged = unchanged  # type: ignore[method-assign]
     with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen"):
-        scene.streams.survives(streams, because="policy changes")
+        expected.streams.survives(streams, because="policy changes")
 
 
 def test_a_stream_that_does_not_open_is_a_broken_control() -> None:
-    scene = Scene(ScriptedStreams(WELL, opens=NotOpened("TIMED_OUT")))
+    expected = Expectations(ScriptedStreams(WELL, opens=NotOpened("TIMED_OUT")))
     with pytest.raises(ControlBroken, match="TIMED_OUT"):
-        scene.streams.open((LINUX, WINDOWS))
+        expected.streams.open((LINUX, WINDOWS))
 
 
 def test_a_broken_agent_is_no_verdict() -> None:
-    scene = Scene(ScriptedStreams(ProbeBroken("the agent died")))
+    expected = Expectations(ScriptedStreams(ProbeBroken("the agent died")))
     with pytest.raises(ProbeBroken):
-        scene.streams.survives(scene.streams.open((LINUX, WINDOWS)), because="nothing happens")
+        expected.streams.survives(expected.streams.open((LINUX, WINDOWS)), because="nothing happens")
 
 
 def test_streams_are_closed_with_the_test_and_trouble_with_that_is_told() -> None:
     streams = ScriptedStreams(WELL)
-    scene = Scene(streams)
-    scene.streams.open((LINUX, WINDOWS))
-    scene.streams.close()
-    assert (streams.closed, "gone" in scene.attached["streams not closed"]) == (1, True)
+    expected = Expectations(streams)
+    expected.streams.open((LINUX, WINDOWS))
+    expected.streams.close()
+    assert (streams.closed, "gone" in expected.attached["streams not closed"]) == (1, True)
 
 
-# --- upheavals --------------------------------------------------------------------------------------------------------
+# --- connections during a change -------------------------------------------------------------------------------------
 
 
 def test_a_loss_that_recovers_confirms_and_says_which_end_saw_what() -> None:
-    scene = Scene(ScriptedStreams(BACK), **FLIPS)
-    scene.begin()
-    scene.upheaval.may_lose(because="policy changes")
-    assert scene.recorded == {
+    expected = Expectations(ScriptedStreams(BACK), **FLIPS)
+    expected.begin()
+    expected.connections_during_change.survive_or_reconnect(because="policy changes")
+    assert expected.recorded == {
         "client on linux saw": RESET, "server on windows saw": STALLED, "seconds to a new connection": 0.02,
     }  # fmt: skip
-    assert not scene.unobserved
-    assert "witness: 1 routes opened by it" in scene.attached["streams"]
+    assert not expected.unobserved
+    assert "witness: 1 routes opened by it" in expected.attached["streams"]
 
 
 def test_no_loss_is_not_observed_and_names_the_witness() -> None:
-    scene = Scene(ScriptedStreams(WELL), **FLIPS)
-    scene.begin()
-    scene.upheaval.may_lose(because="policy changes")
-    (reason,) = scene.unobserved
+    expected = Expectations(ScriptedStreams(WELL), **FLIPS)
+    expected.begin()
+    expected.connections_during_change.survive_or_reconnect(because="policy changes")
+    (reason,) = expected.unobserved
     assert "server SURVIVED, where it may be lost; witness: 1 routes opened" in reason
 
 
 @pytest.mark.parametrize("always", [Verdict.TIMED_OUT, Verdict.CONNECTED])
 def test_without_a_witness_nothing_is_decided(always: Verdict) -> None:
-    scene = Scene(ScriptedStreams(WELL), linux=[always])
+    expected = Expectations(ScriptedStreams(WELL), linux=[always])
 
     def story() -> None:
-        scene.begin()
-        scene.upheaval.may_lose(because="policy changes")
+        expected.begin()
+        expected.connections_during_change.survive_or_reconnect(because="policy changes")
 
     with pytest.raises(ControlBroken, match="witness failed"):
         story()
-    assert not scene.unobserved
+    assert not expected.unobserved
 
 
 def test_a_stream_lost_for_good_is_its_own_witness() -> None:
-    scene = Scene(ScriptedStreams(LOST), linux=[Verdict.TIMED_OUT])
-    scene.begin()
+    expected = Expectations(ScriptedStreams(LOST), linux=[Verdict.TIMED_OUT])
+    expected.begin()
     with pytest.raises(Nonconformance, match="a new connection within"):
-        scene.upheaval.may_lose(because="policy changes")
+        expected.connections_during_change.survive_or_reconnect(because="policy changes")
 
 
 @pytest.mark.parametrize("control", [BACK, LOST])
 def test_a_linux_stream_must_not_be_lost(control: StreamState) -> None:
-    scene = Scene(ScriptedStreams(BACK, control=control), **FLIPS)
-    scene.begin()
+    expected = Expectations(ScriptedStreams(BACK, control=control), **FLIPS)
+    expected.begin()
     with pytest.raises(Nonconformance, match="the stream of Linux pods beside it SURVIVED at both ends, observed"):
-        scene.upheaval.may_lose(because="policy changes")
+        expected.connections_during_change.survive_or_reconnect(because="policy changes")
 
 
 @pytest.mark.parametrize(
@@ -284,47 +284,49 @@ def test_a_linux_stream_must_not_be_lost(control: StreamState) -> None:
         ("v3.30.4", WELL, "not observed"),
     ],
 )
-def test_trifles_lose_nothing_from_v3_31_on(version: str, found: StreamState, outcome: str) -> None:
-    scene = Scene(ScriptedStreams(found), version, **FLIPS)
-    scene.begin()
+def test_an_irrelevant_change_loses_nothing_from_v3_31_on(version: str, found: StreamState, outcome: str) -> None:
+    expected = Expectations(ScriptedStreams(found), version, **FLIPS)
+    expected.begin()
     if outcome == "violated":
         with pytest.raises(Nonconformance, match=r"both ends SURVIVED under Calico v3\.31\.0, observed client RESET"):
-            scene.upheaval.loses_nothing(because="a label that nobody selects")
+            expected.connections_during_change.survive(because="a label that nobody selects")
     else:
-        scene.upheaval.loses_nothing(because="a label that nobody selects")
-        assert bool(scene.unobserved) is (outcome == "not observed")
+        expected.connections_during_change.survive(because="a label that nobody selects")
+        assert bool(expected.unobserved) is (outcome == "not observed")
 
 
 def test_what_policies_close_stays_closed() -> None:
-    scene = Scene(ScriptedStreams(BACK), linux=[Verdict.CONNECTED] * 3 + [Verdict.TIMED_OUT] * 2 + [Verdict.CONNECTED])
-    scene.expect.control(LINUX, WINDOWS.tcp(8080), because="no policy yet")
-    scene.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
+    expected = Expectations(
+        ScriptedStreams(BACK), linux=[Verdict.CONNECTED] * 3 + [Verdict.TIMED_OUT] * 2 + [Verdict.CONNECTED]
+    )
+    expected.expect.control(LINUX, WINDOWS.tcp(8080), because="no policy yet")
+    expected.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
     with pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED"):
-        scene.upheaval.may_lose(restarts=[Restart()], because="Felix restarts")
+        expected.connections_during_change.survive_or_reconnect(restarts=[Restart()], because="Felix restarts")
 
 
 @pytest.mark.parametrize("found", [BACK, WELL])
 def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found: StreamState) -> None:
-    scene = Scene(ScriptedStreams(found))
-    scene.begin(opens=[])
-    scene.upheaval.may_lose(restarts=[Restart()], because="Felix restarts")
-    assert bool(scene.unobserved) is (found is WELL)
+    expected = Expectations(ScriptedStreams(found))
+    expected.begin(opens=[])
+    expected.connections_during_change.survive_or_reconnect(restarts=[Restart()], because="Felix restarts")
+    assert bool(expected.unobserved) is (found is WELL)
     seen = "witness: Felix on node windows-1 restarted in 2.50 s, pod calico-node-windows-a, 0 restarts -> "
-    assert seen in scene.attached["streams"]
+    assert seen in expected.attached["streams"]
 
 
 @pytest.mark.parametrize("found", [BACK, WELL])
 def test_without_routes_that_open_and_without_a_restart_nothing_is_decided(found: StreamState) -> None:
-    scene = Scene(ScriptedStreams(found), linux=[Verdict.TIMED_OUT])
-    scene.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
+    expected = Expectations(ScriptedStreams(found), linux=[Verdict.TIMED_OUT])
+    expected.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
     with pytest.raises(ControlBroken, match="nothing shows that the change took effect"):
-        scene.upheaval.may_lose(because="something changes")
-    assert not scene.unobserved
+        expected.connections_during_change.survive_or_reconnect(because="something changes")
+    assert not expected.unobserved
 
 
 def test_an_end_without_a_beginning_is_a_mistake() -> None:
     with pytest.raises(UsageProblem):
-        Scene(ScriptedStreams(WELL)).upheaval.may_lose(because="x")
+        Expectations(ScriptedStreams(WELL)).connections_during_change.survive_or_reconnect(because="x")
 
 
 # --- ACL lists --------------------------------------------------------------------------------------------------------
@@ -349,19 +351,19 @@ END = replace(RULE, id="", action="Block", protocol="256", remote_addresses="", 
 def test_a_list_with_another_rule_field_or_order_is_another_one_and_the_difference_is_told(
     after: tuple[AclRule, ...],
 ) -> None:
-    scene = Scene(ScriptedStreams(WELL))
-    lists = AclLists(scene.expect, scene.acls)
-    scene.lists = [(RULE, END), (RULE, END), after]
+    expected = Expectations(ScriptedStreams(WELL))
+    lists = AclLists(expected.expect, expected.acls)
+    expected.lists = [(RULE, END), (RULE, END), after]
     lists.remember(WINDOWS)
     lists.replaced(because="policy changes")
-    told = scene.attached["ACL lists"].splitlines()
+    told = expected.attached["ACL lists"].splitlines()
     assert any(line[:2] in {"- ", "+ "} for line in told)
 
 
 def test_the_same_list_is_a_violation_that_shows_it() -> None:
-    scene = Scene(ScriptedStreams(WELL))
-    lists = AclLists(scene.expect, scene.acls)
-    scene.lists = [(RULE, END)]
+    expected = Expectations(ScriptedStreams(WELL))
+    lists = AclLists(expected.expect, expected.acls)
+    expected.lists = [(RULE, END)]
     lists.remember(WINDOWS)
     with pytest.raises(Nonconformance, match="expected another ACL list, observed the same 2 rules") as caught:
         lists.replaced(because="policy changes")
@@ -369,9 +371,9 @@ def test_the_same_list_is_a_violation_that_shows_it() -> None:
 
 
 def test_lists_that_were_not_remembered_are_a_mistake() -> None:
-    scene = Scene(ScriptedStreams(WELL))
+    expected = Expectations(ScriptedStreams(WELL))
     with pytest.raises(UsageProblem):
-        AclLists(scene.expect, scene.acls).replaced(because="policy changes")
+        AclLists(expected.expect, expected.acls).replaced(because="policy changes")
 
 
 def test_words_of_a_state() -> None:

@@ -67,6 +67,8 @@ def test_a_build_is_listed_by_the_row_of_its_calico_version(
         ("operator", "containerd://1.6.0", True),
         ("operator", "containerd://1.5.18", False),
         ("operator", "docker://20.10.21", False),
+        ("manifest", "docker://20.10.21", False),
+        ("manifest", "containerd://1.5.18", False),
         ("manual", "docker://20.10.21", True),
         ("manual", "cri-o://1.30.0", False),
         (None, "containerd://1.5.0", True),

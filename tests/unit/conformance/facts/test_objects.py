@@ -40,20 +40,23 @@ class Objects:
         return next((one for one in self.objects(api, kind, namespace) if one["metadata"]["name"] == name), None)
 
 
-def node(name: str, os: Literal["linux", "windows"]) -> NodeFacts:
+def node(name: str, os: Literal["linux", "windows"], **more: Any) -> NodeFacts:
+    plain: dict[str, Any] = {"control_plane": False, "container_runtime": "containerd://1.7.24"}
     return NodeFacts(
-        name=name, os=os, address="10.0.0.11", ready=True, schedulable=True, control_plane=False, os_image="",
-        kernel_version="10.0.20348.2762", container_runtime="containerd://1.7.24",
+        name=name, os=os, address="10.0.0.11", ready=True, schedulable=True, os_image="",
+        kernel_version="10.0.20348.2762", **(plain | more),
     )  # fmt: skip
 
 
-def facts(install: str = "operator") -> Facts:
+def facts(
+    install: str | None = "operator", datastore: str | None = "kubernetes", more: tuple[NodeFacts, ...] = ()
+) -> Facts:
     known: dict[str, Any] = {
         name: Fact(None, "-")
         for name in ("kubernetes_version", "platform", "calico_apis", "cni", "kube_proxy_mode", "windows_dsr")
     }
-    known |= {"mode": Fact("vxlan", "m"), "datastore": Fact("kubernetes", "d"), "install": Fact(install, "i")}
-    nodes = (node("lin", "linux"), node("win", "windows"))
+    known |= {"mode": Fact("vxlan", "m"), "datastore": Fact(datastore, "d"), "install": Fact(install, "i")}
+    nodes = (node("lin", "linux"), node("win", "windows"), *more)
     return Facts(nodes=nodes, calico_version=Fact("v3.31.2", "v"), evidence="lab", **known)
 
 
@@ -72,8 +75,8 @@ def pod(name: str, where: str, address: str = "", namespace: str = "calico-syste
     }
 
 
-def reads(there: dict[tuple[str, str], list[Obj]], **more: Any) -> CalicoObjects:
-    return CalicoObjects(Objects(there, **more), facts())  # type: ignore[arg-type]
+def reads(there: dict[tuple[str, str], list[Obj]], of: Facts | None = None, **more: Any) -> CalicoObjects:
+    return CalicoObjects(Objects(there, **more), of or facts())  # type: ignore[arg-type]
 
 
 def values(found: dict[str, Fact[Any]]) -> dict[str, Any]:
@@ -97,6 +100,26 @@ def test_cluster_wide_pods_tell_the_system_of_their_node() -> None:
 def test_only_ready_calico_nodes_on_linux_count() -> None:
     pods = [pod("calico-node-a", "lin"), pod("calico-node-b", "lin", ready=False), pod("calico-node-windows-c", "win")]
     assert list(values(reads({("v1", "Pod"): pods}).calico_nodes()).values()) == [1]
+
+
+TAINT = ({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},)
+
+
+def test_a_calico_node_of_the_tainted_control_plane_is_on_no_worker() -> None:
+    pods = [pod("calico-node-a", "lin", ready=False), pod("calico-node-b", "master"), pod("calico-node-c", "both")]
+    kept = node("master", "linux", control_plane=True, taints=TAINT)
+    alone = reads({("v1", "Pod"): pods}, facts(more=(kept,)))
+    assert list(values(alone.calico_nodes()).values()) == [0]
+    shared = node("both", "linux", control_plane=True)
+    assert list(values(reads({("v1", "Pod"): pods}, facts(more=(kept, shared))).calico_nodes()).values()) == [1]
+
+
+def test_whether_containerd_is_unused_beside_docker_is_not_known_of_a_node_that_runs_docker() -> None:
+    found = reads({}, facts(more=(node("old", "windows", container_runtime="docker://20.10.9"),)))
+    assert values(found.containerd_beside_docker()) == {
+        "containerd unused beside Docker on node win": False,
+        "containerd unused beside Docker on node old": None,
+    }
 
 
 def test_pools_are_read_where_they_are_served_and_disabled_ones_left_out() -> None:
@@ -155,6 +178,13 @@ def test_reservations_are_told_by_their_place_in_the_block() -> None:
     assert list(values(short).values()) == [["first", "second", "number 7"]]
 
 
+def test_windows_reservations_in_blocks_of_others_are_told() -> None:
+    blocks = [block("win", (0, 1, 2, 63)), block("lin", ())]
+    assert list(values(reads({(CRD, "IPAMBlock"): blocks}).reserved_elsewhere()).values()) == [[]]
+    found = reads({(CRD, "IPAMBlock"): [*blocks, block("lin", (0, 9))]}).reserved_elsewhere()
+    assert list(values(found).values()) == [["first, number 9 in 192.168.7.64/26 of lin"]]
+
+
 def affinity(where: str, cidr: str, **more: Any) -> Obj:
     return named(f"{where}-{cidr}", node=where, cidr=cidr, state="confirmed", deleted="false", **more)
 
@@ -198,8 +228,20 @@ def test_what_may_not_be_read_is_not_run_with_the_right_that_is_missing(
         read(reads({}))
 
 
-def test_mode_datastore_and_installation_are_one_phrase() -> None:
-    assert values(reads({}).datastore()) == {"mode and datastore": "vxlan on kubernetes by operator"}
+@pytest.mark.parametrize(
+    ("install", "datastore", "phrase"),
+    [
+        ("operator", "kubernetes", "vxlan on kubernetes"),
+        (None, "kubernetes", "vxlan on kubernetes"),
+        ("manual", "etcd", "vxlan on etcd by manual"),
+        (None, "etcd", None),
+        ("operator", None, None),
+    ],
+)
+def test_the_way_of_installation_counts_under_etcd_alone(
+    install: str | None, datastore: str | None, phrase: str | None
+) -> None:
+    assert values(reads({}, facts(install, datastore)).datastore()) == {"mode and datastore": phrase}
 
 
 def remedies(install: str, *served: tuple[str, str]) -> Remedies:

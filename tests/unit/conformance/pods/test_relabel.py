@@ -43,7 +43,7 @@ def test_a_label_whose_answer_was_lost_is_taken_away() -> None:
     relabel = Relabel(labels)  # type: ignore[arg-type]
     labels.trouble = {"b": (500, True)}
     with pytest.raises(ApiRefused):
-        relabel.welcome(pod("a"), pod("b"))
+        relabel.label_as_guest(pod("a"), pod("b"))
     assert labels.of["b"]
     relabel.undo()
     assert labels.of == {"a": {}, "b": {}, "c": {}}
@@ -52,7 +52,7 @@ def test_a_label_whose_answer_was_lost_is_taken_away() -> None:
 def test_one_pod_in_trouble_keeps_no_other_from_losing_its_label_and_is_tried_again() -> None:
     labels = Labels()
     relabel = Relabel(labels)  # type: ignore[arg-type]
-    relabel.welcome(pod("a"), pod("b"), pod("c"))
+    relabel.label_as_guest(pod("a"), pod("b"), pod("c"))
     labels.trouble = {"c": (500, False), "a": (404, False)}
     with pytest.raises(ApiRefused, match="pod c is in trouble"):
         relabel.undo()

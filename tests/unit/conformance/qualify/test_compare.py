@@ -22,7 +22,7 @@ def test_a_claim_that_was_confirmed_and_is_violated_is_worse_and_fails() -> None
     found = compare(report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([decided("DEMO-7", {NEW: "VIOLATED"})]))
     assert [str(one) for one in found.of("worse")] == [
         "DEMO-7: CONFIRMED -> VIOLATED (DEMO-7 was VIOLATED)",
-        "DEMO-7 on Windows 20348: CONFIRMED -> VIOLATED (DEMO-7 is VIOLATED on 20348)",
+        "DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (DEMO-7 is VIOLATED on 20348)",
     ]
     assert found.exit_code == 1
 
@@ -40,7 +40,32 @@ def test_what_is_merely_not_decided_any_more_is_not_called_worse() -> None:
     assert [str(one) for one in found.of("undecided now")] == [
         "DEMO-7: CONFIRMED -> INCONCLUSIVE (DEMO-7 was INCONCLUSIVE)"
     ]  # fmt: skip
-    assert found.exit_code == 0
+    assert found.exit_code == 6
+
+
+def test_a_run_that_leaves_out_what_the_baseline_decided_does_not_pass_it() -> None:
+    whole = report([decided("DEMO-7", {NEW: "CONFIRMED"})])
+    assert compare(whole, report([])).exit_code == 6
+    assert compare(report([]), whole).exit_code == 0
+
+
+def test_a_part_that_became_worse_is_seen_where_another_was_bad_before() -> None:
+    old = report([decided("SVC-2", {NEW: "VIOLATED"}, "near"), decided("SVC-2", {NEW: "CONFIRMED"}, "far")])
+    new = report([decided("SVC-2", {NEW: "VIOLATED"}, "near"), decided("SVC-2", {NEW: "VIOLATED"}, "far")])
+    assert [one.where for one in compare(old, new).of("worse")] == ["part far"]
+    assert compare(old, new).exit_code == 1
+
+
+def test_a_part_or_build_that_is_not_looked_at_any_more_is_not_decided_now() -> None:
+    parts = [decided("SVC-2", {NEW: "CONFIRMED"}, "near"), decided("SVC-2", {NEW: "CONFIRMED"}, "far")]
+    found = compare(report(parts), report(parts[:1]))
+    assert [str(one) for one in found.of("undecided now")] == [
+        "SVC-2, part far: CONFIRMED -> not selected (nothing was decided about it in the newer run)"
+    ]
+    assert found.exit_code == 6
+    old = report([decided("DEMO-7", {OLD: "CONFIRMED", NEW: "CONFIRMED"})], builds=BOTH)
+    new = report([decided("DEMO-7", {NEW: "CONFIRMED"})], builds=BOTH)
+    assert [one.where for one in compare(old, new).of("undecided now")] == ["Windows 17763"]
 
 
 def test_a_violation_that_is_gone_is_better() -> None:
@@ -80,6 +105,19 @@ def test_a_convergence_time_counts_as_moved_beyond_its_noise_only() -> None:
         "policy effect, windows closed, stable: median 1.00 s -> 2.00 s",
     )
     assert compare(quick, near).times == ()
+
+
+def test_a_convergence_time_within_the_spread_of_its_own_run_has_not_moved() -> None:
+    spread = {"p50": 1.0, "p95": 3.5, "max": 4.0}
+    wide = {"windows closed": {"changes": 9, "first_correct": spread, "stable": spread, "exposure": None}}
+    assert compare(report([], effect=wide), report([], effect=effect(3.0))).times == ()
+    assert len(compare(report([], effect=wide), report([], effect=effect(4.0))).times) == 2
+
+
+def test_a_recovery_that_takes_longer_is_told_with_its_claim() -> None:
+    quick, slow = decided("RST-1", {NEW: "CONFIRMED"}), decided("RST-1", {NEW: "CONFIRMED"})
+    quick["measured"], slow["measured"] = {"seconds to a new connection": 2.0}, {"seconds to a new connection": 9.0}
+    assert compare(report([quick]), report([slow])).times == ("recovery, RST-1: 2.00 s -> 9.00 s",)
 
 
 def test_reports_that_agree_say_so_in_every_form() -> None:

@@ -12,7 +12,7 @@ from conformance.model.verdict import ClaimKind, ClaimVerdict
 from conformance.qualify.acceptable import acceptable
 from conformance.qualify.gate import GateResult, exit_code, judge, unused
 from conformance.qualify.sets import Demand, GateSet
-from conformance.qualify.stored import StoredReport
+from conformance.qualify.stored import StoredReport, parse
 from conformance.qualify.waivers import Waiver
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report, undecided
 
@@ -146,3 +146,101 @@ def test_a_run_that_was_cut_short_qualifies_nothing() -> None:
 )  # fmt: skip
 def test_what_is_acceptable_depends_on_the_kind_of_claim(kind: ClaimKind, verdict: str, passes: bool) -> None:
     assert acceptable(kind, ClaimVerdict(verdict)) is passes
+
+
+def test_a_waiver_hides_nothing_that_was_decided_beside_what_it_accepts() -> None:
+    one = decided("DEMO-7", {NEW: "VIOLATED"})
+    one["decisions"] += decided("DEMO-7", {NEW: "INCONCLUSIVE"})["decisions"]
+    results = gate(report([one, *SVC]), WAIVER)
+    assert results[0].answer == "incomplete"
+    assert [each.verdict for each in results[0].obstacles] == ["VIOLATED", "INCONCLUSIVE"]
+
+
+def test_a_waiver_for_a_build_accepts_nothing_that_is_about_no_build() -> None:
+    narrow = Waiver(**{**vars(WAIVER), "build": NEW})
+    assert gate(report([decided("DEMO-7", {NEW: "VIOLATED"}), *SVC]), narrow)[0].answer == "qualified"
+    assert gate(report([decided("DEMO-7", {"": "VIOLATED"}), *SVC]), narrow)[0].answer == "not qualified"
+    assert gate(report([undecided("DEMO-7", "VIOLATED"), *SVC]), narrow)[0].answer == "not qualified"
+
+
+def test_a_part_that_the_set_does_not_know_counts_too() -> None:
+    extra = decided("DEMO-7", {NEW: "VIOLATED"}, "a part that is new")
+    results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), extra, *SVC]))
+    assert [str(one) for one in results[0].standing] == [
+        "DEMO-7 (a part that is new) VIOLATED: DEMO-7 is VIOLATED on 20348"
+    ]
+
+
+def test_a_set_that_chooses_parts_leaves_others_aside() -> None:
+    chosen = GateSet(name="s", purpose="", demands=(Demand(claim="SVC-2", parts=("server near",), only=True),))
+    both = [SVC[0], decided("SVC-2", {NEW: "VIOLATED"}, "server far")]
+    assert judge(report(both), [chosen], (), catalog())[0].answer == "qualified"
+
+
+def test_the_half_of_a_limitation_that_was_only_read_leaves_the_gate_incomplete() -> None:
+    limits = GateSet(name="s", purpose="", demands=(Demand(claim="VXLAN-6", parts=("",)),))
+    halves = [decided("VXLAN-6", {NEW: "CONFIRMED"}), undecided("VXLAN-6", "NOT_RUN", "active half")]
+    assert judge(report(halves), [limits], (), catalog())[0].answer == "incomplete"
+
+
+def test_a_condition_that_holds_for_one_build_excuses_that_build_alone() -> None:
+    no_dsr = ((17763, 1000), (20348, 2762))
+    one_sided = [decided("SVC-2", {NEW: "CONFIRMED"}, part) for part in ("server near", "server far")]
+    results = gate(report([decided("DEMO-7", {"": "CONFIRMED"}), *one_sided], builds=no_dsr))
+    assert answers(results) == {"17763 before .1432": "qualified", NEW: "qualified"}
+
+
+def test_a_condition_excuses_nothing_that_was_decided_against_the_claim() -> None:
+    guilty = decided("SVC-2", {NEW: "VIOLATED"}, "server near")
+    results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), guilty], windows_dsr=False))
+    assert results[0].answer == "not qualified"
+
+
+def test_a_report_of_the_first_schema_qualifies_nothing() -> None:
+    old = parse(dict(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC]).plain) | {"schema_version": "1"}, "old")
+    assert gate(old)[0].answer == "incomplete"
+
+
+@pytest.mark.parametrize("change", [{"claims": []}, {"facts": None}])
+def test_an_empty_report_qualifies_nothing(change: dict[str, Any]) -> None:
+    results = gate(parse(dict(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC]).plain) | change, "empty"))
+    assert {one.answer for one in results} == {"incomplete"}
+    assert exit_code(results) == 6
+
+
+CHOICES = {
+    "none": None, "all of it": {}, "its part": {"part": "p"}, "another part": {"part": "q"},
+    "its build": {"build": NEW}, "another build": {"build": OLD}, "another claim": {"claim": "CONN-1"},
+}  # fmt: skip
+PLACES = ("the build", "another build", "no build", "no decision")
+FINE = {
+    "DEMO-7": {"CONFIRMED"}, "PLAT-6": {"CONFIRMED"}, "XSVC-4": {"CONFIRMED", "LIFTED", "NOT_OBSERVED"},
+    "RST-1": {"CONFIRMED", "LIFTED", "NOT_OBSERVED"}, "XIPAM-2": {"CONFIRMED", "ADVISED"},
+}  # fmt: skip
+"""A claim of each kind to the verdicts with which a release can live."""
+
+
+@pytest.mark.parametrize("claim", FINE)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_verdict_at_every_place_with_every_waiver_is_answered_by_the_table(
+    claim: str, place: str, choice: str
+) -> None:
+    wanted = GateSet(name="s", purpose="", demands=(Demand(claim=claim, parts=("p",)),))
+    for verdict in ClaimVerdict:
+        where = {"the build": NEW, "another build": OLD, "no build": ""}
+        said = decided(claim, {where[place]: verdict}, "p") if place in where else undecided(claim, verdict, "p")
+        fields = {**vars(WAIVER), "claim": claim, "verdicts": (verdict,), **(CHOICES[choice] or {})}
+        given = [Waiver(**fields)] if choice != "none" and verdict is not ClaimVerdict.INCONCLUSIVE else []
+        answer = judge(report([said]), [wanted], given, catalog())[0].answer
+        open_ = verdict in ("NOT_RUN", "INCONCLUSIVE", "NOT_APPLICABLE")
+        accepted = bool(given) and (
+            choice in ("all of it", "its part") or (choice == "its build" and place == "the build")
+        )
+        if place == "another build":
+            expected = "incomplete"
+        elif verdict in FINE[claim] or accepted:
+            expected = "qualified"
+        else:
+            expected = "incomplete" if open_ else "not qualified"
+        assert answer == expected, f"{claim} {verdict} at {place} with a waiver for {choice}"

@@ -21,7 +21,7 @@ CONFIGURATIONS = "felixconfigurations.projectcalico.org"
 WINDOWS = "windows-2022"
 
 
-def scene(body: Callable[[Bench], Awaitable[None]], *overrides: str) -> None:
+def scenario(body: Callable[[Bench], Awaitable[None]], *overrides: str) -> None:
     async def run() -> None:
         async with bench(*overrides) as made:
             await made.until(lambda: all(felix.routing.routes for felix in made.calico.felixes.values()))
@@ -48,7 +48,7 @@ def test_linux_starts_again_and_moves_and_windows_does_neither() -> None:
         said = "Datastore config changed, need to restart; exiting with status 129"
         assert any(node == "linux-1" and said in line for node, line in made.logged)
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_node_s_own_configuration_makes_that_felix_start_again_on_either_system() -> None:
@@ -60,7 +60,7 @@ def test_a_node_s_own_configuration_makes_that_felix_start_again_on_either_syste
         assert starts(made, "linux-2") == 1
         assert vni(made, "linux-1") == 4096
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_felix_whose_pod_goes_meanwhile_stays_down() -> None:
@@ -73,7 +73,7 @@ def test_a_felix_whose_pod_goes_meanwhile_stays_down() -> None:
         await made.calico.restart_felix("linux-1")
         assert not made.calico.felixes["linux-1"].running
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_delivered_vni_is_stored_and_the_vsid_stays_until_the_network_is_made_anew() -> None:
@@ -92,7 +92,7 @@ def test_a_delivered_vni_is_stored_and_the_vsid_stays_until_the_network_is_made_
         await made.until(lambda: vni(made, WINDOWS) == 4097)
         assert [one.name for one in node.hns.endpoints] == ["Calico_ep"]
 
-    scene(body)
+    scenario(body)
 
 
 def test_the_plugin_makes_the_network_that_is_missing() -> None:
@@ -105,7 +105,7 @@ def test_the_plugin_makes_the_network_that_is_missing() -> None:
         assert node.hns.vsid == 5000
         await made.until(lambda: vni(made, WINDOWS) == 5000)
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_pod_whose_network_is_removed_while_it_starts_fails_and_leaves_nothing() -> None:
@@ -130,7 +130,7 @@ def test_a_pod_whose_network_is_removed_while_it_starts_fails_and_leaves_nothing
         await made.calico.pod_network.attach(late, WINDOWS)
         assert node.hns.attached(late["metadata"]["uid"])
 
-    scene(body)
+    scenario(body)
 
 
 def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_for_this_one() -> None:
@@ -148,7 +148,7 @@ def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_fo
         await made.pod("three", WINDOWS)
         assert made.dataplane.cut_off == pods[:1]
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_vni_that_windows_does_not_support_lets_no_pod_in_and_makes_no_network() -> None:
@@ -172,7 +172,7 @@ def test_a_vni_that_is_no_number_lets_no_pod_in_and_is_named(given: object) -> N
         with pytest.raises(SandboxError, match=r"vxlan_vni of the CNI configuration is .*, which is no number"):
             await made.pod("w", WINDOWS)
 
-    scene(body)
+    scenario(body)
 
 
 def test_a_pod_that_leaves_takes_its_endpoint_along() -> None:
@@ -183,7 +183,7 @@ def test_a_pod_that_leaves_takes_its_endpoint_along() -> None:
         await made.calico.pod_network.detach(pod["metadata"]["uid"])
         assert [one.name for one in hns.endpoints] == ["Calico_ep"]
 
-    scene(body)
+    scenario(body)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from hybridlab.api.contract import ApiError, Obj, StreamCut
 from tests.unit.hybridlab.controllers.stand_ins import Cluster, is_ready, pod
 
 
-def in_cluster(scene: Callable[[Cluster], Awaitable[None]]) -> None:
+def in_cluster(scenario: Callable[[Cluster], Awaitable[None]]) -> None:
     async def run() -> None:
         async with Cluster() as cluster:
-            await scene(cluster)
+            await scenario(cluster)
 
     asyncio.run(run())
 
@@ -39,7 +39,7 @@ class Channel:
 
 
 def test_a_running_pod_says_everything_a_client_may_ask() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod())
         found = await cluster.running("web")
         status, node = found["status"], found["spec"]["nodeName"]
@@ -55,11 +55,11 @@ def test_a_running_pod_says_everything_a_client_may_ask() -> None:
         assert await cluster.event("Scheduled") == f"Successfully assigned default/web to {node}"
         assert await cluster.event("Started") == "Started container main"
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_few_writes_bring_a_pod_up() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         before = (await cluster.client.create("pods", pod()))["metadata"]["resourceVersion"]
         await cluster.running("web")
         changes = []
@@ -69,11 +69,11 @@ def test_few_writes_bring_a_pod_up() -> None:
                 break
         assert len(changes) <= 3
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_an_unknown_image_backs_off_and_says_why_as_containerd_does() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.runtime.unknown.add("nosuch:1")
         await cluster.client.create("pods", pod(image="nosuch:1"))
         found = await cluster.pod_when("web", lambda pod: waiting(pod, "ImagePullBackOff"))
@@ -85,20 +85,20 @@ def test_an_unknown_image_backs_off_and_says_why_as_containerd_does() -> None:
         cluster.runtime.unknown.clear()
         await cluster.running("web")
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_never_pull_needs_the_image_to_be_there() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod(container={"imagePullPolicy": "Never"}))
         await cluster.pod_when("web", lambda pod: waiting(pod, "ErrImageNeverPull"))
         assert not cluster.runtime.started
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_failing_container_crash_loops_and_counts_its_restarts() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.runtime.ends_with["main"] = [1, 2, 3]
         await cluster.client.create("pods", pod())
         found = await cluster.pod_when("web", lambda pod: waiting(pod, "CrashLoopBackOff"))
@@ -109,14 +109,14 @@ def test_a_failing_container_crash_loops_and_counts_its_restarts() -> None:
         assert first(found)["lastState"]["terminated"]["exitCode"] == 3
         assert "Back-off restarting failed container main in pod web_default(" in await cluster.event("BackOff")
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 @pytest.mark.parametrize(
     ("policy", "code", "phase"), [("Never", 0, "Succeeded"), ("Never", 1, "Failed"), ("OnFailure", 0, "Succeeded")]
 )
 def test_the_restart_policy_decides_how_a_pod_ends(policy: str, code: int, phase: str) -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.runtime.ends_with["main"] = [code]
         await cluster.client.create("pods", pod(restartPolicy=policy))
         found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == phase)
@@ -128,22 +128,22 @@ def test_the_restart_policy_decides_how_a_pod_ends(policy: str, code: int, phase
         await cluster.until(released)
         await cluster.client.delete("pods", "web", "default")
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_command_that_cannot_start_is_a_start_error() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod(restartPolicy="Never", container={"command": ["missing"]}))
         found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == "Failed")
         ended = first(found)["state"]["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
         assert "executable file not found" in ended["message"]
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_init_containers_run_one_after_the_other_before_the_rest() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.runtime.ends_with = {"one": [1, 0], "two": [0]}
         inits = [{"name": name, "image": "busybox:1"} for name in ("one", "two")]
         await cluster.client.create("pods", pod(initContainers=inits))
@@ -151,11 +151,11 @@ def test_init_containers_run_one_after_the_other_before_the_rest() -> None:
         assert [spec.name for spec in cluster.runtime.started] == ["one", "one", "two", "main"]
         assert [each["restartCount"] for each in found["status"]["initContainerStatuses"]] == [1, 0]
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_readiness_follows_its_probe_both_ways_and_says_so() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         answers = {"ok": False}
         cluster.runtime.probe_answer = lambda spec: answers["ok"]
         probe = {"httpGet": {"port": "http", "path": "/r"}, "periodSeconds": 1, "failureThreshold": 1}
@@ -169,11 +169,11 @@ def test_readiness_follows_its_probe_both_ways_and_says_so() -> None:
         answers["ok"] = True
         await cluster.running("web")
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_failed_liveness_probe_restarts_the_container() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.runtime.probe_answer = lambda spec: len(cluster.runtime.started) > 1
         probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 1}
         await cluster.client.create("pods", pod(container={"livenessProbe": probe}))
@@ -181,11 +181,11 @@ def test_a_failed_liveness_probe_restarts_the_container() -> None:
         assert first(found)["restartCount"] == 1
         assert "Liveness probe failed: as told" in await cluster.events("Unhealthy")
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_deleting_a_pod_gives_its_containers_their_grace_and_frees_the_address() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod(terminationGracePeriodSeconds=7))
         await cluster.running("web")
         await cluster.client.delete("pods", "web", "default")
@@ -198,11 +198,11 @@ def test_deleting_a_pod_gives_its_containers_their_grace_and_frees_the_address()
         assert not cluster.network.attached
         assert not cluster.runtime.running
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_forced_delete_kills_at_once_and_still_cleans_up() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod())
         await cluster.running("web")
         await cluster.client.delete("pods", "web", "default", grace_period_seconds=0)
@@ -213,11 +213,11 @@ def test_a_forced_delete_kills_at_once_and_still_cleans_up() -> None:
         await cluster.until(clean)
         assert cluster.runtime.stopped[0][1] == 0.0
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_refused_sandbox_is_reported_and_tried_again() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.network.refusals = 2
         await cluster.client.create("pods", pod())
         await cluster.running("web")
@@ -225,11 +225,11 @@ def test_a_refused_sandbox_is_reported_and_tried_again() -> None:
         assert message.startswith("Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup")
         assert message.endswith("no more free addresses in the assigned block")
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_pod_waits_for_its_config_map_and_then_follows_it() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         mount = {"volumeMounts": [{"name": "v", "mountPath": "/m"}]}
         volumes = [{"name": "v", "configMap": {"name": "conf"}}]
         await cluster.client.create("pods", pod(container=mount, volumes=volumes))
@@ -247,11 +247,11 @@ def test_a_pod_waits_for_its_config_map_and_then_follows_it() -> None:
 
         await cluster.until(updated)
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_container_with_a_missing_key_waits_with_a_config_error() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         env = [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "none", "key": "k"}}}]
         await cluster.client.create("pods", pod(container={"env": env}))
         await cluster.pod_when("web", lambda pod: waiting(pod, "CreateContainerConfigError"))
@@ -261,22 +261,22 @@ def test_a_container_with_a_missing_key_waits_with_a_config_error() -> None:
         await cluster.running("web")
         assert ("X", "v") in cluster.runtime.started[0].env
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_host_network_pods_have_their_nodes_address_and_no_interface_of_their_own() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod(hostNetwork=True))
         found = await cluster.running("web")
         assert found["status"]["podIP"] == found["status"]["hostIP"]
         assert not cluster.network.attached
         assert cluster.dataplane.pods[found["metadata"]["uid"]].address is None
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_host_process_pod_runs_on_the_windows_host() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         security = {"windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}}
         made = pod(
             image="windows/hpc:1",
@@ -291,32 +291,32 @@ def test_a_host_process_pod_runs_on_the_windows_host() -> None:
         assert cluster.runtime.started[0].host_process
         assert not cluster.network.attached
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_pod_forced_onto_the_wrong_system_is_not_admitted() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod(nodeName="win", os={"name": "linux"}))
         found = await cluster.pod_when("web", lambda pod: pod["status"]["phase"] == "Failed")
         assert found["status"]["reason"] == "PodOSNotSupported"
         assert not cluster.runtime.started
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_an_image_of_another_windows_build_is_refused_on_the_node() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.runtime.builds = (17763,)
         made = pod(image="windows/servercore:1809", nodeName="win", tolerations=[{"operator": "Exists"}])
         await cluster.client.create("pods", made)
         found = await cluster.pod_when("web", lambda pod: waiting(pod, "ErrImagePull"))
         assert "no match for platform in manifest" in first(found)["state"]["waiting"]["message"]
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_exec_carries_all_streams_and_the_exit_status() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod())
         found = await cluster.running("web")
         agent = cluster.control_plane.node_agent(found["spec"]["nodeName"])
@@ -332,11 +332,11 @@ def test_exec_carries_all_streams_and_the_exit_status() -> None:
         with pytest.raises(ApiError, match=r'container not found \("other"\)'):
             await agent.exec(found, "other", ("x",), stdin=None, stdout=out, stderr=err)
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_node_whose_network_breaks_cuts_its_execs_and_takes_new_ones() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod())
         found = await cluster.running("web")
         kubelet = cluster.control_plane.kubelets[found["spec"]["nodeName"]]
@@ -348,11 +348,11 @@ def test_a_node_whose_network_breaks_cuts_its_execs_and_takes_new_ones() -> None
             await waiting
         assert (await kubelet.exec(found, "main", ("x",), **streams)).exit_code == 3
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_logs_are_cut_to_the_last_lines_and_stamped() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod())
         found = await cluster.running("web")
         cluster.runtime.lines[cluster.runtime.started[0].id] = [b"one\n", b"two\n", b"three\n"]
@@ -369,11 +369,11 @@ def test_logs_are_cut_to_the_last_lines_and_stamped() -> None:
         with pytest.raises(ApiError, match="previous terminated container"):
             await read(previous=True)
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_container_hooks_tell_where_what_started_and_stopped() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         told: list[tuple[str, str]] = []
         cluster.control_plane.on_container_started(lambda node, pod, name: told.append(("started", name)))
         cluster.control_plane.on_container_stopped(lambda node, pod, name: told.append(("stopped", name)))
@@ -386,4 +386,4 @@ def test_container_hooks_tell_where_what_started_and_stopped() -> None:
 
         await cluster.until(stopped)
 
-    in_cluster(scene)
+    in_cluster(scenario)

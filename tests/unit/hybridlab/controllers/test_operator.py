@@ -22,7 +22,7 @@ def config_maps(profile: Profile) -> list[Obj]:
              "data": {"config": f"vni {profile.network.vxlan_vni}"}}]  # fmt: skip
 
 
-def with_operator(scene: Callable[[Cluster], Awaitable[None]]) -> None:
+def with_operator(scenario: Callable[[Cluster], Awaitable[None]]) -> None:
     async def run() -> None:
         async with Cluster(system_workloads=True, calico_config_maps=config_maps) as cluster:
             cluster.runtime.ends_with = {"install-cni": [0] * 99, "uninstall-calico": [0] * 99}
@@ -32,7 +32,7 @@ def with_operator(scene: Callable[[Cluster], Awaitable[None]]) -> None:
                 return bool((own.get("status") or {}).get("readyReplicas"))
 
             await cluster.until(runs)
-            await scene(cluster)
+            await scenario(cluster)
 
     asyncio.run(run())
 
@@ -54,7 +54,7 @@ async def change(cluster: Cluster, spec: Any) -> None:
 
 
 def test_a_new_vni_is_rendered_into_the_environment_and_the_cni_configuration() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await has(cluster, VXLAN_VNI="4096")
         await cluster.client.create(FELIX, {"metadata": {"name": "default"}, "spec": {"vxlanVNI": 4097}})
         await has(cluster, VXLAN_VNI="4097")
@@ -65,20 +65,20 @@ def test_a_new_vni_is_rendered_into_the_environment_and_the_cni_configuration() 
 
         await cluster.until(rendered)
 
-    with_operator(scene)
+    with_operator(scenario)
 
 
 def test_the_installation_s_service_network_and_bgp_are_rendered() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         spec = {"serviceCIDRs": ["10.200.0.0/16"], "calicoNetwork": {"bgp": "Enabled"}}
         await cluster.client.create("installations.operator.tigera.io", {"metadata": {"name": "default"}, "spec": spec})
         await has(cluster, SERVICE_CIDR="10.200.0.0/16", CALICO_NETWORKING_BACKEND="windows-bgp")
 
-    with_operator(scene)
+    with_operator(scenario)
 
 
 def test_an_edit_is_undone_and_a_deleted_object_comes_back() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         before = await environment(cluster)
         await change(cluster, {"spec": {"containers": [{"name": "felix", "env": [{"name": "MINE", "value": "1"}]}]}})
 
@@ -94,22 +94,22 @@ def test_an_edit_is_undone_and_a_deleted_object_comes_back() -> None:
 
         await cluster.until(back)
 
-    with_operator(scene)
+    with_operator(scenario)
 
 
 def test_a_restart_that_a_user_asked_for_is_kept() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await change(cluster, {"metadata": {"annotations": {RESTARTED_AT: "now"}}})
         await cluster.client.create(FELIX, {"metadata": {"name": "default"}, "spec": {"vxlanVNI": 4097}})
         await has(cluster, VXLAN_VNI="4097")
         found = await cluster.client.get(SETS, SET, SYSTEM)
         assert found["spec"]["template"]["metadata"]["annotations"][RESTARTED_AT] == "now"
 
-    with_operator(scene)
+    with_operator(scenario)
 
 
 def test_nothing_happens_while_its_deployment_has_no_pod() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         own = ("deployments.apps", "tigera-operator")
         await cluster.client.patch(*own, {"spec": {"replicas": 0}}, "tigera-operator")
 
@@ -124,4 +124,4 @@ def test_nothing_happens_while_its_deployment_has_no_pod() -> None:
         await cluster.client.patch(*own, {"spec": {"replicas": 1}}, "tigera-operator")
         await has(cluster, VXLAN_VNI="4097")
 
-    with_operator(scene)
+    with_operator(scenario)

@@ -52,7 +52,7 @@ async def until(client: Client, resource: str, expected: list[str]) -> None:
 
 
 def test_a_pod_goes_when_its_node_was_deleted_or_never_existed() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with collecting(quarantine=0.02) as client, asyncio.timeout(5):
             await running(client, "stays", "n1")
             await running(client, "lost", "ghost")
@@ -60,21 +60,21 @@ def test_a_pod_goes_when_its_node_was_deleted_or_never_existed() -> None:
             await client.delete("nodes", "n1")
             await until(client, "pods", [])
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_pod_stays_as_long_as_its_node_may_come_back() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with collecting(quarantine=3600) as client:
             await running(client, "lost", "ghost")
             await asyncio.sleep(0.05)
             assert await names(client) == ["lost"]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_namespace_with_a_lost_pod_ends() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with collecting(quarantine=0.0) as client, asyncio.timeout(5):
             await client.create("namespaces", {"metadata": {"name": "gone"}})
             before = await names(client, "namespaces")
@@ -83,12 +83,12 @@ def test_a_namespace_with_a_lost_pod_ends() -> None:
             before.remove("gone")
             await until(client, "namespaces", before)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(("reason", "said"), [("NamespaceTerminating", 0), ("Other", 1)])
 def test_only_the_end_of_a_namespace_is_no_news(caplog: pytest.LogCaptureFixture, reason: str, said: int) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         tried = asyncio.Event()
 
         async def look(key: str) -> None:
@@ -102,5 +102,5 @@ def test_only_the_end_of_a_namespace_is_no_news(caplog: pytest.LogCaptureFixture
         await work.stop()
 
     with caplog.at_level(logging.INFO):
-        asyncio.run(scene())
+        asyncio.run(scenario())
     assert len(caplog.records) == said

@@ -14,10 +14,10 @@ from hybridlab.controllers.taint_eviction import tolerated_for
 from tests.unit.hybridlab.controllers.stand_ins import Cluster, is_ready, pod
 
 
-def in_cluster(scene: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:
+def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:
     async def run() -> None:
         async with Cluster(**options) as cluster:
-            await scene(cluster)
+            await scenario(cluster)
 
     asyncio.run(run())
 
@@ -57,7 +57,7 @@ def test_percentages_round_up_for_surge_and_down_for_absence() -> None:
 
 
 def test_a_deployment_makes_its_pods_and_says_when_it_is_available() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("deployments.apps", deployment())
         found = await rolled_out(cluster)
         reasons = {entry["type"]: entry["reason"] for entry in found["status"]["conditions"]}
@@ -66,11 +66,11 @@ def test_a_deployment_makes_its_pods_and_says_when_it_is_available() -> None:
         assert len(await pods(cluster)) == 3
         assert len({each["spec"]["nodeName"] for each in await pods(cluster)}) == 2
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_new_template_rolls_over_without_going_below_the_available_minimum() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("deployments.apps", deployment())
         await rolled_out(cluster)
         lowest = [3]
@@ -98,11 +98,11 @@ def test_a_new_template_rolls_over_without_going_below_the_available_minimum() -
         sets, _ = await cluster.client.list("replicasets.apps", "default")
         assert sorted(each["spec"]["replicas"] for each in sets) == [0, 3]
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_going_back_to_an_old_template_uses_its_set_again_with_a_new_revision() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("deployments.apps", deployment())
         await rolled_out(cluster)
         for image in ("nginx:2", "nginx:1"):
@@ -114,11 +114,11 @@ def test_going_back_to_an_old_template_uses_its_set_again_with_a_new_revision() 
         found = await rolled_out(cluster)
         assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "3"
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_recreate_ends_all_old_pods_before_the_first_new_one() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("deployments.apps", deployment(strategy={"type": "Recreate"}))
         await rolled_out(cluster)
         mixed = []
@@ -138,11 +138,11 @@ def test_recreate_ends_all_old_pods_before_the_first_new_one() -> None:
         assert {each["spec"]["containers"][0]["image"] for each in await pods(cluster)} == {"nginx:2"}
         assert not any(mixed)
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_scaling_down_and_deleting_leave_nothing_behind() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("deployments.apps", deployment())
         await rolled_out(cluster)
         await cluster.client.patch("deployments.apps", "web", {"spec": {"replicas": 1}}, "default")
@@ -159,11 +159,11 @@ def test_scaling_down_and_deleting_leave_nothing_behind() -> None:
         await cluster.until(none_left)
         assert not cluster.runtime.running
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_deleted_pod_is_replaced_once() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("deployments.apps", deployment(replicas=2))
         await rolled_out(cluster)
         victim = (await pods(cluster))[0]["metadata"]["name"]
@@ -176,7 +176,7 @@ def test_a_deleted_pod_is_replaced_once() -> None:
         await cluster.until(replaced)
         assert len(cluster.runtime.started) == 3
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def daemon_set(image: str = "agent:1", **spec: Any) -> Obj:
@@ -189,7 +189,7 @@ def daemon_set(image: str = "agent:1", **spec: Any) -> Obj:
 
 
 def test_a_daemon_runs_on_every_node_it_tolerates_even_a_cordoned_one() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.patch("nodes", "linux-1", {"spec": {"unschedulable": True}})
         linux = {"kubernetes.io/os": "linux"}
         body = daemon_set(nodeSelector=linux, tolerations=[{"operator": "Exists", "effect": "NoSchedule"}])
@@ -207,11 +207,11 @@ def test_a_daemon_runs_on_every_node_it_tolerates_even_a_cordoned_one() -> None:
 
         await cluster.until(counted)
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_daemons_new_template_replaces_pod_after_pod() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("daemonsets.apps", daemon_set())
 
         async def count(image: str) -> int:
@@ -230,7 +230,7 @@ def test_a_daemons_new_template_replaces_pod_after_pod() -> None:
         await cluster.client.patch("daemonsets.apps", "agent", change, "default", kind="strategic")
         await cluster.until(new)
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def service(**spec: Any) -> Obj:
@@ -248,7 +248,7 @@ def backends(cluster: Cluster, node: str = "win") -> list[tuple[str, int]]:
 
 
 def test_services_reach_only_ready_pods_on_every_node() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         ready: set[str] = set()
         cluster.runtime.probe_answer = lambda spec: spec.address in ready
         body = deployment(replicas=2)
@@ -276,11 +276,11 @@ def test_services_reach_only_ready_pods_on_every_node() -> None:
         assert cluster.dataplane.zone
         assert "web.default.svc.cluster.local" in cluster.dataplane.zone.a
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_node_port_with_local_policy_knows_only_its_own_pods() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("services", service(type="NodePort", externalTrafficPolicy="Local"))
         await cluster.client.create(
             "pods", pod(nodeName="linux-1", container={"ports": [{"name": "http", "containerPort": 81}]})
@@ -296,11 +296,11 @@ def test_a_node_port_with_local_policy_knows_only_its_own_pods() -> None:
 
         await cluster.until(local)
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_headless_service_names_its_pods() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("services", service(clusterIP="None"))
         made = pod(hostname="a", subdomain="web", container={"ports": [{"name": "http", "containerPort": 81}]})
         await cluster.client.create("pods", made)
@@ -316,11 +316,11 @@ def test_a_headless_service_names_its_pods() -> None:
         assert zone.srv["_web._tcp.web.default.svc.cluster.local"] == ((81, "a.web.default.svc.cluster.local"),)
         assert zone.ptr[address] == "a.web.default.svc.cluster.local"
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_many_pods_becoming_ready_cause_few_programmings() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("services", service())
         await cluster.client.create("deployments.apps", deployment(replicas=60))
         await rolled_out(cluster)
@@ -331,11 +331,11 @@ def test_many_pods_becoming_ready_cause_few_programmings() -> None:
         await cluster.until(complete)
         assert cluster.dataplane.count("set_services") < 4 * 30
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_budget_counts_the_healthy_and_what_may_go() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("deployments.apps", deployment(replicas=3))
         await rolled_out(cluster)
         selector = {"matchLabels": {"app": "web"}}
@@ -352,11 +352,11 @@ def test_a_budget_counts_the_healthy_and_what_may_go() -> None:
 
         await cluster.until(counted)
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_budget_counts_a_pod_that_is_ready_since_nobody_knows_when() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod("lone", nodeName="elsewhere"))
         ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         await cluster.client.patch("pods", "lone", {"status": ready}, "default", subresource="status")
@@ -370,11 +370,11 @@ def test_a_budget_counts_a_pod_that_is_ready_since_nobody_knows_when() -> None:
 
         await cluster.until(counted)
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_a_pod_that_fits_nowhere_says_so_and_goes_when_a_node_changes() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         await cluster.client.create("pods", pod(nodeSelector={"disk": "ssd"}))
         message = await cluster.event("FailedScheduling")
         assert message.startswith("0/4 nodes are available: 1 node(s) had untolerated taint {node-role")
@@ -384,11 +384,11 @@ def test_a_pod_that_fits_nowhere_says_so_and_goes_when_a_node_changes() -> None:
         found = await cluster.running("web")
         assert found["spec"]["nodeName"] == "linux-2"
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 def test_system_workloads_stand_on_the_right_systems() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.runtime.ends_with = {"install-cni": [0] * 9, "uninstall-calico": [0] * 9}
         rendered = {"metadata": {"name": "cni-config-windows"}, "data": {"config": "{}"}}  # Calico's part writes it
         await cluster.client.create("configmaps", rendered, "calico-system")
@@ -404,11 +404,11 @@ def test_system_workloads_stand_on_the_right_systems() -> None:
         dns = await cluster.client.get("services", "kube-dns", "kube-system")
         assert dns["spec"]["clusterIP"] == "10.96.0.10"
 
-    in_cluster(scene, system_workloads=True)
+    in_cluster(scenario, system_workloads=True)
 
 
 def test_a_no_execute_taint_drives_out_the_pods_that_do_not_tolerate_it() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         stays = [{"key": "broken", "operator": "Exists"}]
         later = [{**stays[0], "effect": "NoExecute", "tolerationSeconds": 3600}]
         await cluster.client.create("pods", pod("leaves", nodeName="linux-2"))
@@ -435,7 +435,7 @@ def test_a_no_execute_taint_drives_out_the_pods_that_do_not_tolerate_it() -> Non
         await cluster.until(gone)
         assert {each["metadata"]["name"] for each in (await cluster.client.list("pods"))[0]} >= {"stays", "later"}
 
-    in_cluster(scene)
+    in_cluster(scenario)
 
 
 @pytest.mark.parametrize(

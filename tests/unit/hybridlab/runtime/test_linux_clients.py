@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 def against(bench: Bench, serve: Serve, applet: Applet, *argv: str) -> tuple[Ran, int]:
     """Run a command whose ``{}`` is the port of a server."""
 
-    async def scene() -> tuple[Ran, int]:
+    async def scenario() -> tuple[Ran, int]:
         async with tcp(serve) as port:
             return await bench.call(applet, *(word.format(port) for word in argv)), port
 
-    return asyncio.run(scene())
+    return asyncio.run(scenario())
 
 
 def test_nc_names_an_open_port_on_standard_error(bench: Bench) -> None:

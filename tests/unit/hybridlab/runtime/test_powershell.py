@@ -27,11 +27,11 @@ def run(bench: Bench, *argv: str) -> Ran:
 
 
 def against(bench: Bench, serve: Serve, script: str) -> Ran:
-    async def scene() -> Ran:
+    async def scenario() -> Ran:
         async with tcp(serve) as port:
             return await bench.call(POWERSHELL, "powershell", "-Command", script.replace("PORT", str(port)))
 
-    ran = asyncio.run(scene())
+    ran = asyncio.run(scenario())
     return Ran(ran.code, ran.out.replace("\r\n", "\n"), ran.err.replace("\r\n", "\n"))
 
 

@@ -14,7 +14,7 @@ from hybridlab.runtime.streams import FdOutput, LazyReader
 
 
 def test_standard_input_is_left_alone_until_it_is_read() -> None:
-    async def scene() -> tuple[bytes, bytes]:
+    async def scenario() -> tuple[bytes, bytes]:
         read, write = os.pipe()
         os.write(write, b"for the shell\n")
         reader = LazyReader(read)
@@ -27,13 +27,13 @@ def test_standard_input_is_left_alone_until_it_is_read() -> None:
         os.close(read)
         return first, rest
 
-    assert asyncio.run(scene()) == (b"for the shell\n", b"for the applet\n")
+    assert asyncio.run(scenario()) == (b"for the shell\n", b"for the applet\n")
 
 
 def test_output_arrives_whole_through_a_slow_pipe_that_stays_blocking() -> None:
     data = os.urandom(300_000)
 
-    async def scene() -> bytes:
+    async def scenario() -> bytes:
         read, write = os.pipe()
         reader = LazyReader(read)
         task = asyncio.create_task(FdOutput(write).write(data))
@@ -46,13 +46,13 @@ def test_output_arrives_whole_through_a_slow_pipe_that_stays_blocking() -> None:
         os.close(write)
         return got
 
-    assert asyncio.run(scene()) == data
+    assert asyncio.run(scenario()) == data
 
 
 def test_a_log_keeps_its_newest_lines_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "MAX_LINES", 3)
 
-    async def scene() -> list[bytes]:
+    async def scenario() -> list[bytes]:
         buffer = LogBuffer()
         stream = buffer.stream()
         await stream.write(b"1\n2\n3\n4\npart")
@@ -60,11 +60,11 @@ def test_a_log_keeps_its_newest_lines_only(monkeypatch: pytest.MonkeyPatch) -> N
         stream.flush()
         return [line async for _, line in buffer.read(follow=False)]
 
-    assert asyncio.run(scene()) == [b"3\n", b"4\n", b"partial\n"]
+    assert asyncio.run(scenario()) == [b"3\n", b"4\n", b"partial\n"]
 
 
 def test_following_a_log_ends_with_it_and_misses_nothing() -> None:
-    async def scene() -> list[bytes]:
+    async def scenario() -> list[bytes]:
         buffer = LogBuffer()
         buffer.append(b"before")
 
@@ -79,7 +79,7 @@ def test_following_a_log_ends_with_it_and_misses_nothing() -> None:
         await task
         return lines
 
-    assert asyncio.run(scene()) == [b"before\n", b"0\n", b"1\n", b"2\n"]
+    assert asyncio.run(scenario()) == [b"before\n", b"0\n", b"1\n", b"2\n"]
 
 
 def test_windows_paths_are_one_whatever_their_case_and_slashes() -> None:

@@ -19,8 +19,11 @@ BLOCK = "192.168.1.0/26"
 class Bench:
     """A host with one pod, and what was done to it."""
 
-    def __init__(self, install: str = "operator", process: int | None = 4084) -> None:
-        profile = load("default", [f"calico.install={install}"])
+    def __init__(
+        self, install: str = "operator", process: int | None = 4084, *settings: str,
+        kube_proxy: tuple[int, str] | None = None,
+    ) -> None:  # fmt: skip
+        profile = load("default", [f"calico.install={install}", *settings])
         self.machine = next(one for one in machines(profile) if one.os == "windows")
         self.hns = Hns(self.machine.name)
         self.hns.ensure_pod_network(BLOCK, 4096)
@@ -39,6 +42,7 @@ class Bench:
             services=lambda: ServiceTable(ports=(web,)),
             files=lambda: {"C:\\a": "text"},
             felix_process=lambda: process,
+            kube_proxy_process=lambda: kube_proxy,
             restart_felix=lambda: self.does("restart felix"),
             remove_network=lambda identity: self.does(f"remove {identity}"),
         )
@@ -119,6 +123,21 @@ def test_only_felix_process_can_be_stopped() -> None:
     bench.ask("stop-process", id=4084)
     assert bench.done == ["restart felix"]
     assert Bench(process=None).ask("processes") == []
+
+
+def test_kube_proxy_shows_its_command_line_and_is_a_service_where_no_pod_runs_it() -> None:
+    running = (6000, "kube-proxy.exe --enable-dsr=true")
+    felix, found = Bench(kube_proxy=running).ask("processes")
+    assert felix["Name"] == "calico-node.exe"
+    assert found == {"Name": "kube-proxy.exe", "ProcessId": 6000, "CommandLine": "kube-proxy.exe --enable-dsr=true"}
+    assert "kube-proxy" not in Bench(kube_proxy=running).ask("services")
+    service = "kube_proxy.windows=service"
+    assert Bench("operator", 1, service, kube_proxy=running).ask("services")["kube-proxy"] == "Running"
+    assert Bench("operator", 1, service).ask("services")["kube-proxy"] == "Stopped"
+    on_aks = Bench("operator", 1, service, "kubernetes.provider=AKS", kube_proxy=running).ask("services")
+    assert (on_aks["kubeproxy"], "kube-proxy" in on_aks) == ("Running", False)
+    on_rke2 = Bench("operator", 1, service, "kubernetes.provider=RKE2", kube_proxy=running).ask("services")
+    assert not [name for name in on_rke2 if "proxy" in name], "RKE2's agent starts it as a child of its own"
 
 
 @pytest.mark.parametrize(

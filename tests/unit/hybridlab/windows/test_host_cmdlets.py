@@ -147,7 +147,7 @@ def test_files() -> None:
         "Get-Service",
         "Get-Service -Name spooler",
         "Get-CimInstance Win32_Process",
-        "Get-CimInstance Win32_Process -Filter \"name='kube-proxy.exe'\"",
+        "Get-CimInstance Win32_Process -Filter \"name='kubelet.exe'\"",
         "Remove-HnsNetwork",
     ],
 )

@@ -1,8 +1,8 @@
-"""Who plays which part in tests about streams: pods of the demo, so that one node of each system is enough.
+"""Which pods of the demo take part in tests about streams, so that one node of each operating system is enough.
 
-The watched streams, one on each covered Windows node, are between them; beside them is one between Linux pods.  A
-guest is let in, or let be called, by what the test changes: that is seen at every pod which the policy concerns and
-which counts, the subjects.
+The watched streams, one on each covered Windows node, are between them; beside them is one between Linux pods.  The
+test's change lets a guest connect to the pods that the policy selects, or be connected to by them; that is observed at
+each of those pods that counts.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.model.endpoint import OS, Target, Workload
-from conformance.pods.cast import Cast
 from conformance.pods.groups import Group, Pair, Pairs
 from conformance.pods.roles import ECHO_PORT
+from conformance.pods.worker_pods import WorkerPods
 
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """One of the two ways in which a policy can concern the scene's pods."""
+    """One of the two ways in which a policy can concern the topology's pods."""
 
     guest: Workload
     selects: Mapping[str, str]
@@ -27,7 +27,7 @@ class Way:
     """Between the guest and each subject: what the change opens."""
 
     @property
-    def welcome(self) -> str:
+    def guest_label(self) -> str:
         """The guest's ``app`` label, for policies."""
         return self.guest.role
 
@@ -42,7 +42,7 @@ class Way:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class ResetTopology:
     """One direction's pods."""
 
     streams: Pairs
@@ -65,11 +65,11 @@ class Scene:
         return self.ways["ingress"]
 
 
-def scene_of(cast: Cast, client_os: OS, server_os: OS, *nodes: str) -> Scene:
-    """The pods of one direction; Windows pods on ``nodes`` alone if some are named.  Raises as :class:`Cast` does."""
-    client, server = cast.of("linux-client", "linux-server")
+def reset_topology_of(worker_pods: WorkerPods, client_os: OS, server_os: OS, *nodes: str) -> ResetTopology:
+    """Pods of one direction, the Windows ones on ``nodes`` if some are named.  Raises as ``WorkerPods`` does."""
+    client, server = worker_pods.get("linux-client", "linux-server")
     linux = {"client": Group([client]), "server": Group([server])}
-    windows = {"client": cast.clients("windows"), "server": cast.servers("windows")}
+    windows = {"client": worker_pods.clients("windows"), "server": worker_pods.servers("windows")}
     if nodes:
         windows = {part: group.at(*nodes) for part, group in windows.items()}
     clients = windows["client"] if client_os == "windows" else linux["client"]
@@ -83,4 +83,4 @@ def scene_of(cast: Cast, client_os: OS, server_os: OS, *nodes: str) -> Scene:
         "ingress": Way(guest=client, selects=names | {"beside_app": server.role}, routes=entries),
         "egress": Way(guest=server, selects=names | {"beside_app": client.role}, routes=calls),
     }
-    return Scene(streams=streams, beside=(client, server), windows=watched, ways=ways)
+    return ResetTopology(streams=streams, beside=(client, server), windows=watched, ways=ways)

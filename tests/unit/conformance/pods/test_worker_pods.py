@@ -14,11 +14,11 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Path, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
-from conformance.pods.cast import DEMO, Cast
 from conformance.pods.deploy import Wish
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 from conformance.pods.services import Services, cluster_domain
+from conformance.pods.worker_pods import DEMO, WorkerPods
 from conformance.settings import Cover
 
 
@@ -93,8 +93,8 @@ class Deployer:
         }  # fmt: skip
 
 
-def cast(deployer: Deployer, facts: Facts = FOUR) -> Cast:
-    return Cast(deployer, Placement(facts))  # type: ignore[arg-type]
+def worker_pods(deployer: Deployer, facts: Facts = FOUR) -> WorkerPods:
+    return WorkerPods(deployer, Placement(facts))  # type: ignore[arg-type]
 
 
 def named(deployer: Deployer) -> list[str]:
@@ -103,14 +103,14 @@ def named(deployer: Deployer) -> list[str]:
 
 def test_each_pod_is_deployed_once_however_often_it_is_asked_for() -> None:
     deployer = Deployer()
-    pods = cast(deployer)
+    pods = worker_pods(deployer)
     assert pods.nodes() == pods.nodes()
     assert sorted(named(deployer)) == ["linux-node-1", "linux-node-2"]
 
 
 def test_the_demos_pods_are_started_together_and_no_others() -> None:
     deployer = Deployer()
-    pods = cast(deployer)
+    pods = worker_pods(deployer)
     pods.clients("linux")
     pods.close()
     assert sorted(named(deployer)) == sorted(f"{role}-{number}" for role in DEMO for number in (1, 2))
@@ -118,27 +118,27 @@ def test_the_demos_pods_are_started_together_and_no_others() -> None:
 
 def test_a_role_has_a_seat_on_each_covered_node_and_all_share_its_label() -> None:
     deployer = Deployer()
-    found = cast(deployer).servers("windows")
+    found = worker_pods(deployer).servers("windows")
     assert [(one.node, one.role) for one in found] == [("w1", "windows-server"), ("w2", "windows-server")]
     wishes = {wish.called: (wish.role, wish.node.name) for wish in deployer.wishes}
     assert wishes["windows-server-2"] == ("windows-server", "w2")
 
 
 def test_workers_begin_with_different_nodes_and_name_seats_alike() -> None:
-    second = Cast(Deployer(), Placement(FOUR, turn=1))  # type: ignore[arg-type]
+    second = WorkerPods(Deployer(), Placement(FOUR, turn=1))  # type: ignore[arg-type]
     assert [one.node for one in second.clients("windows")] == ["w2", "w1"]
     assert second.seat_of(second.client("windows")) == "windows-client-2"
 
 
 def test_nodes_that_are_not_covered_have_no_pods() -> None:
     facts = cluster(*(node(f"w{number}", "windows") for number in range(1, 6)))
-    pods = Cast(Deployer(), Placement(facts, cover=Cover(at_most=2)))  # type: ignore[arg-type]
+    pods = WorkerPods(Deployer(), Placement(facts, cover=Cover(at_most=2)))  # type: ignore[arg-type]
     assert [one.node for one in pods.servers("windows")] == ["w1", "w2"]
 
 
 def test_pods_elsewhere_have_the_same_label_in_another_labelled_namespace() -> None:
     deployer = Deployer()
-    pods = cast(deployer)
+    pods = worker_pods(deployer)
     here, there = pods.client("linux"), pods.elsewhere("linux").first
     assert (here.namespace, there.namespace) == ("demo", "demo-elsewhere")
     assert (pods.seat_of(there), there.role) == ("linux-client-1", "linux-client")
@@ -149,7 +149,7 @@ def test_a_pod_without_a_network_yet_holds_up_who_uses_it_and_not_who_only_start
     def never(client: Workload) -> None:
         raise EnvironmentBroken(f"{client.role} was asked")
 
-    pods = Cast(Deployer(), Placement(FOUR), never)  # type: ignore[arg-type]
+    pods = WorkerPods(Deployer(), Placement(FOUR), never)  # type: ignore[arg-type]
     assert pods.start("linux-client", because="x")[0].role == "linux-client"
     assert pods.server("linux").role == "linux-server"
     with pytest.raises(EnvironmentBroken, match="linux-client was asked"):
@@ -158,7 +158,7 @@ def test_a_pod_without_a_network_yet_holds_up_who_uses_it_and_not_who_only_start
 
 def test_a_sick_node_makes_its_own_decisions_inconclusive_and_no_others() -> None:
     deployer = Deployer(broken={"windows-server-2": EnvironmentBroken("no image")})
-    pods = cast(deployer)
+    pods = worker_pods(deployer)
     kept: list[Seen] = []
     pods.keep = kept.extend
     for _ in range(2):
@@ -170,14 +170,14 @@ def test_a_sick_node_makes_its_own_decisions_inconclusive_and_no_others() -> Non
 
 def test_where_no_pod_of_a_role_can_be_deployed_everybody_who_asks_is_told() -> None:
     broken: dict[str, Exception] = {f"windows-server-{number}": EnvironmentBroken("no image") for number in (1, 2)}
-    pods = cast(Deployer(broken=broken))
+    pods = worker_pods(Deployer(broken=broken))
     for _ in range(2):
         with pytest.raises(EnvironmentBroken, match="no image"):
             pods.servers("windows")
 
 
 def test_a_node_for_which_there_is_no_image_is_not_run() -> None:
-    pods = cast(Deployer(broken={"windows-client-1": MissingCapability("no image is known", "x")}))
+    pods = worker_pods(Deployer(broken={"windows-client-1": MissingCapability("no image is known", "x")}))
     kept: list[Seen] = []
     pods.keep = kept.extend
     assert [one.node for one in pods.clients("windows")] == ["w2"]
@@ -197,7 +197,7 @@ def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_a
     broken: dict[str, Exception] = {
         "windows-server-1": EnvironmentBroken("pod demo/windows-server-1-abc (w1): not ready")
     }
-    pods = cast(Deployer(broken, [pod()]))
+    pods = worker_pods(Deployer(broken, [pod()]))
     pods.claims = ("DEMO-1",)
     kept: list[Seen] = []
     pods.keep = kept.extend
@@ -219,11 +219,11 @@ def test_a_pod_without_image_or_node_says_nothing_about_starting(there: dict[str
         "windows-server-1": EnvironmentBroken("pod demo/windows-server-1-abc (w1): not ready")
     }
     with pytest.raises(EnvironmentBroken):
-        cast(Deployer(broken, [there])).start("windows-server", because="x")
+        worker_pods(Deployer(broken, [there])).start("windows-server", because="x")
 
 
 def test_a_service_is_made_once_over_exactly_its_backend() -> None:
-    pods = cast(Deployer())
+    pods = worker_pods(Deployer())
     made: list[dict[str, Any]] = []
 
     def apply(obj: dict[str, Any], why: str, *, namespace: str) -> dict[str, Any]:
@@ -251,50 +251,50 @@ def test_a_service_is_made_once_over_exactly_its_backend() -> None:
 
 def test_pods_that_an_exclusive_test_left_alone_are_kept() -> None:
     deployer = Deployer()
-    pods = cast(deployer)
-    before = pods.of("linux-node-1", "linux-node-2")
+    pods = worker_pods(deployer)
+    before = pods.get("linux-node-1", "linux-node-2")
     deployer.as_they_are("linux-node-1", "linux-node-2")
     pods.revalidate()
-    assert pods.of("linux-node-1", "linux-node-2") == before
+    assert pods.get("linux-node-1", "linux-node-2") == before
 
 
 def test_a_pod_that_was_replaced_is_looked_up_anew() -> None:
     deployer = Deployer()
-    pods = cast(deployer)
-    kept, old = pods.of("linux-node-1", "linux-node-2")
+    pods = worker_pods(deployer)
+    kept, old = pods.get("linux-node-1", "linux-node-2")
     deployer.as_they_are("linux-node-1")
     pods.revalidate()
-    assert pods.of("linux-node-1") == (kept,)
-    (new,) = pods.of("linux-node-2")
+    assert pods.get("linux-node-1") == (kept,)
+    (new,) = pods.get("linux-node-2")
     assert (old.uid, new.uid) == ("/linux-node-2", "new/linux-node-2")
     assert deployer.reasons == [f"pod {old.label} is gone"]
 
 
 def test_a_pod_without_successor_breaks_only_those_who_ask_for_it_and_is_looked_for_after_the_next() -> None:
     deployer = Deployer(broken={"again": EnvironmentBroken("")})
-    pods = cast(deployer)
-    pods.of("linux-node-1", "linux-node-2")
+    pods = worker_pods(deployer)
+    pods.get("linux-node-1", "linux-node-2")
     deployer.as_they_are("linux-node-1")
     pods.revalidate()
-    pods.of("linux-node-1")
+    pods.get("linux-node-1")
     with pytest.raises(EnvironmentBroken, match=r"^pod demo/linux-node-2-abc .* is gone"):
-        pods.of("linux-node-2")
+        pods.get("linux-node-2")
     pods.revalidate()
     with pytest.raises(EnvironmentBroken, match="and no other is ready"):
-        pods.of("linux-node-2")
+        pods.get("linux-node-2")
     deployer.broken.clear()
     pods.revalidate()
-    assert pods.of("linux-node-2")[0].uid == "new/linux-node-2"
+    assert pods.get("linux-node-2")[0].uid == "new/linux-node-2"
 
 
 def test_a_pod_that_restarted_between_two_tests_is_known_as_it_is_now() -> None:
     deployer = Deployer()
-    pods = cast(deployer)
-    pods.of("linux-node-1", "linux-node-2")
+    pods = worker_pods(deployer)
+    pods.get("linux-node-1", "linux-node-2")
     deployer.as_they_are("linux-node-1", "linux-node-2")
     deployer.pods[1]["status"]["containerStatuses"] = [{"name": "agent", "restartCount": 1, "state": {"running": {}}}]
     pods.refresh()
-    pods.of("linux-node-1", "linux-node-2")
+    pods.get("linux-node-1", "linux-node-2")
     assert [why.partition(": ")[0] for why in deployer.reasons] == [
         "pod demo/linux-node-2-abc (linux, node l2) restarted 1 time"
     ]
@@ -302,8 +302,8 @@ def test_a_pod_that_restarted_between_two_tests_is_known_as_it_is_now() -> None:
 
 def test_a_pod_without_successor_is_waited_for_once_and_taken_when_it_is_there() -> None:
     deployer = Deployer(broken={"again": EnvironmentBroken("")})
-    pods = cast(deployer)
-    pods.of("linux-node-2")
+    pods = worker_pods(deployer)
+    pods.get("linux-node-2")
     asked: list[str] = []
     again = deployer.again
 
@@ -315,7 +315,7 @@ def test_a_pod_without_successor_is_waited_for_once_and_taken_when_it_is_there()
     for _ in range(3):
         pods.refresh()
         with pytest.raises(EnvironmentBroken, match="and no other is ready"):
-            pods.of("linux-node-2")
+            pods.get("linux-node-2")
     assert len(asked) == 1
     deployer.broken.clear()
     deployer.pods = [
@@ -327,12 +327,12 @@ def test_a_pod_without_successor_is_waited_for_once_and_taken_when_it_is_there()
         }
     ]  # fmt: skip
     pods.refresh()
-    assert pods.of("linux-node-2")[0].uid == "new/linux-node-2"
+    assert pods.get("linux-node-2")[0].uid == "new/linux-node-2"
 
 
 def test_what_is_being_deployed_is_under_way() -> None:
     deployer = Deployer()
-    pods = cast(deployer)
+    pods = worker_pods(deployer)
     with deployer.lock:
         pods._start("linux-node-1")
         assert len(pods.under_way()) == 2
@@ -349,17 +349,17 @@ def test_what_is_being_deployed_is_under_way() -> None:
     ],
 )
 def test_around_windows_nodes_are_pairs_of_a_client_there_and_a_server(place: Any, expected: Any) -> None:
-    pairs = cast(Deployer()).around(["w1", "w2"], place)
+    pairs = worker_pods(Deployer()).placed_around(["w1", "w2"], place)
     assert [(client.node, server.node) for client, server in pairs] == expected
     assert [(one.role, two.role.endswith("-server")) for one, two in pairs] == [("windows-client", True)] * 2
 
 
 def test_around_one_node_of_two_the_other_has_a_server_only() -> None:
-    pairs = cast(Deployer()).around(["w2"], "another Windows node")
+    pairs = worker_pods(Deployer()).placed_around(["w2"], "another Windows node")
     assert [(client.node, server.node) for client, server in pairs] == [("w2", "w1")]
 
 
 def test_there_is_no_other_windows_node_in_a_small_cluster() -> None:
     small = cluster(node("l1", "linux"), node("w1", "windows"))
     with pytest.raises(MissingCapability, match="needs a pair of pods on two nodes"):
-        cast(Deployer(), small).around(["w1"], "another Windows node")
+        worker_pods(Deployer(), small).placed_around(["w1"], "another Windows node")

@@ -1,8 +1,9 @@
-"""A change while streams are up: which may lose the streams of Windows pods, and must not lose those of Linux pods.
+"""Expectations about connections that are open while something changes.
 
-``begin`` opens the streams and sees the witness before the change; ``may_lose`` and ``loses_nothing``, after it, see
-the witness changed, watch both ends, and decide.  A restart of Felix is its own witness: an unchanged ACL list given
-anew is not to be told from the one before.  Which end saw what is recorded, never expected.
+Windows pods may lose theirs (and must get a new one); Linux pods must keep theirs.  ``begin`` opens the streams and
+observes the witness before the change.  ``survive_or_reconnect`` and ``survive`` are called after it: they see that the
+witness changed, watch both ends, and decide.  A restart of Felix is its own witness, because an unchanged ACL list that
+is programmed again looks like the one before.  Which end saw what is recorded, never expected.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ Routes = Sequence[tuple[Workload, Target]]
 
 
 @dataclass
-class Upheaval:
-    """Upheavals of one test; each watched stream is a decision of its own, NOT_OBSERVED where it was not lost."""
+class ConnectionsDuringChange:
+    """The connections of one test; each watched stream is decided on its own, NOT_OBSERVED where it was not lost."""
 
     streams: StreamExpect
     expect: Expect
@@ -66,7 +67,7 @@ class Upheaval:
         self._begun = _Begun(streams, control, opened, keeps_closed)
         self.streams.mark("the change begins")
 
-    def may_lose(self, *, because: str, restarts: Sequence[Restart] = ()) -> None:
+    def survive_or_reconnect(self, *, because: str, restarts: Sequence[Restart] = ()) -> None:
         """The change may have lost watched streams, which then come back; the one beside them stays.
 
         ``restarts``: the change was these, which testify for themselves.  Raises ControlBroken without any witness.
@@ -84,7 +85,7 @@ class Upheaval:
                 told = f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}"
                 self._say(stream, ClaimVerdict.NOT_OBSERVED, told)
 
-    def loses_nothing(self, *, because: str) -> None:
+    def survive(self, *, because: str) -> None:
         """The change matters to no policy, and loses no stream from Calico v3.31 on; before, it may.
 
         It can have no witness of its own: what ``opens`` is another change, to another pod of the same node, made
@@ -122,7 +123,9 @@ class Upheaval:
         """The story's end: what became of the watched streams."""
         begun, streams = self._begun, self.streams
         if begun is None:
-            raise UsageProblem("an upheaval ends that never began: begin(...) opens its streams before the change")
+            raise UsageProblem(
+                "connections are judged that were never opened: begin(...) opens its streams before the change"
+            )
         streams.mark("the change is made")
         witnesses: list[Witness] = [Restarted(one) for one in restarts]
         witnesses += [begun.opens] if begun.opens is not None else []

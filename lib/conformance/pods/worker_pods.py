@@ -35,7 +35,7 @@ Place = Literal["same node", "a Linux node", "another Windows node"]
 """Where a server is, seen from a client's Windows node."""
 
 
-class Cast:
+class WorkerPods:
     """Pods by role (``windows-server``), in the second namespace too (``elsewhere/windows-client``)."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Cast:
         """Pods in the network of each covered Linux node: the nodes as sources."""
         return self._group("linux-node")
 
-    def of(self, *names: str) -> tuple[Workload, ...]:
+    def get(self, *names: str) -> tuple[Workload, ...]:
         """One pod for each of these roles, on the worker's first node of its OS, or the pods of these seats.
 
         Those not there yet are deployed at once.  Raises what deploying raised, to every test that asks: a pod that
@@ -98,17 +98,17 @@ class Cast:
 
     def client(self, os: OS) -> Workload:
         """One of the demo's clients of an OS, where one is enough."""
-        return self.of(f"{os}-client")[0]
+        return self.get(f"{os}-client")[0]
 
     def server(self, os: OS) -> Workload:
         """One of the demo's servers of an OS, where one is enough."""
-        return self.of(f"{os}-server")[0]
+        return self.get(f"{os}-server")[0]
 
     def node(self) -> Workload:
         """A pod in the network of a Linux node, where one is enough."""
-        return self.of("linux-node")[0]
+        return self.get("linux-node")[0]
 
-    def around(self, nodes: Sequence[str], place: Place) -> Pairs:
+    def placed_around(self, nodes: Sequence[str], place: Place) -> Pairs:
         """A client on each of these Windows nodes with a server there or elsewhere.  Raises MissingCapability."""
         clients = self.clients("windows").at(*nodes)
         if place == "a Linux node":
@@ -144,7 +144,7 @@ class Cast:
         self.used |= {seat: one.result() for seat, one in work.items()}
         return Group(one.result() for one in work.values())
 
-    def there(self, *roles: str) -> Group:
+    def ensure_ready(self, *roles: str) -> Group:
         """All pods of these roles, for a test that reads about them: ready, whatever their network does.
 
         Raises what deploying raised; a pod that does not start says nothing about what was to be read.

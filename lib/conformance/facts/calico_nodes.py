@@ -1,0 +1,75 @@
+"""Which Calico runs on each node, as the pods of calico-node that are there say it; and which edition of Calico."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from conformance.facts.reading import Reading
+from conformance.facts.workloads import all_containers, described
+from conformance.kube.client import Obj
+from conformance.model.facts import Fact, NodeFacts
+
+NAMESPACES = ("calico-system", "kube-system")
+IMAGE = re.compile(r"(?:^|[/-])(?:cnx-)?(?:node|node-windows|windows):(?P<version>v\d[^@]*)")
+"""Calico's node images: ``calico/node``, ``calico/node-windows``, ``calico/windows`` up to v3.26's manifests,
+``rancher/mirrored-calico-node``, ``tigera/cnx-node``."""
+ENTERPRISE = re.compile(r"/cnx-node(?:-windows)?[:@]")
+EDITIONS = {"Calico": "Calico", "TigeraSecureEnterprise": "Calico Enterprise", "CalicoEnterprise": "Calico Enterprise"}
+"""Values of ``Installation.spec.variant``."""
+
+
+def image_version(image: str) -> str | None:
+    """The version in the tag of one of Calico's node images; None: another image, or a tag that is no version."""
+    found = IMAGE.search(image)
+    return found["version"] if found else None
+
+
+def versions(reading: Reading, nodes: Sequence[NodeFacts]) -> dict[str, Fact[str]]:
+    """Node to the version of Calico in its pod of calico-node.  Where there is no pod it is not known: Windows nodes
+    on which Calico runs as services, or in a process of the distribution, say nothing by the API."""
+    pods = [
+        (space, pod)
+        for space in NAMESPACES
+        for pod in reading.all("v1", "Pod", space)
+        if pod["metadata"]["name"].startswith("calico-node")
+    ]
+    return {node.name: _version(node, pods, reading) for node in nodes}
+
+
+def _version(node: NodeFacts, pods: Sequence[tuple[str, Obj]], reading: Reading) -> Fact[str]:
+    here = [(space, pod) for space, pod in pods if (pod.get("spec") or {}).get("nodeName") == node.name]
+    for space, pod in here:
+        for container in (pod.get("spec") or {}).get("containers") or []:
+            image = str(container.get("image"))
+            if version := image_version(image):
+                return Fact(version, f"image {image} of pod {space}/{pod['metadata']['name']}")
+    if here:
+        space, pod = here[0]
+        images = ", ".join(str(one.get("image")) for one in (pod.get("spec") or {}).get("containers") or [])
+        return Fact(None, f"not known: pod {space}/{pod['metadata']['name']} has {images}, which names no version")
+    why = "" if pods else reading.why.get("Pod", "")
+    return Fact(None, f"not known: {why or f'no pod of calico-node is on node {node.name}'}")
+
+
+def edition(reading: Reading) -> Fact[str]:
+    """``Calico`` or ``Calico Enterprise``."""
+    installation = reading.one("operator.tigera.io/v1", "Installation", "default")
+    variant = str(((installation or {}).get("spec") or {}).get("variant") or "")
+    if variant in EDITIONS:
+        return Fact(EDITIONS[variant], "Installation default .spec.variant")
+    information, api = reading.first(
+        "ClusterInformation", "default", "projectcalico.org/v3", "crd.projectcalico.org/v1"
+    )
+    spec = (information or {}).get("spec") or {}
+    if spec.get("cnxVersion"):
+        return Fact("Calico Enterprise", f"ClusterInformation default .spec.cnxVersion ({api})")
+    for space in NAMESPACES:
+        daemonset = reading.one("apps/v1", "DaemonSet", "calico-node", space)
+        images = [str(one.get("image")) for one in all_containers(daemonset)]
+        if any(ENTERPRISE.search(image) for image in images):
+            return Fact("Calico Enterprise", f"images of {described(daemonset)}")
+        if any(image_version(image) for image in images):
+            return Fact("Calico", f"images of {described(daemonset)}")
+    why = reading.reason("Installation default", "ClusterInformation default", "DaemonSet calico-node")
+    return Fact(None, f"not known: {why}")

@@ -1,0 +1,102 @@
+"""kube-proxy of Windows nodes as a process that their hosts show: it lives with its pod, or is a service of the host.
+
+Its work, programming services, is done by ``controllers.kube_proxy`` whether or not the process is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from hybridlab.api.contract import Obj
+from hybridlab.controllers.environment import command_line
+from hybridlab.controllers.manager import ControlPlane
+from hybridlab.profiles.machines import Machine
+from hybridlab.profiles.model import Profile
+from hybridlab.runtime.contract import Runtime, RuntimeRefused
+from hybridlab.windows.hns_networks import HOST_ENDPOINT, Hns
+from hybridlab.windows.kube_proxy import SCRIPT_WAITS, script_command, script_goes_on, service_command
+
+APP, CONTAINER = "kube-proxy-windows", "kube-proxy"
+ASKS_EVERY = 0.1
+"""Seconds between two looks of start.ps1 for the network; really 1."""
+FIRST_PROCESS = 6000
+
+
+class WindowsKubeProxies:
+    """The kube-proxy processes of all Windows nodes."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        nodes: Mapping[str, tuple[Machine, Hns]],
+        control_plane: ControlPlane,
+        runtime: Runtime,
+    ) -> None:
+        self._profile, self._nodes = profile, nodes
+        self._control_plane, self._runtime = control_plane, runtime
+        self._commands: dict[str, str] = {}
+        self._processes: dict[str, int] = {}
+        self._starting: dict[str, asyncio.Task[None]] = {}
+        if profile.kube_proxy.windows != "service":
+            control_plane.on_container_started(self._started)
+            control_plane.on_container_stopped(self._stopped)
+
+    def process(self, node: str) -> tuple[int, str] | None:
+        """Process id and command line; None while there is no such process."""
+        machine, _ = self._nodes[node]
+        if self._profile.kube_proxy.windows == "service":
+            vip = self._source_vip(node)
+            return (FIRST_PROCESS + 4 * machine.index, service_command(self._profile, machine, vip)) if vip else None
+        command = self._commands.get(node)
+        return None if command is None else (self._processes[node], command)
+
+    async def stop(self) -> None:
+        """End what is still being started."""
+        for task in self._starting.values():
+            task.cancel()
+        await asyncio.gather(*self._starting.values(), return_exceptions=True)
+
+    def _source_vip(self, node: str) -> str:
+        """Address of the endpoint that Calico makes for the host; empty while there is none."""
+        endpoints = self._nodes[node][1].endpoints
+        return next((one.address for one in endpoints if one.name == HOST_ENDPOINT), "")
+
+    def _started(self, node: str, pod: Obj, container: str) -> None:
+        if not self._is_kube_proxy(node, pod, container):
+            return
+        machine, _ = self._nodes[node]
+        self._processes[node] = self._processes.get(node, FIRST_PROCESS + 4 * machine.index) + 4 * 23
+        kubelet = self._control_plane.kubelets[node]
+        if self._profile.kube_proxy.windows == "sig-windows-tools":
+            script = self._script(node, machine, kubelet.container_id(pod, container))
+            self._starting[node] = asyncio.create_task(script)
+            return
+        spec = next(one for one in pod["spec"]["containers"] if one["name"] == container)
+        command, args = command_line(spec, kubelet.environment(pod, container))
+        self._commands[node] = " ".join([*command, *args])
+
+    def _stopped(self, node: str, pod: Obj, container: str) -> None:
+        if not self._is_kube_proxy(node, pod, container):
+            return
+        self._commands.pop(node, None)
+        if task := self._starting.pop(node, None):
+            task.cancel()
+
+    async def _script(self, node: str, machine: Machine, container: str) -> None:
+        """start.ps1: wait for Calico's network, then run kube-proxy, and write about both."""
+        try:
+            for line in SCRIPT_WAITS:
+                await self._runtime.append_log(container, line)
+            while not (vip := self._source_vip(node)):  # noqa: ASYNC110 - the script asks again and again, too
+                await asyncio.sleep(ASKS_EVERY)
+            command = script_command(self._profile, machine, vip)
+            for line in script_goes_on(self._profile, machine, command):
+                await self._runtime.append_log(container, line)
+        except RuntimeRefused:  # the container is gone, and the script with it
+            return
+        self._commands[node] = command
+
+    def _is_kube_proxy(self, node: str, pod: Obj, container: str) -> bool:
+        labels = pod["metadata"].get("labels") or {}
+        return node in self._nodes and labels.get("k8s-app") == APP and container == CONTAINER

@@ -1,0 +1,170 @@
+"""Clusters of ``clusters/*.yaml``, served by the fake API server: each is objects as an installation leaves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.kube.access import from_kubeconfig
+from conformance.kube.client import Kube
+from conformance.settings import load_timings
+from tests.unit.conformance.kube import fake_api
+
+CLUSTERS = Path(__file__).parent / "clusters"
+CALICO = {
+    "clusterinformations": "ClusterInformation", "ippools": "IPPool", "felixconfigurations": "FelixConfiguration",
+    "networkpolicies": "NetworkPolicy", "globalnetworkpolicies": "GlobalNetworkPolicy",
+}  # fmt: skip
+KINDS = {
+    "v1": fake_api.CORE | {"services": "Service"},
+    "apps/v1": {"daemonsets": "DaemonSet", "deployments": "Deployment", "replicasets": "ReplicaSet"},
+    "crd.projectcalico.org/v1": CALICO,
+    "projectcalico.org/v3": CALICO,
+    "operator.tigera.io/v1": {"installations": "Installation"},
+    "config.openshift.io/v1": {"clusterversions": "ClusterVersion"},
+}
+NAMESPACED = {"Pod", "ConfigMap", "Event", "Secret", "Service", "DaemonSet", "Deployment", "ReplicaSet"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where something of a cluster was read."""
+
+    what: str
+    repository: str
+    path: str
+    commit: str
+    licence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """One file."""
+
+    name: str
+    title: str
+    sources: tuple[Source, ...]
+    kubernetes: str
+    groups: tuple[str, ...]
+    expect: dict[str, Any]
+    """Name of a fact to its value, ``unknown`` where nothing says it."""
+    objects: dict[str, dict[str, Any]]
+    """By the path of the API that serves it."""
+
+
+def clusters() -> tuple[Cluster, ...]:
+    """All of them, by name."""
+    return tuple(_read(path) for path in sorted(CLUSTERS.glob("*.yaml")))
+
+
+def _read(path: Path) -> Cluster:
+    plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return Cluster(
+        name=path.stem,
+        title=plain["title"],
+        sources=tuple(Source(**one) for one in plain["sources"]),
+        kubernetes=plain["kubernetes"],
+        groups=tuple(plain["groups"]),
+        expect=plain["expect"],
+        objects=dict(_object(one) for one in plain["objects"]),
+    )
+
+
+def _object(plain: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Path and object; nodes, pods and workloads are written shortly in the files."""
+    made = {"Node": _node, "Pod": _pod, "DaemonSet": _workload}.get(plain["kind"], lambda whole: whole)(plain)
+    version, meta = made["apiVersion"], made["metadata"]
+    plural = next(name for name, kind in KINDS[version].items() if kind == made["kind"])
+    where = f"namespaces/{meta['namespace']}/" if made["kind"] in NAMESPACED else ""
+    return f"/{'api' if version == 'v1' else 'apis'}/{version}/{where}{plural}/{meta['name']}", made
+
+
+def _node(plain: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {
+            "name": plain["name"], "labels": {"kubernetes.io/os": plain["os"], **plain.get("labels", {})},
+            "annotations": plain.get("annotations", {}),
+        },
+        "spec": {key: plain[key] for key in ("providerID", "taints") if key in plain},
+        "status": {
+            "nodeInfo": {
+                "operatingSystem": plain["os"], "kernelVersion": plain.get("kernel", "6.8.0"), "osImage": "",
+                "containerRuntimeVersion": "containerd://1.7.27",
+            },
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "addresses": [{"type": "InternalIP", "address": "192.0.2.7"}],
+        },
+    }  # fmt: skip
+
+
+def _pod(plain: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": plain["name"], "namespace": plain["namespace"]},
+        "spec": {"nodeName": plain["node"], "containers": plain["containers"]},
+        "status": {"phase": "Running"},
+    }  # fmt: skip
+
+
+def _workload(plain: dict[str, Any]) -> dict[str, Any]:
+    containers = [{**one, "env": _environment(one.get("env", {}))} for one in plain["containers"]]
+    return {
+        "apiVersion": plain["apiVersion"], "kind": plain["kind"], "metadata": plain["metadata"],
+        "spec": {"template": {"spec": {"containers": containers}}},
+    }  # fmt: skip
+
+
+def _environment(plain: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "valueFrom": value} if isinstance(value, dict) else {"name": name, "value": value}
+        for name, value in plain.items()
+    ]
+
+
+@contextmanager
+def served(cluster: Cluster, scratch: Path) -> Iterator[Kube]:
+    """A client of an API server that has this cluster's objects; ``scratch`` is a folder for its kubeconfig."""
+    server = fake_api.FakeApi()
+    server.routes["GET /.*"] = lambda request: _answer(cluster, request.path)
+    server.start()
+    run = replace(load_timings().run, api_connect=2.0, api_answer=2.0, api_retry=0.0)
+    client = Kube(from_kubeconfig(fake_api.kubeconfig(scratch / "kubeconfig", server.url)), run)
+    try:
+        yield client
+    finally:
+        client.close()
+        server.stop()
+
+
+def _answer(cluster: Cluster, path: str) -> Any:
+    there = {"v1", "apps/v1", *cluster.groups}
+    if path == "/version":
+        return 200, {"gitVersion": cluster.kubernetes}
+    if path == "/apis":
+        groups = [{"name": one.partition("/")[0], "versions": [{"groupVersion": one}]} for one in there if "/" in one]
+        return 200, {"groups": groups}
+    version = path.removeprefix("/apis/").removeprefix("/api/")
+    if version in there:
+        resources = [
+            {"name": name, "kind": kind, "namespaced": kind in NAMESPACED} for name, kind in KINDS[version].items()
+        ]
+        return 200, {"resources": resources}
+    if path in cluster.objects:
+        return 200, cluster.objects[path]
+    plural = path.rpartition("/")[2]
+    if any(plural in KINDS[one] for one in there):
+        return fake_api.listing(*(one for where, one in cluster.objects.items() if _in(where, path)))
+    return fake_api.status(404, "NotFound", "not found")
+
+
+def _in(where: str, listed: str) -> bool:
+    """Whether an object's path belongs to a list, of one namespace or of all."""
+    folder = where.rpartition("/")[0]
+    start, _, plural = listed.rpartition("/")
+    return folder == listed or (folder.endswith(f"/{plural}") and folder.startswith(f"{start}/namespaces/"))

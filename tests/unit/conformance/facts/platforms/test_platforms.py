@@ -1,0 +1,50 @@
+"""What is found out about clusters as platforms make them, and the page that says so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.facts.detect import detect
+from tests.unit.conformance.facts.platforms import document
+from tests.unit.conformance.facts.platforms.served import Cluster, clusters, served
+
+NAMES = [one.name for one in clusters()]
+
+
+@pytest.fixture(params=clusters(), ids=NAMES)
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """Each of them."""
+    found: Cluster = request.param
+    return found
+
+
+def test_every_fact_about_a_platform_is_what_its_file_expects(cluster: Cluster, tmp_path: Path) -> None:
+    with served(cluster, tmp_path) as kube:
+        facts = detect(kube)
+    found = document.values(facts)
+    assert {name: found[name] for name in cluster.expect} == cluster.expect
+
+
+def test_every_fact_says_where_it_came_from(cluster: Cluster, tmp_path: Path) -> None:
+    with served(cluster, tmp_path) as kube:
+        facts = detect(kube)
+    for name, fact in document.told(facts):
+        assert fact.source, name
+        assert fact.known or fact.source.startswith("not known: "), name
+
+
+def test_every_source_is_a_file_of_a_commit_with_a_licence(cluster: Cluster) -> None:
+    assert cluster.sources
+    for source in cluster.sources:
+        assert re.fullmatch(r"[0-9a-f]{40}", source.commit), source
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+", source.repository), source
+        assert source.licence in ("Apache-2.0", "MIT"), source
+
+
+def test_the_page_shows_what_is_found(tmp_path: Path) -> None:
+    wanted: Any = document.PAGE.read_text(encoding="utf-8")
+    assert document.page(tmp_path) == wanted, "python -m tests.unit.conformance.facts.platforms.document writes it anew"
