@@ -69,7 +69,9 @@ DISRUPTING: tuple[Right, ...] = (
     Right("create", "pods/eviction", needed_for="drain a node"),
     Right("get", "felixconfigurations", "projectcalico.org", needed_for="change Calico's settings and put them back"),
     Right("patch", "felixconfigurations", "projectcalico.org", needed_for="change Calico's settings and put them back"),
-)
+    Right("patch", "felixconfigurations", "crd.projectcalico.org",
+          needed_for="put Calico's settings back while its API server is away"),
+)  # fmt: skip
 """What tests need that change more than the run's own namespaces (role disruptive)."""
 
 NEEDS: Mapping[str, tuple[Right, ...]] = {"pods": DEPLOYING, "policies": POLICIES, "disruption": DISRUPTING}
