@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks import machine
 from benchmarks.lab_process import lab
 from benchmarks.naive import Naive
-from benchmarks.town import Town, town
+from benchmarks.topology import Topology, topology
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
@@ -114,10 +114,10 @@ Shape = tuple[int, int, str, int]
 
 
 @dataclass
-class Bench:
+class Harness:
     """One lab with its pods, and one cell at a time."""
 
-    where: Town
+    where: Topology
     book: Book
     cost: int
     run: str
@@ -330,8 +330,8 @@ def main() -> None:
     for cost in given.cost or COSTS:
         with tempfile.TemporaryDirectory(prefix="probing-") as folder:
             with lab("ten-nodes", [f"timing.exec_cost_ms={cost}"]) as cluster:
-                where = town(cluster.kubeconfig, Path(folder), max(sizes))
-                bench = Bench(where, book, cost, began)
+                where = topology(cluster.kubeconfig, Path(folder), max(sizes))
+                harness = Harness(where, book, cost, began)
                 for policy in given.policy or POLICIES:
                     where.enforce(policy)
                     for size in sizes:
@@ -345,7 +345,7 @@ def main() -> None:
                                 and (one != "cold" or give_up == GIVE_UPS[0])
                                 and (one != "decision" or (size == SIZES[0] and policy == "half"))
                             ]  # fmt: skip
-                            bench.cell(size, policy, give_up, methods)
+                            harness.cell(size, policy, give_up, methods)
                     write(book)
                 where.kube.close()
 

@@ -1,4 +1,4 @@
-"""``calico-conformance``: what can be done with reports once a run is over.  Touches no cluster.
+"""``calico-conformance``: what can be done with reports once a run is over.  Only ``rerun`` touches a cluster.
 
 Exit codes are those of a run: 0; 1, worse than the older report, or a gate that fails; 4, a file that cannot be used;
 6, a gate that could not be decided.
@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from conformance.catalog import catalog
+from conformance.catalog import catalog, digest
 from conformance.errors import UsageProblem
-from conformance.qualify import gate, waivers
+from conformance.qualify import again, gate, waivers
 from conformance.qualify.compare import as_json, as_markdown, as_text, compare
 from conformance.qualify.sets import sets
 from conformance.qualify.stored import StoredReport, read
 from conformance.report import page
 
+ROOT = Path(__file__).parents[2]
+RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
 FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
 
 
@@ -56,7 +59,22 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--require", metavar="SET[,SET]", required=True, help="; ".join(_set_lines()))
     one.add_argument("--waivers", type=Path, metavar="FILE")
     one.set_defaults(run=_gate)
+
+    one = commands.add_parser(
+        "rerun", help="run again what a report leaves open or found wrong, and merge", usage=RERUN_USAGE
+    )
+    one.add_argument("report", type=Path, metavar="REPORT", help="conformance.json, or the folder of a run")
+    one.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="the cluster, and other options of pytest")
+    one.set_defaults(run=_rerun)
     return parser
+
+
+def _rerun(options: argparse.Namespace) -> int:
+    """Hands over to pytest, whose exit code it is."""
+    again.to_run_again(read(options.report), digest())
+    program = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), str(ROOT / "suites")]
+    arguments = [f"--rerun-of={options.report}", *options.rest]
+    return subprocess.run([*program, *arguments], check=False).returncode
 
 
 def _set_lines() -> list[str]:
@@ -72,7 +90,7 @@ def _diff(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     report = read(options.report)
     if options.html:
-        page.write(report.plain, options.html)
+        page.write(report.plain, options.html, folder=options.report if options.report.is_dir() else None)
     else:
         print("\n".join(_summary(report)))
     return 0

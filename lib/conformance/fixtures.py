@@ -10,7 +10,6 @@ from collections.abc import Callable
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.vni_change import VniChange
 from conformance.expect.addresses import Addresses
-from conformance.expect.arrival import Arrival
 from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
@@ -18,6 +17,7 @@ from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
+from conformance.expect.pod_startup import PodStartup
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
@@ -28,12 +28,12 @@ from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.endpoint import OS
-from conformance.pods.farewell import Farewell
 from conformance.pods.groups import Pairs
-from conformance.pods.newcomer import Newcomers
+from conformance.pods.new_pod import NewPods
 from conformance.pods.relabel import Relabel
 from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
+from conformance.pods.temporary_namespace import TemporaryNamespace
 from conformance.pods.webserver import WebServer
 from conformance.pods.worker_pods import Place, WorkerPods
 from conformance.run.policies import Policy
@@ -45,20 +45,19 @@ __all__ = [
     "OS",
     "AclLists",
     "Addresses",
-    "Arrival",
     "Beyond",
     "Builds",
     "CalicoObjects",
     "Commands",
     "ConnectionsDuringChange",
     "Expect",
-    "Farewell",
     "Felix",
     "KnownIssue",
-    "Newcomers",
+    "NewPods",
     "Overlay",
     "Pages",
     "Place",
+    "PodStartup",
     "Policy",
     "Readings",
     "Relabel",
@@ -67,6 +66,7 @@ __all__ = [
     "Services",
     "Sizes",
     "SourceOf",
+    "TemporaryNamespace",
     "VniChange",
     "VxlanFacts",
     "WebServer",

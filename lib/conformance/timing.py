@@ -1,7 +1,7 @@
 """Waiting, and the only place that sleeps: a deadline, :func:`until` (eventually) and :func:`hold` (for a while).
 
-Both ask at least twice, keep every answer with its time, and fail nothing themselves: whoever calls them decides what
-a wait that was not met means.  An exception from the question itself (a broken probe) is not an answer and passes
+Both ask at least twice, keep every answer with its time, and fail nothing themselves: the caller decides what it means
+that a wait did not converge.  An exception from the question itself (a broken probe) is not an answer and passes
 through, with a note of what had been answered before.  The clock can be replaced, so that tests need no time.
 """
 
@@ -14,10 +14,12 @@ from typing import Generic, Protocol, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_fixed
 
+from conformance.model.counted import counted
+
 T = TypeVar("T")
 
 AT_LEAST = 2
-"""Questions asked before a wait may end unmet: one answer alone is no evidence of a lasting state."""
+"""Questions asked before a wait may end unconverged: one answer alone is no evidence of a lasting state."""
 
 
 class Clock(Protocol):
@@ -46,7 +48,7 @@ SYSTEM_CLOCK = SystemClock()
 
 
 class ImaginedClock(SystemClock):
-    """Of a dry run: nothing that is waited for will happen, since nothing is changed.
+    """The clock of a dry run: nothing that is waited for will happen, since nothing is changed.
 
     :func:`until` asks once by it, and takes what it sees for what it waits for.
     """
@@ -92,15 +94,15 @@ class Answer(Generic[T]):
 class Settled(Generic[T]):
     """How a wait ended, with everything it saw."""
 
-    met: bool
+    converged: bool
     answers: tuple[Answer[T], ...]
     first_correct_after: float | None
     """Seconds to the first accepted answer, whether it lasted or not; None: there was none."""
     stable_after: float | None
-    """Seconds to the first of the agreeing answers that ended the wait; None: not met."""
+    """Seconds to the first of the agreeing answers that ended the wait; None: it did not converge."""
     seconds: float
     """How long the wait took."""
-    what: str
+    description: str
 
     @property
     def seen(self) -> tuple[T, ...]:
@@ -118,7 +120,7 @@ def until(
     accept: Callable[[T], bool],
     *,
     within: float,
-    what: str,
+    description: str,
     agree: int = 1,
     every: float = 1.0,
     clock: Clock = SYSTEM_CLOCK,
@@ -126,28 +128,35 @@ def until(
 ) -> Settled[T]:
     """Ask every ``every`` seconds until ``agree`` answers in a row are accepted, or ``within`` seconds are over.
 
-    A row of accepted answers that began in time is let finish: slow questions must not turn agreement into failure.
-    A ``hopeless`` answer, which is never an accepted one, ends the wait at once, unmet.
+    A run of accepted answers that began in time may finish: slow questions must not turn agreement into failure.
+    A ``hopeless`` answer, which is never an accepted one, ends the wait at once, unconverged.
     """
     if agree < 1 or within < 0:
-        raise ValueError(f"until({what}): agree must be at least 1 and within not negative")
+        raise ValueError(f"until({description}): agree must be at least 1 and within not negative")
     if isinstance(clock, ImaginedClock):
         seen = (Answer(observe(), 0.0, 0.0, accepted=True),)
-        return Settled(met=True, answers=seen, first_correct_after=0.0, stable_after=0.0, seconds=0.0, what=what)
-    wait = _Wait(observe, accept, Deadline(within, clock), what)
+        return Settled(
+            converged=True,
+            answers=seen,
+            first_correct_after=0.0,
+            stable_after=0.0,
+            seconds=0.0,
+            description=description,
+        )
+    wait = _Wait(observe, accept, Deadline(within, clock), description)
 
     def over() -> bool:
-        return wait.row >= agree or hopeless(wait.answers[-1].value)
+        return wait.consecutive >= agree or hopeless(wait.answers[-1].value)
 
-    wait.run(over, lambda: wait.deadline.expired and wait.row == 0, every, clock)
-    met = wait.row >= agree
+    wait.run(over, lambda: wait.deadline.expired and wait.consecutive == 0, every, clock)
+    converged = wait.consecutive >= agree
     return Settled(
-        met=met,
+        converged=converged,
         answers=tuple(wait.answers),
         first_correct_after=next((answer.came_at for answer in wait.answers if answer.accepted), None),
-        stable_after=wait.answers[-wait.row].came_at if met else None,
+        stable_after=wait.answers[-wait.consecutive].came_at if converged else None,
         seconds=wait.deadline.elapsed,
-        what=what,
+        description=description,
     )
 
 
@@ -155,12 +164,12 @@ def until(
 class Held(Generic[T]):
     """Whether something lasted, with everything that was seen."""
 
-    met: bool
+    lasted: bool
     answers: tuple[Answer[T], ...]
     first_wrong_after: float | None
     """Seconds to the answer that was not accepted; None: all were."""
     seconds: float
-    what: str
+    description: str
 
     @property
     def seen(self) -> tuple[T, ...]:
@@ -173,51 +182,53 @@ def hold(
     accept: Callable[[T], bool],
     *,
     seconds: float,
-    what: str,
+    description: str,
     every: float = 1.0,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Held[T]:
     """Ask every ``every`` seconds for ``seconds`` seconds, and end at once with the first answer not accepted."""
-    wait = _Wait(observe, accept, Deadline(seconds, clock), what)
+    wait = _Wait(observe, accept, Deadline(seconds, clock), description)
 
     def wrong() -> bool:
         return not wait.answers[-1].accepted
 
     wait.run(wrong, lambda: wait.deadline.expired, every, clock)
     return Held(
-        met=not wrong(),
+        lasted=not wrong(),
         answers=tuple(wait.answers),
         first_wrong_after=wait.answers[-1].came_at if wrong() else None,
         seconds=wait.deadline.elapsed,
-        what=what,
+        description=description,
     )
 
 
 class _Wait(Generic[T]):
     """The state of one wait: its answers, and how many of the newest were accepted in a row."""
 
-    def __init__(self, observe: Callable[[], T], accept: Callable[[T], bool], deadline: Deadline, what: str) -> None:
+    def __init__(
+        self, observe: Callable[[], T], accept: Callable[[T], bool], deadline: Deadline, description: str
+    ) -> None:
         self.observe = observe
         self.accept = accept
         self.deadline = deadline
-        self.what = what
+        self.description = description
         self.answers: list[Answer[T]] = []
-        self.row = 0
+        self.consecutive = 0
 
     def ask(self) -> None:
-        """One question, one answer more."""
+        """Ask once and keep the answer."""
         asked_at = self.deadline.elapsed
         try:
             value = self.observe()
             accepted = self.accept(value)
-        except Exception as trouble:
-            trouble.add_note(
-                f"while waiting that {self.what}: {len(self.answers)} answers before this, "
-                f"{self.row} of the newest accepted, {self.deadline.elapsed:.1f} s of {self.deadline.seconds:.1f} s"
+        except Exception as error:
+            error.add_note(
+                f"while waiting that {self.description}: {counted(len(self.answers), 'answer')} before, "
+                f"{self.consecutive} accepted in a row, {self.deadline.elapsed:.1f} of {self.deadline.seconds:.1f} s"
             )
             raise
         self.answers.append(Answer(value, asked_at, self.deadline.elapsed, accepted))
-        self.row = self.row + 1 if accepted else 0
+        self.consecutive = self.consecutive + 1 if accepted else 0
 
     def run(self, done: Callable[[], bool], give_up: Callable[[], bool], every: float, clock: Clock) -> None:
         """Ask until ``done`` or, after at least two questions, ``give_up``."""

@@ -5,6 +5,8 @@ from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("policy/demo/allow-linux-client.yaml")]
 
+REMOVED = "without the policy everything is allowed"
+
 
 @verifies("DEMO-5")
 def test_the_policy_is_accepted_and_takes_effect(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
@@ -13,6 +15,7 @@ def test_the_policy_is_accepted_and_takes_effect(pods: WorkerPods, policy: Polic
     opened = [*friends.to(servers).tcp(80), *strangers.to(others).tcp(80)]
     closed = strangers.to(servers).tcp(80)
     expect.change(policy.filled(), open=opened, closed=closed, because="only linux-client is allowed")
+    expect.removed(policy, because=REMOVED)
 
 
 @verifies("DEMO-6")
@@ -25,6 +28,7 @@ def test_linux_client_still_reaches_windows_server(
     because = "its label is the one that the policy allows"
     expect.change(policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because)
     command.nc_opens(friends.to(servers).one_per_build().tcp(80), because=because)
+    expect.removed(policy, because=REMOVED)
 
 
 @verifies("DEMO-7")
@@ -38,3 +42,4 @@ def test_every_other_source_times_out_and_other_servers_stay_open(
     because = "the policy allows the label linux-client in its own namespace, and selects windows-server only"
     expect.change(policy.filled(), open=opened, closed=strangers.to(servers).tcp(80), because=because)
     command.web_request_times_out(windows.to(servers).one_per_build().tcp(80), because=because)
+    expect.removed(policy, because=REMOVED)

@@ -1,22 +1,22 @@
 """A new Windows pod takes nothing before its policy is there; whether it can send meanwhile is seen and recorded."""
 
-from conformance.fixtures import Arrival, Expect, Newcomers, Policy, WorkerPods
+from conformance.fixtures import Expect, NewPods, PodStartup, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
-pytestmark = [verifies("XPOL-11"), manifest("policy/newcomer/default_deny.yaml")]
+pytestmark = [verifies("XPOL-11"), manifest("policy/new-pod/default_deny.yaml")]
 
 CLOSED = "the CNI plugin denies ingress until Felix has programmed the pod, and its policy does from then on"
 OPEN = "nothing holds egress until then"
 
 
 def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(
-    pods: WorkerPods, policy: Policy, newcomers: Newcomers, arrival: Arrival, expect: Expect
+    pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup, expect: Expect
 ) -> None:
     client, server, bystander = pods.get("linux-client", "linux-server", "windows-server")
     expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pods do not")
     policy.apply()
-    new = newcomers.arrive(server.tcp(8080))
-    arrival.take_nothing(client, new, beside=bystander.tcp(8080), because=CLOSED)
-    arrival.may_have_sent(new, server.tcp(8080), because=OPEN)
+    new = new_pods.create(server.tcp(8080))
+    pod_startup.accept_nothing(client, new, beside=bystander.tcp(8080), because=CLOSED)
+    pod_startup.may_have_sent(new, server.tcp(8080), because=OPEN)
     policy.remove()
-    expect.controls(arrival.ways(client, new, server.tcp(8080)), because="without its policy the pod is open")
+    expect.controls(pod_startup.routes(client, new, server.tcp(8080)), because="without its policy the pod is open")

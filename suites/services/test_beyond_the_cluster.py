@@ -9,4 +9,5 @@ def test_ping_of_a_windows_pod_ends_at_the_cluster(pods: WorkerPods, beyond: Bey
     windows, linux, server = pods.clients("windows").one_per_build(), pods.client("linux"), pods.server("linux")
     beyond.control(windows, linux, because="the target is there, for TCP from Windows and for ping from Linux")
     beyond.ping(windows, server, because="within the cluster ping of Windows pods is supported")
-    beyond.do_not_ping(windows, because="Windows' outbound NAT translates TCP and UDP only, so no reply finds back")
+    because = "Windows' outbound NAT translates TCP and UDP only, so no reply finds back"
+    beyond.do_not_ping(windows, beside=linux, because=because)

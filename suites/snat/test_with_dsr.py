@@ -1,18 +1,21 @@
 """With direct server return a Windows pod keeps its address by ClusterIP, and policies know it."""
 
-from conformance.fixtures import Place, Policy, SourceOf, WindowsNodes, WorkerPods
+from conformance.fixtures import Expect, Place, Policy, SourceOf, WindowsNodes, WorkerPods
 from conformance.marks import manifest, places, verifies
 
 pytestmark = [manifest("policy/services/only-the-client.yaml")]
+
+REMOVED = "without the policy everybody is let in again"
 
 
 @places()
 @verifies("SVC-2", part="windows pod, server on {place}")
 def test_a_policy_knows_the_client_by_cluster_ip(
-    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, *, place: Place
+    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
 ) -> None:
     pairs = pods.placed_around(windows_nodes.with_dsr(), place)
     through = source(pairs)
     through.is_kept(because="with direct server return kube-proxy leaves the source of its node's pods alone")
     policy.apply(client=pairs.clients, server=pairs.servers)
     through.admits_everywhere(because="the policy names the client, which comes with its own address either way")
+    expect.removed(policy, because=REMOVED)

@@ -1,42 +1,46 @@
 """Without direct server return kube-proxy hides a Windows pod from policies when it comes by ClusterIP."""
 
-from conformance.fixtures import Place, Policy, SourceOf, WindowsNodes, WorkerPods
+from conformance.fixtures import Expect, Place, Policy, SourceOf, WindowsNodes, WorkerPods
 from conformance.marks import manifest, places, verifies
 
 pytestmark = [manifest("policy/services/only-the-client.yaml"), places()]
 
 REWRITTEN = "kube-proxy without direct server return puts another source in the place of its node's pods"
+REMOVED = "without the policy everybody is let in again"
 UNSEEN = "the policy names the client, and by ClusterIP the client comes with another address"
 
 
 @verifies("SVC-1", part="windows pod, server on {place}")
 def test_a_policy_does_not_know_the_client_by_cluster_ip(
-    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, *, place: Place
+    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
 ) -> None:
     pairs = pods.placed_around(windows_nodes.without_dsr(), place)
     through = source(pairs)
     through.is_rewritten(because=REWRITTEN)
     policy.apply(client=pairs.clients, server=pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
+    expect.removed(policy, because=REMOVED)
 
 
 @verifies("VXLAN-6", part="windows pod, server on {place}")
 def test_an_old_1809_sees_pod_addresses_only(
-    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, *, place: Place
+    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
 ) -> None:
     pairs = pods.placed_around(windows_nodes.of_build(">=17763 <17763.1432"), place)
     through = source(pairs)
     through.is_rewritten(because=REWRITTEN)
     policy.apply(client=pairs.clients, server=pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
+    expect.removed(policy, because=REMOVED)
 
 
 @verifies("EKS-3", part="windows pod, server on {place}")
 def test_eks_comes_without_dsr(
-    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, *, place: Place
+    pods: WorkerPods, policy: Policy, windows_nodes: WindowsNodes, source: SourceOf, expect: Expect, *, place: Place
 ) -> None:
     pairs = pods.placed_around(windows_nodes.all(), place)
     through = source(pairs)
     through.is_rewritten(because=f"EKS' Windows nodes are not told to use it: {REWRITTEN}")
     policy.apply(client=pairs.clients, server=pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
+    expect.removed(policy, because=REMOVED)

@@ -57,8 +57,8 @@ def _how(row: Row) -> str:
     parts += [f"`pytest --external-target={target}`" if target else "no target named"] if target != OUTSIDE else []
     parts += [f"`--set {one}`" for one in row.set] + [f"`faults inject {one}`" for one in row.faults]
     parts += [f"`service-backend-missing` on {', '.join(row.on_service)}"] if row.on_service else []
-    parts += [f"`{row.edit}` in edits.py"] if row.edit else []
-    parts += [f"`{row.crooked}` in crooked_lab.py"] if row.crooked else []
+    parts += [f"`{row.edit}` in cluster_edits.py"] if row.edit else []
+    parts += [f"`{row.patch}` in patched_lab.py"] if row.patch else []
     return ", ".join(parts) or "nothing"
 
 

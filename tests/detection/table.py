@@ -5,7 +5,7 @@ Decides nothing about runs; it refuses a table that contradicts itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ DEFAULT = "default"
 OUTSIDE = "198.51.100.10"
 """The host beyond the cluster that a lab has unless it is told otherwise."""
 FIELDS = {
-    "what", "why", "profile", "external_target", "set", "crooked", "faults", "edit", "on_service", "claims", "workers",
-    "timings", "expect", "may", "says", "records", "exit",
+    "what", "why", "each", "on_node", "profile", "external_target", "set", "patch", "faults", "edit", "on_service",
+    "claims", "workers", "timings", "expect", "may", "says", "records", "exit",
 }  # fmt: skip
 
 
@@ -34,16 +34,20 @@ class Row:
     """What is wrong, for the documentation."""
     why: str = ""
     """Why only some claims are run; empty: all are."""
+    node: str = ""
+    """The one node that is wrong, which every red reason names and whose build alone is red; empty: there is none."""
+    on_node: dict[str, str] = field(default_factory=dict)
+    """Claim to the verdict that the node's build must have, where another build decides the claim's own."""
     profile: str = DEFAULT
     """``hybridlab up --profile``; its own clean verdicts are what other claims must have."""
     set: tuple[str, ...] = ()
     """``hybridlab up --set``."""
-    crooked: str = ""
-    """Name of a twist of the lab's own code (crooked_lab.py)."""
+    patch: str = ""
+    """Name of a patch of the lab's own code (patched_lab.py)."""
     faults: tuple[str, ...] = ()
     """``hybridlab faults inject``, before the run."""
     edit: str = ""
-    """Name of a change through the API (edits.py), before or during the run."""
+    """Name of a change through the API (cluster_edits.py), before or during the run."""
     on_service: tuple[str, ...] = ()
     """Nodes on which every Service of the run gets service-backend-missing as soon as it is created."""
     external_target: str = OUTSIDE
@@ -72,7 +76,7 @@ class Row:
     @property
     def lab(self) -> tuple[str, tuple[str, ...], str]:
         """What decides which lab it runs on."""
-        return (self.profile, self.set, self.crooked)
+        return (self.profile, self.set, self.patch)
 
     def allowed(self, claim: str, healthy: tuple[str, ...]) -> tuple[str, ...]:
         """Verdicts that a claim may have in this row; ``healthy``: those that a healthy lab may have."""
@@ -122,8 +126,34 @@ def read(path: Path = TABLE) -> Table:
     if idle:
         raise ValueError(f"by_chance: {', '.join(idle)}: not in the clean row, or the same there, or red")
     table = Table(clean=clean, profiles=profiles, by_chance=by_chance, rows=())
-    rows = (_row(name, given, table) for name, given in plain["rows"].items())
+    rows = (row for name, given in plain["rows"].items() for row in _rows(name, given, table))
     return Table(clean=clean, profiles=profiles, by_chance=by_chance, rows=tuple(rows))
+
+
+def _rows(name: str, given: dict[str, Any], table: Table) -> list[Row]:
+    """One row, or with ``each`` one for every node that it names, where ``{node}`` is the node's name."""
+    if "each" not in given:
+        return [_row(name, given, table)]
+    row = _row(name, {key: value for key, value in given.items() if key != "each"}, table)
+    if not any("{node}" in text for text in (*row.faults, *row.set, *row.on_service)):
+        raise ValueError(f"row {name}: what is wrong there does not depend on the node")
+    return [_on(row, node) for node in given["each"]]
+
+
+def _on(row: Row, node: str) -> Row:
+    def filled(text: str) -> str:
+        return text.replace("{node}", node)
+
+    return replace(
+        row,
+        name=f"{row.name}-{node}",
+        node=node,
+        what=filled(row.what),
+        set=tuple(map(filled, row.set)),
+        faults=tuple(map(filled, row.faults)),
+        on_service=tuple(map(filled, row.on_service)),
+        says={claim: filled(pattern) for claim, pattern in row.says.items()},
+    )
 
 
 def _row(name: str, given: dict[str, Any], table: Table) -> Row:

@@ -14,8 +14,8 @@ import pytest
 
 from conformance.catalog import catalog
 from hybridlab.faults.registry import FAULTS
-from tests.detection import bench, breaks, document, edits, shard
-from tests.detection.crooked_lab import TWISTS
+from tests.detection import breaks, cluster_edits, document, runner, shard
+from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
 
 TABLE = read()
@@ -29,16 +29,16 @@ class Labs:
     def __init__(self, folder: Path) -> None:
         self._folder, self._stack = folder, contextlib.ExitStack()
         self._key: object = None
-        self._lab: bench.Lab | None = None
+        self._lab: runner.Lab | None = None
         self._count = 0
 
-    def of(self, row: Row) -> bench.Lab:
+    def of(self, row: Row) -> runner.Lab:
         if self._lab is None or self._key != row.lab:
             self.end()
             self._count += 1
             folder = self._folder / f"lab-{self._count}"
             folder.mkdir()
-            self._lab = self._stack.enter_context(bench.lab(folder, row.set, row.crooked, profile=row.profile))
+            self._lab = self._stack.enter_context(runner.lab(folder, row.set, row.patch, profile=row.profile))
             self._key = row.lab
         return self._lab
 
@@ -59,20 +59,20 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
 @pytest.mark.parametrize("row", BY_LAB, ids=lambda row: row.name)
 def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: Path) -> None:
     where = labs.of(row)
-    api = edits.Api(where.kubeconfig)
+    api = cluster_edits.Api(where.kubeconfig)
     with contextlib.ExitStack() as wrong:
         wrong.enter_context(where.faults(row.faults))
-        wrong.enter_context(bench.backends_missing(where, row.on_service, api))
+        wrong.enter_context(runner.backends_missing(where, row.on_service, api))
         if row.edit:
-            wrong.enter_context(edits.EDITS[row.edit](api))
-        outcome = bench.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target)
+            wrong.enter_context(cluster_edits.EDITS[row.edit](api))
+        outcome = runner.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target)
     print(f"{row.name}: {outcome.seconds:.1f} s")
-    different = bench.differences(row, TABLE, outcome)
+    different = runner.differences(row, TABLE, outcome)
     assert not different, f"{row.name} ({row.what}) differs from expected.yaml:\n" + "\n".join(different)
 
 
 def test_the_clean_row_names_every_claim_that_has_a_test() -> None:
-    tested = bench.tested_claims()
+    tested = runner.tested_claims()
     assert tested - set(TABLE.clean) == set(), "claims that have a test and no clean verdict"
     assert set(TABLE.clean) - tested == set(), "claims with a clean verdict and without a test"
     assert set(TABLE.clean) <= set(catalog())
@@ -92,7 +92,7 @@ def test_every_confirmed_claim_is_turned_red_by_some_row(claim: str) -> None:
 
 
 def test_every_profile_with_clean_verdicts_has_a_row_for_the_whole_run() -> None:
-    whole = {row.profile for row in TABLE.rows if not (row.claims or row.faults or row.edit or row.set or row.crooked)}
+    whole = {row.profile for row in TABLE.rows if not (row.claims or row.faults or row.edit or row.set or row.patch)}
     assert set(TABLE.profiles) <= whole
 
 
@@ -103,9 +103,9 @@ def test_every_fault_of_the_lab_has_a_row() -> None:
     assert set(FAULTS) - used - breaks.FAULTS == set(), "faults without a row here or in the wrong-verdict table"
 
 
-def test_rows_name_only_edits_and_twists_that_exist() -> None:
-    assert {row.edit for row in TABLE.rows if row.edit} == set(edits.EDITS)
-    assert {row.crooked for row in TABLE.rows if row.crooked} == set(TWISTS)
+def test_rows_name_only_edits_and_patches_that_exist() -> None:
+    assert {row.edit for row in TABLE.rows if row.edit} == set(cluster_edits.EDITS)
+    assert {row.patch for row in TABLE.rows if row.patch} == set(PATCHES)
 
 
 def test_a_late_policy_has_a_row_below_the_budget_and_one_above() -> None:

@@ -34,11 +34,11 @@ from conformance.settings import load_timings
 from conformance.timing import until
 from tests.detection.breaks import BREAKS, Break
 from tests.detection.cases import Answer, Case, Result, cases
-from tests.detection.lanes import LIMITS, Lane, lanes, patient
+from tests.detection.node_pairs import LIMITS, NodePair, node_pairs, patient
 
 PAGE = Path(__file__).parents[2] / "docs" / "wrong-verdicts.md"
 TIMINGS = Path(__file__).with_name("wrong_verdicts.yaml")
-LANES = 4
+PAIRS = 4
 PROFILE = "ten-nodes"
 LATE = 5.0
 """s.  How late policy is in the break of that name."""
@@ -77,7 +77,7 @@ CLOCK = WallClock()
 class Question:
     """How one case is asked: by the judge, or by the naive method."""
 
-    lane: Lane
+    pair: NodePair
     case: Case
     patience: Path
     judged: bool = True
@@ -89,16 +89,16 @@ class Question:
 
     def judge(self) -> Result:
         """What the judge says."""
-        lane, case = self.lane, self.case
-        cold = Prober(lane.kube, lane.folder, lane.settings, limits=LIMITS) if case.agent == "cold" else None
-        prober = cold or lane.prober
-        timings = lane.settings.timings
+        pair, case = self.pair, self.case
+        cold = Prober(pair.kube, pair.folder, pair.settings, limits=LIMITS) if case.agent == "cold" else None
+        prober = cold or pair.prober
+        timings = pair.settings.timings
         if case.broken.fault == "policy-late" and case.span == "passing":  # a budget that is above the delay
             timings = load_timings(self.patience, lab=True)
-        expect = replace(lane.expect, prober=prober, timings=timings)
-        source = lane.subject(case.source)
+        expect = replace(pair.expect, prober=prober, timings=timings)
+        source = pair.subject(case.source)
         if not cold:
-            prober.observe([Attempt(source=source, kind=Kind.TCP, give_up_after=2.0, target=lane.friend.tcp(8080))])
+            prober.observe([Attempt(source=source, kind=Kind.TCP, give_up_after=2.0, target=pair.friend.tcp(8080))])
         try:
             return self._answered(lambda: self._expect(expect))
         finally:
@@ -106,24 +106,24 @@ class Question:
                 cold.close()
 
     def _expect(self, expect: Expect) -> None:
-        lane, case = self.lane, self.case
-        source = lane.subject(case.source)
-        target = lane.by_name(self.server) if case.broken.by_name else lane.server(self.server)
+        pair, case = self.pair, self.case
+        source = pair.subject(case.source)
+        target = pair.by_name(self.server) if case.broken.by_name else pair.server(self.server)
         if case.expected == "allow":
             expect.reachable(source, target, because="the table expects it")
         else:
-            beside: list[Route | Workload] = [lane.friend, (source, lane.bystander)]
+            beside: list[Route | Workload] = [pair.friend, (source, pair.bystander)]
             expect.blocked(source, target, because="the table expects it", beside=beside)
 
     def naive(self) -> Result:
         """What the naive method says."""
-        lane, case = self.lane, self.case
-        one = Naive(lane.kube, give_up=1, patience=4.0)
-        target = lane.by_name(self.server) if case.broken.by_name else lane.server(self.server)
+        pair, case = self.pair, self.case
+        one = Naive(pair.kube, give_up=1, patience=4.0)
+        target = pair.by_name(self.server) if case.broken.by_name else pair.server(self.server)
         allowed = case.expected == "allow"
 
         def ask() -> None:
-            if not one.confirms(lane.subject(case.source), target, allowed=allowed):
+            if not one.confirms(pair.subject(case.source), target, allowed=allowed):
                 wanted, seen = ("CONNECTED", "TIMED_OUT") if allowed else ("TIMED_OUT", "CONNECTED")
                 raise Nonconformance(f"expected {wanted}, observed {seen}")
 
@@ -137,8 +137,8 @@ class Question:
                 ask()
             except Nonconformance as failure:
                 answer, line = "VIOLATED", _line(failure)
-            except SuiteError as trouble:
-                answer, line = "INCONCLUSIVE", _line(trouble)
+            except SuiteError as error:
+                answer, line = "INCONCLUSIVE", _line(error)
             except Exception as error:
                 answer, line = "ERROR", _line(error)
             seconds = time.monotonic() - begun
@@ -163,59 +163,59 @@ class Question:
 
     @contextlib.contextmanager
     def _fault(self) -> Iterator[None]:
-        lane, case, broken = self.lane, self.case, self.case.broken
-        source, server = lane.subject(case.source), lane.workloads[self.server]
+        pair, case, broken = self.pair, self.case, self.case.broken
+        source, server = pair.subject(case.source), pair.workloads[self.server]
         where: dict[str, dict[str, str]] = {
-            "source": {"namespace": lane.namespace, "pod": source.pod},
-            "namespace": {"namespace": lane.namespace},
+            "source": {"namespace": pair.namespace, "pod": source.pod},
+            "namespace": {"namespace": pair.namespace},
             "target node": {"node": server.node},
             "source node": {"node": source.node},
-            "name": {"name": lane.by_name(self.server).host.rstrip(".")},
+            "name": {"name": pair.by_name(self.server).host.rstrip(".")},
         }
         passing = case.span == "passing"
         count = {"first": "1"} if passing and broken.once else {}
         heal = PASSES_AFTER if passing and not broken.once else 0.0
-        with lane.fault(broken.fault, {**broken.parameters, **where[broken.scope], **count}, heal):
+        with pair.fault(broken.fault, {**broken.parameters, **where[broken.scope], **count}, heal):
             yield
 
     @contextlib.contextmanager
     def _late(self) -> Iterator[None]:
         """Policy is late on the server's node; the change that the case expects is made now, or never."""
-        lane, case, name = self.lane, self.case, self.server
-        node = lane.workloads[name].node
+        pair, case, name = self.pair, self.case, self.server
+        node = pair.workloads[name].node
         if case.expected == "allow":
-            lane.close(name)
-            _settle(lane, case, name, closed=True)
-        with lane.fault("policy-late", {"node": node, **case.broken.parameters}):
+            pair.close(name)
+            _settle(pair, case, name, closed=True)
+        with pair.fault("policy-late", {"node": node, **case.broken.parameters}):
             if case.true:
-                (lane.open if case.expected == "allow" else lane.close)(name)
+                (pair.open if case.expected == "allow" else pair.close)(name)
             yield
         with contextlib.suppress(SuiteError):
-            lane.open(name)
-        _settle(lane, case, name, closed=False)
+            pair.open(name)
+        _settle(pair, case, name, closed=False)
 
     @contextlib.contextmanager
     def _restart(self) -> Iterator[None]:
         """The source's or the server's container is killed in the midst."""
-        lane = self.lane
+        pair = self.pair
         name = f"subject-{self.case.source}" if self.case.span == "lasting" else self.server
-        pod = lane.workloads[name]
+        pod = pair.workloads[name]
         parameters = {"pod": f"{pod.namespace}/{pod.pod}"}
-        kill = threading.Timer(MID, lambda: lane.ask(op="inject", fault="pod-restarts", parameters=parameters))
+        kill = threading.Timer(MID, lambda: pair.ask(op="inject", fault="pod-restarts", parameters=parameters))
         kill.start()
         yield
         kill.join()
-        for active in lane.ask(op="active"):
+        for active in pair.ask(op="active"):
             if active["parameters"].get("pod") == parameters["pod"]:
-                lane.ask(op="heal", id=active["id"])
+                pair.ask(op="heal", id=active["id"])
         if not self.judged:  # the naive method needs no path that was seen open before
-            lane.replace(name)
+            pair.replace(name)
             return
         end = time.monotonic() + 90
-        while lane.workloads[name].restarts == pod.restarts and time.monotonic() < end:
+        while pair.workloads[name].restarts == pod.restarts and time.monotonic() < end:
             time.sleep(0.05)
-            lane.read_again(name)
-        lane.prober.revalidate()
+            pair.read_again(name)
+        pair.prober.revalidate()
 
     @contextlib.contextmanager
     def _jump(self) -> Iterator[None]:
@@ -231,15 +231,15 @@ class Question:
         CLOCK.ahead -= ahead
 
 
-def _settle(lane: Lane, case: Case, name: str, *, closed: bool) -> None:
+def _settle(pair: NodePair, case: Case, name: str, *, closed: bool) -> None:
     """Until the path has been for a while as it should be before, or after, the case: what waits may still come."""
-    ask = Attempt(source=lane.subject(case.source), kind=Kind.TCP, give_up_after=0.3, target=lane.server(name))
+    ask = Attempt(source=pair.subject(case.source), kind=Kind.TCP, give_up_after=0.3, target=pair.server(name))
     settled = until(
-        lambda: lane.prober.observe([ask])[0].verdict is not Verdict.CONNECTED, lambda shut: shut is closed,
-        within=15.0, agree=8, every=0.1, what=f"{name} is {'closed' if closed else 'open'}",
+        lambda: pair.prober.observe([ask])[0].verdict is not Verdict.CONNECTED, lambda shut: shut is closed,
+        within=15.0, agree=8, every=0.1, description=f"{name} is {'closed' if closed else 'open'}",
     )  # fmt: skip
-    if not settled.met:
-        raise RuntimeError(f"not so: {settled.what}")
+    if not settled.converged:
+        raise RuntimeError(f"not so: {settled.description}")
 
 
 def _line(error: Exception) -> str:
@@ -249,20 +249,22 @@ def _line(error: Exception) -> str:
 # --- all cases --------------------------------------------------------------------------------------------------------
 
 
-def run(who: str, chosen: Sequence[Case], where: Sequence[Lane], ask: Callable[[Lane, Case], Result]) -> list[Result]:
-    """Each case on whichever lane is free; those of one break after those of another."""
-    free: Queue[Lane] = Queue()
-    for lane in where:
-        free.put(lane)
+def run(
+    who: str, chosen: Sequence[Case], where: Sequence[NodePair], ask: Callable[[NodePair, Case], Result]
+) -> list[Result]:
+    """Each case on whichever pair is free; those of one break after those of another."""
+    free: Queue[NodePair] = Queue()
+    for pair in where:
+        free.put(pair)
 
     def one(case: Case) -> Result:
-        lane = free.get()
+        pair = free.get()
         try:
-            return ask(lane, case)
-        except Exception as error:  # the lane's own trouble: the other cases are not lost with it
+            return ask(pair, case)
+        except Exception as error:  # an error of the pair's own: the other cases are not lost with it
             return Result(case=case, answer="ERROR", line=_line(error), seconds=0.0)
         finally:
-            free.put(lane)
+            free.put(pair)
 
     found: list[Result] = []
     with ThreadPoolExecutor(len(where)) as pool:
@@ -302,13 +304,13 @@ def _measure(chosen: Sequence[Case], folder: Path) -> tuple[list[Result], list[R
     folder.mkdir()
     generous = patient(TIMINGS, folder, policy_effect="12 s")
     with lab(PROFILE) as cluster:
-        ready = lanes(cluster.kubeconfig, folder, TIMINGS, LANES)
+        ready = node_pairs(cluster.kubeconfig, folder, TIMINGS, PAIRS)
         try:
-            ours = run("judge", chosen, ready, lambda lane, case: Question(lane, case, generous).judge())
-            naive = run("naive", chosen, ready, lambda lane, case: Question(lane, case, generous, judged=False).naive())
+            ours = run("judge", chosen, ready, lambda pair, case: Question(pair, case, generous).judge())
+            naive = run("naive", chosen, ready, lambda pair, case: Question(pair, case, generous, judged=False).naive())
         finally:
-            for lane in ready:
-                lane.end()
+            for pair in ready:
+                pair.end()
     return ours, naive
 
 
@@ -395,8 +397,8 @@ def _example(broken: Break, results: Sequence[Result]) -> str:
 
 def _plain(line: str) -> str:
     """Without what differs from case to case."""
-    line = re.sub(r"calico-demo-table-lane\d/(\w+-\w+)-[0-9a-z]+-[0-9a-z]+", r"ns/\1", line)
-    line = re.sub(r"calico-demo-table-lane\d", "ns", line)
+    line = re.sub(r"calico-demo-table-pair\d/(\w+-\w+)-[0-9a-z]+-[0-9a-z]+", r"ns/\1", line)
+    line = re.sub(r"calico-demo-table-pair\d", "ns", line)
     line = re.sub(r"(linux|windows)-\d\b", r"\1-1", line)
     return re.sub(r"192\.168\.\d+\.\d+", "192.168.0.9", line)
 

@@ -15,6 +15,7 @@ from conformance.model.change import PutBack
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half, Seen
 from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.installed import Installed
 from conformance.plugin.judge import PLANNED, recorder
 from conformance.run.directory import RunDirectory
 from conformance.run.provider import Connection, Inspection, Room
@@ -104,6 +105,7 @@ class StandIn:
         free = self.told.get("free")
         return Inspection(
             facts=facts(**self.told),
+            installed=Installed(cluster_uid=str(self.told.get("uid", ""))),
             reasons=tuple(self.told.get("reasons", ())),  # type: ignore[arg-type]
             no_lock=str(self.told.get("no_lock", "")),
             strangers={node: tuple(pods) for node, pods in self.told.get("strangers", {}).items()},  # type: ignore[attr-defined]
@@ -124,8 +126,8 @@ class StandIn:
     def unrestored(self, connection: object, settings: object, facts: object) -> list[str]:
         return [str(line) for line in self.told.get("unrestored", ())]  # type: ignore[attr-defined]
 
-    def sweep(self, connection: object, settings: object) -> list[str]:
-        self.note("sweep")
+    def clean_up(self, connection: object, settings: object) -> list[str]:
+        self.note("clean_up")
         return [str(line) for line in self.told.get("left", ())]  # type: ignore[attr-defined]
 
     def put_back(self, connection: object, settings: object, facts: object, worker: str) -> PutBack:
@@ -134,7 +136,7 @@ class StandIn:
         if "put back fails" in self.told:
             raise EnvironmentBroken(str(self.told["put back fails"]))
         self.note("put back is done")
-        return PutBack(trouble=str(self.told.get("not put back", "")))
+        return PutBack(problem=str(self.told.get("not put back", "")))
 
     def interrupt(self, seconds: float) -> None:
         self.note(f"interrupt {seconds:g}")

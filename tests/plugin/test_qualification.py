@@ -63,7 +63,7 @@ def test_what_cannot_be_used_is_one_line_and_exit_code_four_before_anything_is_t
     run = project.run(option)
     assert run.code == 4, run.out
     assert expected in run.out
-    assert not (project.path / "asked.jsonl").exists(), "the cluster was touched"
+    assert not (project.path / "cluster.log").exists(), "the cluster was touched"
 
 
 def test_an_expired_waiver_ends_the_run_before_it_begins(project: Project) -> None:
@@ -133,7 +133,7 @@ def seen(verdict, build):
 """
 
 
-def test_a_waived_violation_hides_no_trouble_on_another_build(project: Project) -> None:
+def test_a_waived_violation_hides_no_error_on_another_build(project: Project) -> None:
     project.suite(
         ON_BOTH_BUILDS
         + "@verifies('DEMO-5')\ndef test_it(record):\n"

@@ -116,7 +116,7 @@ def test_a_cancelled_run_clears_up_as_after_ctrl_c_and_says_what_was_left(projec
     run = project.finish(process)
     assert run.code == 2
     assert "Namespace x was left" in run.out
-    assert (project.path / "cluster.log").read_text().split()[-2:] == ["sweep", "close"]
+    assert (project.path / "cluster.log").read_text().split()[-2:] == ["clean_up", "close"]
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -191,7 +191,7 @@ def test_nothing_is_swept_on_a_lab_that_ends_anyway_or_where_all_is_kept(
 ) -> None:
     project.suite(MANY % "pass")
     assert project.run(*arguments).code == 0
-    assert "sweep" not in (project.path / "cluster.log").read_text()
+    assert "clean_up" not in (project.path / "cluster.log").read_text()
 
 
 def test_a_crashed_worker_is_told_by_the_test_that_it_ran(project: Project) -> None:

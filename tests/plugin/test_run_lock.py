@@ -17,7 +17,7 @@ def test_shared(): pass
 
 def log(project: Project) -> list[str]:
     lines = (project.path / "cluster.log").read_text().splitlines()
-    return [line for line in lines if line in ("lock", "unlock", "sweep", "close") or line.startswith("enter")]
+    return [line for line in lines if line in ("lock", "unlock", "clean_up", "close") or line.startswith("enter")]
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -25,7 +25,7 @@ def test_it_is_held_from_the_first_test_to_the_last_change(project: Project, wor
     project.suite(SUITE)
     assert project.run("-n", workers, "--kubeconfig=lane", "--allow-cluster-disruptive").code == 0
     told = list(dict.fromkeys(line.partition(" ")[0] for line in log(project)))
-    assert told == ["lock", "enter", "sweep", "unlock", "close"]
+    assert told == ["lock", "enter", "clean_up", "unlock", "close"]
 
 
 @pytest.mark.parametrize("arguments", [("-k", "test_shared"), ("--no-disruptive",), ("--plan",)], ids=str)

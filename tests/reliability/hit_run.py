@@ -21,7 +21,7 @@ from conformance.facts.detect import detect
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.settings import Settings, load_timings
-from conformance.undo.journal.book import entries_of, journals
+from conformance.undo.journal.store import entries_of, journals
 from conformance.undo.verify_connectivity import connectivity_problem
 from tests.lab.lab_process import RunningLab, running_lab
 from tests.reliability import snapshot
@@ -62,12 +62,12 @@ class Strike:
     missed: str = ""
     open: int = 0
     """Changes that were open at that moment."""
-    trouble: tuple[str, ...] = ()
+    problem: tuple[str, ...] = ()
     """What the run did that no run may: hang, leave processes, change nothing."""
 
 
 @dataclass(frozen=True)
-class Bench:
+class Harness:
     """One lab, and how suites are run on it."""
 
     lab: RunningLab
@@ -107,19 +107,19 @@ class Bench:
         while point.changed and not self.open_entries():
             if time.monotonic() > deadline or run.poll() is not None:
                 said = (self.folder / "run.log").read_text(errors="replace").splitlines()[-3:]
-                return Strike(trouble=(f"the run changed nothing: {' / '.join(said)}",))
+                return Strike(problem=(f"the run changed nothing: {' / '.join(said)}",))
             time.sleep(0.05)
         time.sleep(point.after)
         while point.changed and not self.open_entries() and run.poll() is None:
             if time.monotonic() > deadline:
-                return Strike(trouble=(f"the run hung: it had not ended after {RUN_WITHIN:g} s",))
+                return Strike(problem=(f"the run hung: it had not ended after {RUN_WITHIN:g} s",))
             time.sleep(0.02)
         at_hit, members = self.open_entries(), _members(run.pid)
         missed = self._strike(point, run, members)
-        trouble = _ended(run, members)
+        problem = _ended(run, members)
         if not missed and point.victim in ("controller", "all") and run.returncode != -signal.SIGKILL:
             missed = ENDED  # by itself, just before
-        return Strike(missed=missed, open=at_hit, trouble=trouble)
+        return Strike(missed=missed, open=at_hit, problem=problem)
 
     def _strike(self, point: Point, run: subprocess.Popen[bytes], members: Sequence[psutil.Process]) -> str:
         """Hit the victim; why it could not be hit, or nothing."""
@@ -169,21 +169,21 @@ class Bench:
         if seen_whole:
             return found
         timings = load_timings(TIMINGS)
-        trouble = connectivity_problem(
+        problem = connectivity_problem(
             self.kube, detect(self.kube, evidence="lab"), Settings(timings=timings, run_id="kills")
         )
-        return found + ([trouble] if trouble else [])
+        return found + ([problem] if problem else [])
 
 
 @contextmanager
-def bench(profile: str, suites: tuple[str, ...] = SUITES, *, unreachable: float = UNREACHABLE) -> Iterator[Bench]:
+def harness(profile: str, suites: tuple[str, ...] = SUITES, *, unreachable: float = UNREACHABLE) -> Iterator[Harness]:
     """A lab of its own; without ``suites`` the suite beside this file is run, in a project of its own."""
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         folder = Path(name)
         project = ROOT if suites else _project(folder / "project")
         with running_lab(folder, "--profile", profile) as lab:
             kube = Kube(from_kubeconfig(lab.kubeconfig))
-            yield Bench(lab, kube, folder, project, suites, unreachable)
+            yield Harness(lab, kube, folder, project, suites, unreachable)
             kube.close()
 
 

@@ -26,11 +26,11 @@ from tests.reliability.hit_run import (
     RUN_WITHIN,
     SUITES,
     UNREACHABLE,
-    Bench,
+    Harness,
     Point,
     Victim,
-    bench,
     end_all,
+    harness,
 )
 from tests.reliability.snapshot import Snapshot
 from tests.reliability.source import ROOT, source
@@ -94,16 +94,16 @@ class Kill:
         return bool(self.left) or self.exit_code != 0
 
 
-def one_point(bench: Bench, point: Point, before: Snapshot) -> Kill:
+def one_point(harness: Harness, point: Point, before: Snapshot) -> Kill:
     """Hit one run, restore, compare."""
-    run = bench.start()
+    run = harness.start()
     try:
-        strike = bench.hit(point, run)
+        strike = harness.hit(point, run)
     finally:
         end_all(run)
-    entries = bench.open_entries()
-    code, output, seconds = bench.restore()
-    left = [*strike.trouble, *bench.left(before, seen_whole=WHOLE in output)]
+    entries = harness.open_entries()
+    code, output, seconds = harness.restore()
+    left = [*strike.problem, *harness.left(before, seen_whole=WHOLE in output)]
     if left or code:
         left += [f"--restore said: {line}" for line in output.splitlines()[-6:]]
     return replace(
@@ -158,7 +158,7 @@ def points(count: int, lasting: float) -> list[Point]:
 
 def lasting(profile: str) -> float:
     """Seconds that a whole run's changes last, and that such a run leaves nothing behind (RuntimeError)."""
-    with bench(profile) as one:
+    with harness(profile) as one:
         before = snapshot.take(one.kube)
         run = one.start()
         while not one.open_entries() and run.poll() is None:
@@ -211,7 +211,7 @@ def take_all(todo: Sequence[Point], profile: str, labs: int) -> None:
 
     def on_one_lab(some: Sequence[Point]) -> None:
         if not ended.is_set():
-            with bench(profile) as one:
+            with harness(profile) as one:
                 take(some, one, snapshot.take(one.kube), ended)
 
     with ThreadPoolExecutor(labs) as pool:
@@ -221,15 +221,15 @@ def take_all(todo: Sequence[Point], profile: str, labs: int) -> None:
             ended.set()
 
 
-def take(todo: Sequence[Point], bench: Bench, before: Snapshot, ended: threading.Event) -> None:
+def take(todo: Sequence[Point], harness: Harness, before: Snapshot, ended: threading.Event) -> None:
     """Points on one lab, until one leaves something behind; what comes of each is written down at once."""
     for point in todo:
         if ended.is_set():
             return
         try:
-            kill = one_point(bench, point, before)
-        except Exception as trouble:  # not tried again until it passes: nobody knows what broke here
-            kill = replace(_nothing_known(point), left=(f"broke: {type(trouble).__name__}: {trouble}",))
+            kill = one_point(harness, point, before)
+        except Exception as error:  # not tried again until it passes: nobody knows what broke here
+            kill = replace(_nothing_known(point), left=(f"broke: {type(error).__name__}: {error}",))
         with WRITING, RUNS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(kill)) + "\n")
         state = f"LEFT {'; '.join(kill.left)}" if kill.failed else f"{kill.restored} put back, nothing left"

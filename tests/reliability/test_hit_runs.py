@@ -17,19 +17,19 @@ import psutil
 import pytest
 
 from tests.reliability import hit_run, kills, snapshot
-from tests.reliability.hit_run import ENDED, NO_WORKER, Bench, Point, Strike, Victim
+from tests.reliability.hit_run import ENDED, NO_WORKER, Harness, Point, Strike, Victim
 from tests.reliability.kills import TRIES, Kill, known, one_point, pending, summary
 from tests.reliability.snapshot import Snapshot
 from tests.reliability.source import source
 
-NOTHING = Snapshot(objects={}, pods=Counter(), troubles=(), ours=())
+NOTHING = Snapshot(objects={}, pods=Counter(), problems=(), ours=())
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
 HAS_A_CHILD = [sys.executable, "-c", f"import subprocess; subprocess.run({SLEEPS!r})"]
 
 
 @dataclass
 class Played:
-    """A bench without a lab: its run is a process that sleeps."""
+    """A harness without a lab: its run is a process that sleeps."""
 
     strike: Strike
     restored: tuple[int, str, float] = (0, "", 1.0)
@@ -50,14 +50,14 @@ class Played:
         return []
 
 
-class Idle(Bench):
-    """A bench of which every command sleeps."""
+class Idle(Harness):
+    """A harness of which every command sleeps."""
 
     def command(self, *arguments: str) -> list[str]:
         return SLEEPS
 
 
-def idle() -> Bench:
+def idle() -> Harness:
     return Idle(None, None, Path(), Path.cwd(), (), 0.0)  # type: ignore[arg-type]
 
 
@@ -74,7 +74,7 @@ def kill(number: int = 0, victim: Victim = "all", **more: Any) -> Kill:
 
 
 def test_a_run_that_hangs_is_something_left_behind() -> None:
-    found = one_point(Played(Strike(trouble=("the run hung",))), point(), NOTHING)  # type: ignore[arg-type]
+    found = one_point(Played(Strike(problem=("the run hung",))), point(), NOTHING)  # type: ignore[arg-type]
     assert found.left == ("the run hung",)
     assert found.failed
 
@@ -177,7 +177,7 @@ def test_every_point_is_taken_once_on_labs_of_their_own(monkeypatch: pytest.Monk
         yield Played(Strike())
 
     monkeypatch.setattr(kills, "RUNS", tmp_path / "kills.jsonl")
-    monkeypatch.setattr(kills, "bench", played)
+    monkeypatch.setattr(kills, "harness", played)
     monkeypatch.setattr(Played, "kube", None, raising=False)
     monkeypatch.setattr(snapshot, "take", lambda _: NOTHING)
     plan = kills.points(25, 10.0)

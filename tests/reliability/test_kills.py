@@ -24,10 +24,10 @@ POINTS = kills.points(10, LASTING)
     ],
 )
 def test_everything_is_put_back_at_each_point(half: int) -> None:
-    with hit_run.bench("small", (), unreachable=UNREACHABLE) as bench:
-        before = snapshot.take(bench.kube)
+    with hit_run.harness("small", (), unreachable=UNREACHABLE) as harness:
+        before = snapshot.take(harness.kube)
         done = []
         for point in POINTS[half::2]:
-            done.append(kills.one_point(bench, point, before))
+            done.append(kills.one_point(harness, point, before))
             assert (done[-1].left, done[-1].exit_code) == ((), 0), done[-1]
         assert any(one.restored for one in done), "no run was hit while it had the cluster changed"

@@ -34,17 +34,20 @@ BASE = {"timing", "settings", "errors", "model"}
 JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin": {
         "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.state", "plugin.options",
-        "plugin.qualification", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
+        "plugin.qualification", "plugin.rerun", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
         "plugin.rehearsal", "plugin.judge", "plugin.state", "run", "undo", "disrupt", "expect",
         "report", "probe", "pods", "facts", "kube",
     } | BASE,
-    "plugin.rehearsal": {"plugin.state", "timing", "errors"},
-    "plugin.judge": {"plugin.marked", "plugin.state", "plugin.options", "run", "report", "catalog"} | BASE,
+    "plugin.rehearsal": {"plugin.state", "timing", "errors", "model"},
+    "plugin.judge": {
+        "plugin.marked", "plugin.rerun", "plugin.state", "plugin.options", "run", "report", "catalog",
+    } | BASE,
     "plugin.marked": {"run", "catalog"} | BASE,
     "plugin.state": {"plugin.options", "run", "report"} | BASE,
     "plugin.qualification": {"qualify", "report", "catalog", "model", "errors"},
+    "plugin.rerun": {"qualify", "report", "catalog", "model", "errors"},
     "plugin.options": {"run", "catalog"} | BASE,
     "fixtures": {"run", "disrupt", "expect", "facts", "pods", "model"},
     "run": {"undo", "expect", "report", "policy", "probe", "pods", "facts", "kube", "catalog"} | BASE,
@@ -245,7 +248,7 @@ PLANTED = [
     pytest.param("conformance/run/x.py", "from conformance.runtime import y", "run may not", id="judge's alike"),
     pytest.param("conformance/undo/x.py", "from conformance.undo import healers", "undo may not", id="to upper floor"),
     pytest.param(
-        "conformance/disrupt/x.py", "from conformance.undo.sweep import y", "disrupt may not", id="past floor"
+        "conformance/disrupt/x.py", "from conformance.undo.cleanup import y", "disrupt may not", id="past floor"
     ),
     pytest.param("conformance/run/x.py", "import pytest", "conformance.plugin may import pytest", id="door pytest"),
     pytest.param("conformance/plugin/fixtures/x.py", "from conformance.plugin import lists", "may not", id="fixtures"),

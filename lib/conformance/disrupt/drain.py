@@ -113,10 +113,10 @@ class Drain:
             lambda left: not left,
             within=deadline.remaining,
             every=self._patience.poll_every,
-            what=f"evicted pods have left node {node}",
+            description=f"evicted pods have left node {node}",
             clock=self._clock,
         )
-        if not settled.met:
+        if not settled.converged:
             raise EnvironmentBroken(
                 f"node {node} was not drained in {deadline.seconds:.0f} s: still there are "
                 f"{', '.join(map(_label, settled.last))}"

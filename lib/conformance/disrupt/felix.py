@@ -68,10 +68,10 @@ class Felix:
             lambda pods: any(_moved(before, one) and is_ready(one) for one in pods),
             within=patience.felix_restart,
             every=patience.poll_every,
-            what=f"a new calico-node pod on node {node} is ready",
+            description=f"a new calico-node pod on node {node} is ready",
             clock=self._clock,
         )
-        if not settled.met:
+        if not settled.converged:
             states = "; ".join(f"{_told(one)} {pod_state(one)}" for one in settled.last) or "no pod"
             raise EnvironmentBroken(
                 f"Felix on node {node} is not back {settled.seconds:.0f} s after its pod {meta['name']} was deleted: "
@@ -94,10 +94,10 @@ class Felix:
             lambda pods: bool(pods) and all(is_ready(one) and not _ends(one) for one in pods),
             within=patience.felix_restart,
             every=patience.poll_every,
-            what=f"Felix is ready on node {node}",
+            description=f"Felix is ready on node {node}",
             clock=self._clock,
         )
-        if not settled.met:
+        if not settled.converged:
             states = "; ".join(f"{_told(one)} {pod_state(one)}" for one in settled.last) or "no pod"
             raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}")
 

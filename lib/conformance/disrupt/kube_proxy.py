@@ -43,10 +43,10 @@ class KubeProxy:
             lambda pods: any(map(is_ready, pods)),
             within=self._patience.pod_ready,
             every=self._patience.poll_every,
-            what=f"a new kube-proxy on node {node} is ready",
+            description=f"a new kube-proxy on node {node} is ready",
             clock=self._clock,
         )
-        if not settled.met:
+        if not settled.converged:
             states = "; ".join(f"{one['metadata']['name']} {pod_state(one)}" for one in settled.last) or "no pod"
             raise EnvironmentBroken(f"kube-proxy on node {node} is not back in {settled.seconds:.0f} s: {states}")
 

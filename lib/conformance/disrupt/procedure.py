@@ -81,12 +81,12 @@ class Procedure:
             lambda now: not isinstance(now, ProbeBroken) and not before & now,
             within=self._patience.felix_restart,
             every=self._patience.poll_every,
-            what=f"HNS network {NETWORK} of node {node} is removed",
+            description=f"HNS network {NETWORK} of node {node} is removed",
             clock=self._clock,
         )
         if isinstance(settled.last, ProbeBroken):
             raise settled.last
-        if not settled.met:
+        if not settled.converged:
             raise EnvironmentBroken(
                 f"HNS network {NETWORK} of node {node} is still there {settled.seconds:.0f} s after its removal "
                 f"({said.strip() or 'which said nothing'})"

@@ -89,9 +89,9 @@ class Strangers:
 
         settled = until(
             missing, lambda left: not left, within=self._patience.pod_ready, every=self._patience.poll_every,
-            what=f"DaemonSets have their pods on node {node} again", clock=self._clock,
+            description=f"DaemonSets have their pods on node {node} again", clock=self._clock,
         )  # fmt: skip
-        if not settled.met:
+        if not settled.converged:
             raise EnvironmentBroken(
                 f"pods of DaemonSets on node {node} are not back in {settled.seconds:.0f} s: "
                 f"{'; '.join(settled.last.values())}"

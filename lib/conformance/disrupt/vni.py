@@ -116,9 +116,9 @@ class Vni:
 
         settled = until(
             missing, lambda left: not left, within=self._patience.vni_delivery, every=self._patience.poll_every,
-            what=f"every node has been given VNI {vni}", clock=self._clock,
+            description=f"every node has been given VNI {vni}", clock=self._clock,
         )  # fmt: skip
-        if not settled.met:
+        if not settled.converged:
             raise EnvironmentBroken(
                 f"VNI {vni} was not delivered to every node in {settled.seconds:.0f} s: {'; '.join(settled.last)}"
             )

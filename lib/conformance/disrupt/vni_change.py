@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.disrupt.parties import Parties
+from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.vni import Delivery, Vni
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
@@ -32,8 +32,8 @@ class VniChange:
     procedure: Procedure
     journal: Journalled
     expect: Expect
-    parties: Callable[[], Parties]
-    newcomers: Callable[[], object]
+    demo_pods: Callable[[], DemoPods]
+    new_pods: Callable[[], object]
     """Has a new pod networked on every Windows node."""
     windows: Sequence[str]
     """Windows nodes that take pods."""
@@ -41,11 +41,11 @@ class VniChange:
     """Tells the report that Windows followed, shown by traffic."""
     fit: Callable[[], object] = lambda: None
     """Raises MissingCapability where nothing may be changed now."""
-    services: Callable[[Parties], Sequence[Route]] = lambda parties: ()
+    services: Callable[[DemoPods], Sequence[Route]] = lambda demo_pods: ()
     """From Windows pods to Services, by address and by name."""
     revive: Callable[[str], object] = lambda node: None
     """Has kube-proxy on a Windows node start anew."""
-    now: Parties | None = None
+    now: DemoPods | None = None
     delivery: Delivery | None = None
     changed: int | None = None
     """The VNI before, while something may have to be put back."""
@@ -61,21 +61,21 @@ class VniChange:
         self.vni.possible()
         for node in self.windows:
             self.procedure.possible(node)
-        self.now = self.parties()
+        self.now = self.demo_pods()
         configured, found = self.vni.configured(), self._vsids()
         if set(found.values()) != {configured}:
             raise EnvironmentBroken(
                 f"before anything is changed the VNI is {configured}, and Windows nodes use {_told(found)}"
             )
-        self.expect.controls([*self._paths, *self.services(self._parties)], because=because)
+        self.expect.controls([*self._paths, *self.services(self._demo_pods)], because=because)
 
     def deliver(self, *, because: str) -> None:
         """Give every node another VNI; then have a new pod networked on every Windows node."""
         vni = self.vni.configured() + 1
         announce(self.journal, self.windows)
         self.changed = self.vni.configured()
-        self.delivery = self.vni.deliver(vni, linux=self._parties.linux_nodes, windows=self.windows)
-        self.newcomers()
+        self.delivery = self.vni.deliver(vni, linux=self._demo_pods.linux_nodes, windows=self.windows)
+        self.new_pods()
         self.expect.context.record("seconds to deliver a VNI", round(self.delivery.seconds, 3))
         self.expect.context.attach("delivery", f"VNI {self.delivery.before} -> {vni}: {because}")
 
@@ -92,15 +92,15 @@ class VniChange:
             self.lifted(f"VNI {delivery.vni} was taken by every Windows node without the procedure, and traffic passes")
             return
         self._demand(found, delivery.before, because)
-        parties = self._parties
-        self.expect.matrix(open=parties.among, closed=parties.between, because=because)
+        demo_pods = self._demo_pods
+        self.expect.matrix(open=demo_pods.among, closed=demo_pods.between, because=because)
         self._across()
 
     def follow_the_procedure(self, *, because: str) -> None:
         """Carry out the documented procedure on every Windows node, one after the other."""
         for node in self.windows:
             self.procedure.new_network(node)
-        self.now = self.parties()
+        self.now = self.demo_pods()
         self.expect.context.attach("procedure", f"carried out on {', '.join(self.windows)}: {because}")
 
     def heals(self, *, because: str) -> None:
@@ -122,8 +122,8 @@ class VniChange:
         wrong = [str(one) for one in self.journal.restore() if one.outcome in NOT_RESTORED]
         if wrong:
             raise EnvironmentBroken(f"after the test: {'; '.join(wrong)}")
-        self.vni.delivered(before, linux=self._parties.linux_nodes, windows=self.windows)
-        self.now = self.parties()
+        self.vni.delivered(before, linux=self._demo_pods.linux_nodes, windows=self.windows)
+        self.now = self.demo_pods()
         because = f"VNI {before} is back on every node, as before the test"
         self.expect.controls(self._paths, because=because)
         self._serve(because)
@@ -131,7 +131,7 @@ class VniChange:
     # --- how -------------------------------------------------------------------------------------------------------
 
     @property
-    def _parties(self) -> Parties:
+    def _demo_pods(self) -> DemoPods:
         if self.now is None:
             raise EnvironmentBroken("the story of the VNI was not prepared")
         return self.now
@@ -144,14 +144,14 @@ class VniChange:
 
     @property
     def _paths(self) -> list[Route]:
-        return [*self._parties.between, *self._parties.among, *self._parties.across]
+        return [*self._demo_pods.between, *self._demo_pods.among, *self._demo_pods.across]
 
     def _serve(self, because: str) -> None:
         """Services and names work from Windows pods, if need be after their nodes' kube-proxy has started anew.
 
         Raises ControlBroken, EnvironmentBroken: no document says that they survive the procedure.
         """
-        routes = self.services(self._parties)
+        routes = self.services(self._demo_pods)
         if not routes:
             return
         try:
@@ -162,7 +162,7 @@ class VniChange:
                 self.revive(node)
             self.expect.context.record("kube-proxy restarted, since Services stayed dead", ", ".join(nodes))
             self.expect.context.attach("Services that stayed dead", str(dead))
-            self.expect.controls(self.services(self._parties), because=because)
+            self.expect.controls(self.services(self._demo_pods), because=because)
 
     def _vsids(self) -> dict[str, int | None]:
         return {node: self.vni.vsid(node) for node in self.windows}
@@ -188,7 +188,7 @@ class VniChange:
                 source=source, target=target, kind=Kind.TCP,
                 give_up_after=self.expect.timings.of(source.os).tcp_give_up,
             )
-            for source, target in self._parties.across
+            for source, target in self._demo_pods.across
         ]  # fmt: skip
         for seen in self.expect.prober.observe(attempts):
             self.expect.context.record("windows to windows across nodes", str(seen.verdict))

@@ -32,6 +32,8 @@ MARGIN = 0.1
 milliseconds after they are told to, one time more than another.  At most half of the cadence."""
 TICK = 0.001
 """s.  What is due so soon is due."""
+LOOK = 0.1
+"""s.  Between two looks whether attempts that did not leave have left."""
 PATIENT = 1.0
 """s.  Longest wait for an answer before looking at the clock again."""
 
@@ -45,6 +47,9 @@ class Asking(Protocol):
     def next(self, within: float) -> Answered | None:
         """The next result, or None after so many seconds."""
 
+    def waits(self, source: str) -> bool:
+        """Whether some of a source's attempts have not left yet: its agent is being started, or has its hands full."""
+
     def cancel(self) -> None:
         """End everything that is under way."""
 
@@ -56,13 +61,17 @@ def ask(
     cadence: Mapping[str, float],
     settle: float,
     clock: Clock,
+    about_denial: bool = False,
 ) -> list[Standing]:
     """How each path ends, once all are decided or no attempt that may still be made could decide them.
 
+    Cancels what is under way, however it ends.
+
     ``cadence``: source's uid to the seconds between its attempts.  ``settle``: seconds that an open route which was
-    open before has to be so again, once every closed route is decided.  Cancels what is under way, however it ends.
+    open before has to be so again, once every closed route is decided.  ``about_denial``: what is said is about denials
+    although no route is to be closed, so that an open one that wavers is a broken control.
     """
-    one = _Round(asking, paths, cadence, settle, clock)
+    one = _Round(asking, paths, cadence, settle, clock, about_denial=about_denial)
     try:
         return one.run()
     finally:
@@ -73,7 +82,14 @@ class _Round:
     """One expectation's attempts."""
 
     def __init__(
-        self, asking: Asking, paths: Sequence[Path], cadence: Mapping[str, float], settle: float, clock: Clock
+        self,
+        asking: Asking,
+        paths: Sequence[Path],
+        cadence: Mapping[str, float],
+        settle: float,
+        clock: Clock,
+        *,
+        about_denial: bool,
     ) -> None:
         self._asking, self._paths, self._cadence, self._settle, self._clock = asking, paths, cadence, settle, clock
         self._began = clock.monotonic()
@@ -82,12 +98,15 @@ class _Round:
         for path in paths:
             self._by_source.setdefault(path.attempt.source.uid, []).append(path)
         self._closed = [path for path in paths if not path.want]
+        self._about_denial = about_denial or bool(self._closed)
         self._dependents: dict[int, list[Path]] = {}
         """Open path, by id(), to the closed ones that it is a control for."""
         for path in self._closed:
             for control in {id(one): one for kind in path.controls for one in kind}.values():
                 self._dependents.setdefault(id(control), []).append(path)
         self._due = dict.fromkeys(self._by_source, 0.0)
+        self._held_until: dict[str, float] = {}
+        """s.  Source, whose attempts did not leave, to when it is looked at again."""
         self._asked: dict[int, tuple[Path, Try]] = {}
         self._standing: dict[int, Standing] = {id(path): NotYet((), None) for path in paths}
         self._final: set[int] = set()
@@ -114,6 +133,9 @@ class _Round:
         several: list[Path] = []
         for uid, paths in self._by_source.items():
             if self._next_due(uid) <= now + TICK:
+                if self._asking.waits(uid):  # an agent that hangs is seen to hang, and is not asked for more and more
+                    self._held_until[uid] = now + min(LOOK, self._cadence[uid])
+                    continue
                 self._due[uid] = now + self._cadence[uid]
                 several += [path for path in paths if self._wants_more(path)]
         if several:
@@ -129,7 +151,7 @@ class _Round:
                 complete = self._completes_at(path) + margin
                 if path.recent[-1].asked < complete - margin and complete < due:
                     due = complete
-        return due
+        return max(due, self._held_until.get(uid, 0.0))
 
     def _may_be_complete(self, path: Path) -> bool:
         """Whether an unanswered attempt may be the last one of the row that is under way."""
@@ -142,7 +164,7 @@ class _Round:
         Open paths are asked as long as closed ones are: those that are controls to stand beside them, the others since
         what was open before a change took effect says nothing of what is open after it.
         """
-        if path.trouble is not None:
+        if path.error is not None:
             return False
         if path.want and any(self._wants_beside(path, closed) for closed in self._closed):
             return True
@@ -185,7 +207,7 @@ class _Round:
         now = self._now
         moments = [self._next_due(uid) for uid in self._by_source]
         if now < self._within:
-            moments.append(self._within)
+            moments.append(self._within + TICK)
         return min(PATIENT, max(0.0, min(moments) - now))
 
     def _hear(self, within: float) -> None:
@@ -199,9 +221,7 @@ class _Round:
         path, one = self._asked.pop(answered.ticket)
         seen = answered.observation
         if seen is None:
-            path.trouble = (
-                path.trouble or answered.trouble or ProbeBroken(f"{path.attempt.label}: nothing was observed")
-            )
+            path.error = path.error or answered.error or ProbeBroken(f"{path.attempt.label}: nothing was observed")
         else:
             at, error = one.asked, float("inf")
             if seen.began_at is not None and seen.began_at_error is not None:
@@ -233,13 +253,13 @@ class _Round:
                 if self._denials_done is not None:
                     self._final.add(id(path))
             elif self._is_over(path):
-                self._standing[id(path)] = conclude(path, about_denial=bool(self._closed))
+                self._standing[id(path)] = conclude(path, about_denial=self._about_denial)
                 self._final.add(id(path))
 
     def _drop_without_control(self) -> None:
         """A closed path all of whose controls of one kind are broken cannot be decided."""
         for path in self._closed:
-            lost = any(all(control.trouble is not None for control in kind) for kind in path.controls)
+            lost = any(all(control.error is not None for control in kind) for kind in path.controls)
             if lost and id(path) not in self._final:
                 self._standing[id(path)] = BrokenControl(Why.CONTROL)
                 self._final.add(id(path))
@@ -252,7 +272,7 @@ class _Round:
         return answered >= AT_LEAST and not self._may_begin(path) and self._now > self._deadline(path)
 
 
-def first_trouble(standings: Sequence[Standing]) -> Exception | None:
+def first_error(standings: Sequence[Standing]) -> Exception | None:
     """Of what broke: a pod that changed explains more than a probe that broke."""
-    troubles = [one.trouble for one in standings if isinstance(one, Broken)]
-    return next((one for one in troubles if isinstance(one, EnvironmentBroken)), troubles[0] if troubles else None)
+    errors = [one.error for one in standings if isinstance(one, Broken)]
+    return next((one for one in errors if isinstance(one, EnvironmentBroken)), errors[0] if errors else None)

@@ -1,7 +1,8 @@
 """Expectations about ping within the cluster and beyond it, as the systems' own commands tell it.
 
 Only a line that tells a reply counts (``Reply from ADDRESS: bytes=``): Windows' summary does not, since "100% loss"
-contains "0% loss" and "Destination host unreachable" counts as received; nor does the exit code.
+contains "0% loss" and "Destination host unreachable" counts as received; nor does the exit code.  Silence is believed
+only when as many pings in a row as verdicts must agree got no answer.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
 from conformance.expect.commands import Commands
+from conformance.expect.guard import unless_changed
+from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Path, Target, Workload
@@ -43,32 +46,70 @@ class Beyond:
         address, port = self._target
         target = Target(host=address, port=port, protocol="tcp", path=Path.EXTERNAL, name="beyond the cluster")
         self.expect.control(windows, target, because=because)
-        said = self._ping(linux, address)
-        if not said.replied:
+        self._answers(linux)
+
+    def ping(self, sources: Sequence[Workload], there: Workload, *, because: str) -> None:
+        """Each pod's ping of another pod is answered, the first or one that is tried again."""
+        tally = Tally(self.expect.context, "open")
+        for source in sources:
+            try:
+                said = self._pings(source, there.address)
+            except SuiteError as trouble:
+                tally.wrong(source, there, trouble)
+                continue
+            if said[-1].replied:
+                tally.right(source, there, because)
+            else:
+                wrong = self._wrong(source, there.address, said, because)
+                tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
+        tally.end()
+
+    def do_not_ping(self, sources: Sequence[Workload], *, because: str, beside: Workload) -> None:
+        """No pod's ping beyond the cluster is answered, however often; where one is, the claim is LIFTED there.
+
+        Raises ControlBroken when the target does not answer the ping of ``beside``, a Linux pod, any more afterwards.
+        """
+        address, _ = self._target
+        tally, silent = Tally(self.expect.context, "closed"), list[Workload]()
+        for source in sources:
+            try:
+                said = self._pings(source, address)
+            except SuiteError as trouble:
+                tally.wrong(source, None, trouble)
+                continue
+            if said[-1].replied:
+                told = f"{source.label} -> {address}  {said[-1]}, although {because}"
+                tally.right(source, None, told, ClaimVerdict.LIFTED)
+            else:
+                silent.append(source)
+        try:
+            if silent:
+                self._answers(beside)
+        except SuiteError as trouble:
+            for source in silent:
+                tally.wrong(source, None, trouble)
+        else:
+            for source in silent:
+                tally.right(source, None, because)
+        tally.end()
+
+    def _answers(self, linux: Workload) -> None:
+        """Raises ControlBroken where the target answers no ping of a Linux pod."""
+        address, _ = self._target
+        said = self._pings(linux, address)
+        if not said[-1].replied:
             raise ControlBroken(
                 f"control failed: {self._head(linux, address, said)}: a target that answers no ping shows nothing; "
-                f"name another by --external-target ({said})",
+                f"name another by --external-target ({said[-1]})",
                 control="ping from a Linux pod",
             )
 
-    def ping(self, sources: Sequence[Workload], there: Workload, *, because: str) -> None:
-        """Each pod's ping of another pod is answered."""
-        for source in sources:
-            said = self._ping(source, there.address)
-            verdict = ClaimVerdict.CONFIRMED if said.replied else ClaimVerdict.VIOLATED
-            reason = because if said.replied else self._head(source, there.address, said)
-            self.expect.context.decided(source, there, verdict, reason, "open")
-            if not said.replied:
-                raise self._wrong(source, there.address, said, because)
-
-    def do_not_ping(self, sources: Sequence[Workload], *, because: str) -> None:
-        """No pod's ping beyond the cluster is answered; where one is, the claim is LIFTED there."""
-        address, _ = self._target
-        for source in sources:
-            said = self._ping(source, address)
-            verdict = ClaimVerdict.LIFTED if said.replied else ClaimVerdict.CONFIRMED
-            reason = f"{source.label} -> {address}  {said}, although {because}" if said.replied else because
-            self.expect.context.decided(source, None, verdict, reason, "closed")
+    def _pings(self, source: Workload, address: str) -> list[_Said]:
+        """Pings until one is answered, at most as many as verdicts must agree."""
+        said = [self._ping(source, address)]
+        while not said[-1].replied and len(said) < self.expect.timings.of(source.os).agree:
+            said.append(self._ping(source, address))
+        return said
 
     @property
     def _target(self) -> tuple[str, int]:
@@ -90,17 +131,17 @@ class Beyond:
         replied = re.search(REPLIES[source.os].format(address=re.escape(address)), text) is not None
         return _Said(line, text, replied, ended.seconds)
 
-    def _head(self, source: Workload, address: str, said: _Said) -> str:
+    def _head(self, source: Workload, address: str, said: Sequence[_Said]) -> str:
         claims = ", ".join(self.expect.context.claims) or "no claim"
-        tries = f"{ECHOES} tries, {said.seconds:.1f} s"
+        tries = f"{ECHOES * len(said)} tries, {sum(one.seconds for one in said):.1f} s"
         return f"{claims}  {source.label} -> {address}  expected a reply, observed none ({tries})"
 
-    def _wrong(self, source: Workload, address: str, said: _Said, because: str) -> Nonconformance:
+    def _wrong(self, source: Workload, address: str, said: Sequence[_Said], because: str) -> Nonconformance:
         return Nonconformance(
             f"{self._head(source, address, said)}\n"
             f"  because   {because}\n"
-            f"  command   {said.command}\n"
-            f"  printed   {said.text[:300]}\n"
+            f"  command   {said[-1].command}, {len(said)} times\n"
+            f"  printed   {said[-1].text[:300]}\n"
             "  do        look for policies and firewall rules that drop ICMP"
         )
 

@@ -2,7 +2,7 @@
 
 The attempt gives the verdict.  The command's exit code and output must agree with it: a command that gets through
 where attempts do not is a violation, since nothing else could have printed the answer; any other disagreement says
-something about the tools, and is ProbeBroken.
+something about the tools, and is ProbeBroken.  Each pair of pods is decided, whatever the commands between others said.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from conformance.errors import Nonconformance, ProbeBroken
+from conformance.errors import Nonconformance, ProbeBroken, SuiteError
 from conformance.expect.routes import Route
+from conformance.expect.tally import Tally
 from conformance.expect.traffic import Context
-from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Half
 from conformance.model.endpoint import Target, Workload
 from conformance.settings import Timings
 
@@ -56,29 +57,50 @@ class Commands:
 
     def nc_opens(self, routes: Sequence[Route], *, because: str) -> None:
         """``nc -vz ADDRESS PORT`` in each Linux client says open, with exit code 0."""
-        for client, target in routes:
+
+        def said(client: Workload, target: Target) -> None:
             argv = ["nc", "-vz", target.host, str(target.port)]
             self._succeeds(client, target, argv, f"{target.host} ({target.host}:{target.port}) open", because)
 
+        self._each(routes, said, "open", because)
+
     def web_request_shows(self, routes: Sequence[Route], page: str, *, because: str) -> None:
         """``Invoke-WebRequest`` in each Windows client answers with status 200 and a page that contains ``page``."""
-        for client, target in routes:
+
+        def said(client: Workload, target: Target) -> None:
             self._succeeds(client, target, _web_request(target), page, because)
+
+        self._each(routes, said, "open", because)
 
     def web_request_times_out(self, routes: Sequence[Route], *, because: str) -> None:
         """``Invoke-WebRequest`` in each Windows client says that the operation has timed out, with exit code 1."""
-        for client, target in routes:
-            said = self._run(client, target, _web_request(target), f"exit code 1, {TIMED_OUT!r}", because)
-            if said.ended.exit_code == 0:
-                self.context.decided(client, target, ClaimVerdict.VIOLATED, str(said), "closed")
+
+        def said(client: Workload, target: Target) -> None:
+            told = self._run(client, target, _web_request(target), f"exit code 1, {TIMED_OUT!r}", because)
+            if told.ended.exit_code == 0:
                 raise Nonconformance(
-                    f"{said}\n  attempts on the same path timed out before: the denial does not hold for every request"
+                    f"{told}\n  attempts on the same path timed out before: the denial does not hold for every request"
                 )
-            if TIMED_OUT not in said.ended.output:
+            if TIMED_OUT not in told.ended.output:
                 raise ProbeBroken(
-                    f"{said}\n  attempts on the same path timed out: the command failed for another reason"
+                    f"{told}\n  attempts on the same path timed out: the command failed for another reason"
                 )
-            self.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
+
+        self._each(routes, said, "closed", because)
+
+    def _each(
+        self, routes: Sequence[Route], said: Callable[[Workload, Target], None], half: Half, because: str
+    ) -> None:
+        """Every route is decided, whatever became of the others; raises the worst failure."""
+        tally = Tally(self.context, half)
+        for client, target in routes:
+            try:
+                said(client, target)
+            except (Nonconformance, SuiteError) as trouble:
+                tally.wrong(client, target, trouble)
+            else:
+                tally.right(client, target, because)
+        tally.end()
 
     def _succeeds(self, client: Workload, target: Target, argv: Sequence[str], shows: str, because: str) -> None:
         said = self._run(client, target, argv, f"exit code 0, {shows!r}", because)
@@ -86,7 +108,6 @@ class Commands:
             raise ProbeBroken(
                 f"{said}\n  attempts on the same path connected: the command, its image or its server is not the demo's"
             )
-        self.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
 
     def _run(self, client: Workload, target: Target, argv: Sequence[str], expected: str, because: str) -> _Said:
         ended = self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)

@@ -127,7 +127,7 @@ class ConnectionsDuringChange:
                 "connections are judged that were never opened: begin(...) opens its streams before the change"
             )
         streams.mark("the change is made")
-        witnesses: list[Witness] = [Restarted(one) for one in restarts]
+        witnesses: list[Witness] = [Restarted(restart) for restart in restarts]
         witnesses += [begun.opens] if begun.opens is not None else []
         if not witnesses:
             raise ControlBroken("nothing shows that the change took effect: no route opens by it", control="witness")
@@ -160,7 +160,7 @@ class ConnectionsDuringChange:
         ]
         if wrong:
             raise wrong[0]
-        self.expect.prober.unchanged(one for stream in streams for one in (stream.client, stream.server))
+        self.streams.same_pods(states)
         return states
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from conformance.errors import EnvironmentBroken
 from conformance.model.endpoint import Workload
-from conformance.settings import RunTimings
+from conformance.settings import Timings
 from conformance.timing import Clock, hold
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -20,24 +20,40 @@ class Watcher(Protocol):
         """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
 
 
-def pods_unchanged(watcher: Watcher, workloads: Iterable[Workload], patience: RunTimings, clock: Clock) -> None:
+class Guarded(Protocol):
+    """What the guard needs of a test's expectations."""
+
+    @property
+    def prober(self) -> Watcher: ...
+
+    @property
+    def timings(self) -> Timings: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+
+def pods_unchanged(expect: Guarded, workloads: Iterable[Workload], *, doubtful: bool) -> None:
     """Raises EnvironmentBroken when one of these pods is no longer the one it was.
 
-    Asks for as long as the API may not know yet of a container that ended.
+    ``doubtful``: what was seen could come from a pod that ended just now; then it asks for as long as the API may not
+    know of that yet.
     """
     several = list(workloads)
+    if not doubtful:
+        expect.prober.unchanged(several)
+        return
+    patience = expect.timings.run.pod_status
     hold(
-        lambda: watcher.unchanged(several), lambda _: True, seconds=patience.pod_status,
-        every=patience.pod_status / 2, what="the pods are what they were", clock=clock,
+        lambda: expect.prober.unchanged(several), lambda _: True, seconds=patience, every=patience / 2,
+        description="the pods are what they were", clock=expect.clock,
     )  # fmt: skip
 
 
-def unless_changed(
-    watcher: Watcher, workloads: Iterable[Workload], patience: RunTimings, clock: Clock, verdict: Exception
-) -> Exception:
+def unless_changed(expect: Guarded, workloads: Iterable[Workload], verdict: Exception) -> Exception:
     """``verdict``, or EnvironmentBroken when one of these pods is no longer the one it was: it explains more."""
     try:
-        pods_unchanged(watcher, workloads, patience, clock)
+        pods_unchanged(expect, workloads, doubtful=True)
     except EnvironmentBroken as broken:
         return EnvironmentBroken(f"{broken}, while this was seen: {verdict}")
     return verdict

@@ -60,11 +60,11 @@ class Overlay:
             within=max(one.service_effect for one in patience),
             agree=max(one.agree for one in patience),
             every=min(one.poll_every for one in patience),
-            what=because,
+            description=because,
             clock=expect.clock,
         )
         last = settled.last
-        if settled.met:
+        if settled.converged:
             for source, target in between:
                 expect.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
             return list(last[:count])

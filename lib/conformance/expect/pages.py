@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
-from conformance.expect.same_pods import unless_changed
+from conformance.expect.guard import unless_changed
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -41,10 +41,10 @@ class Pages:
             within=patience.service_effect,
             agree=patience.agree,
             every=patience.poll_every,
-            what=because,
+            description=because,
             clock=expect.clock,
         )
-        if settled.met:
+        if settled.converged:
             expect.context.decided(source, target, ClaimVerdict.CONFIRMED, because, "behaviour")
             return None
         wrong = Nonconformance(
@@ -55,7 +55,7 @@ class Pages:
                 because=because,
                 seen=settled.seen,
                 seconds=settled.seconds,
-                observed=message.counted([_said(seen, text) for seen in settled.seen]),
+                observed=message.tally([_said(seen, text) for seen in settled.seen]),
                 further={
                     "page": f"{_said(settled.last, text)}: {' '.join(_page(settled.last).split())[:200] or 'empty'}"
                 },

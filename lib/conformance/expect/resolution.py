@@ -71,13 +71,13 @@ def resolves(
         within=max(one.service_effect for one in patience),
         agree=max(one.agree for one in patience),
         every=min(one.poll_every for one in patience),
-        what=because,
+        description=because,
         clock=expect.clock,
     )
     wrong: list[Nonconformance] = []
     for index, attempt in enumerate(attempts):
         seen = [round_[index] for round_ in settled.seen]
-        if settled.met or _agreed(seen, right, max(one.agree for one in patience)):
+        if settled.converged or _agreed(seen, right, max(one.agree for one in patience)):
             expect.context.decided(attempt.source, None, ClaimVerdict.CONFIRMED, because, "behaviour")
             continue
         reason = f"{attempt.label}  observed {message.summary(seen)}"

@@ -127,9 +127,9 @@ class ServiceSource:
         for (client, server), told in seen.items():
             address = wanted(client, server)
             if _addresses(told) != {address}:
-                trouble = self._wrong(client, told, address, because)
-                self.expect.context.decided(client, server, ClaimVerdict.VIOLATED, str(trouble))
-                wrong.append(trouble)
+                error = self._wrong(client, told, address, because)
+                self.expect.context.decided(client, server, ClaimVerdict.VIOLATED, str(error))
+                wrong.append(error)
         if wrong:
             raise wrong[0]
 
@@ -160,7 +160,7 @@ def _addresses(seen: Sequence[Observation]) -> set[str]:
 
 
 def _observed(seen: Sequence[Observation]) -> str:
-    return f"source {message.counted([one.seen_client for one in seen])}"
+    return f"source {message.tally([one.seen_client for one in seen])}"
 
 
 def _span(seen: Sequence[Observation]) -> float:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
 from conformance.expect import message
-from conformance.expect.same_pods import unless_changed
+from conformance.expect.guard import unless_changed
+from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -67,24 +68,23 @@ class Sizes:
     expect: Expect
 
     def carries(self, pairs: Sequence[Pair], *, because: str, port: int = 8080) -> list[Carried]:
-        """Full-sized packets pass both ways: what is too large for a Linux pod is refused there, and nothing vanishes.
+        """Full-sized packets pass both ways: what is too large is refused by the sender's own system, nothing vanishes.
 
-        Of Windows pods the sizes are recorded only (their MTU is whatever HNS gave them).  Each way's result, in order:
-        there and back of the first pair, and so on.
+        How large they are is recorded only: the MTU of Windows pods is whatever HNS gave them.  Each way's result, in
+        order: there and back of the first pair, and so on.
         """
         ways = [way for one, other in pairs for way in ((one, other.udp(port)), (other, one.udp(port)))]
         self.expect.controls([ways], because="without small datagrams nothing is said about larger ones")
         found: list[Carried] = []
-        wrong: list[Exception] = []
+        tally = Tally(self.expect.context, "behaviour")
         for source, target in ways:
             try:
                 found.append(self._judged(source, target, because))
-                self.expect.context.decided(source, target, ClaimVerdict.CONFIRMED, because, "behaviour")
-            except Nonconformance as hole:
-                self.expect.context.decided(source, target, ClaimVerdict.VIOLATED, str(hole), "behaviour")
-                wrong.append(hole)
-        if wrong:
-            raise wrong[0]
+            except (Nonconformance, SuiteError) as trouble:
+                tally.wrong(source, target, trouble)
+            else:
+                tally.right(source, target, because)
+        tally.end()
         return found
 
     def setting_ignored(
@@ -132,14 +132,14 @@ class Sizes:
     # --- how ------------------------------------------------------------------------------------------------------
 
     def _judged(self, source: Workload, target: Target, because: str) -> Carried:
-        """What a way carries; a Linux source is told by its own system what does not fit.
+        """What a way carries; the source is told by its own system what does not fit.
 
         Raises Nonconformance for a hole, ControlBroken when the server was away whenever one was looked for.
         """
         for _ in range(SEARCHES):
             carried = self._carried(source, target)
             self.expect.context.record(f"MTU {source.os}->{target.backends[0].os}, bytes", carried.mtu)
-            if source.os != "linux" or carried.above.verdict is Verdict.PROHIBITED:
+            if carried.above.verdict is Verdict.PROHIBITED:
                 return carried
             again = self._once_more(source, target, carried.mtu + 1)
             above = [round_[0] for round_ in again.seen]
@@ -160,7 +160,7 @@ class Sizes:
             within=0,
             agree=patience.agree,
             every=patience.poll_every,
-            what=f"packets of {size} bytes vanish while those of {SMALLEST} bytes pass",
+            description=f"packets of {size} bytes vanish while those of {SMALLEST} bytes pass",
             clock=self.expect.clock,
         )
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError
 from conformance.expect import timeline
-from conformance.expect.guard import unless_changed
+from conformance.expect.guard import pods_unchanged, unless_changed
 from conformance.expect.timeline import Mark
 from conformance.expect.traffic import Expect
 from conformance.model.endpoint import Workload
@@ -70,7 +70,7 @@ class StreamExpect:
         for state in states:
             if state.lost:
                 raise self.violation(state, "both ends SURVIVED", because)
-        self._same_pods(streams)
+        self.same_pods(states)
         return states
 
     def resets(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
@@ -88,7 +88,7 @@ class StreamExpect:
         """
         states = self.followed(streams, because=because)
         self.recovered(states, because=because)
-        self._same_pods(streams)
+        self.same_pods(states)
         return states
 
     def followed(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
@@ -122,10 +122,15 @@ class StreamExpect:
             lambda now: all(not one.lost or self._decided(one, patience) for one in now),
             within=max(one.stream_recover for one in patience),
             every=min(one.poll_every for one in patience),
-            what=because,
+            description=because,
             clock=self.expect.clock,
         )
         return settled.last
+
+    def same_pods(self, states: Sequence[StreamState]) -> None:
+        """Raises EnvironmentBroken when a pod is no longer the one it was: its end explains a loss."""
+        lost = any(one.lost for one in states)
+        pods_unchanged(self.expect, [end.workload for one in states for end in one.ends], doubtful=lost)
 
     def report(self, states: Sequence[StreamState]) -> None:
         """Put the time lines into the report."""
@@ -140,8 +145,8 @@ class StreamExpect:
         for stream in self._open:
             try:
                 self.streams.close([stream])
-            except SuiteError as trouble:
-                self.expect.context.attach("streams not closed", str(trouble))
+            except SuiteError as error:
+                self.expect.context.attach("streams not closed", str(error))
         self._open.clear()
 
     def violation(self, state: StreamState, expected: str, because: str) -> Exception:
@@ -151,9 +156,7 @@ class StreamExpect:
         policies = context.policies()
         parts += [f"  policies  {', '.join(policies)}"] if policies else []
         text = "\n".join([*parts, timeline.excerpt(state, self.marks)])
-        expect = self.expect
-        pods = [end.workload for end in state.ends]
-        return unless_changed(expect.prober, pods, expect.timings.run, expect.clock, Nonconformance(text))
+        return unless_changed(self.expect, [end.workload for end in state.ends], Nonconformance(text))
 
     # --- how they are decided --------------------------------------------------------------------------------------
 
@@ -166,7 +169,7 @@ class StreamExpect:
             done,
             within=max(one.stream_watch for one in patience),
             every=min(one.poll_every for one in patience),
-            what=because,
+            description=because,
             clock=self.expect.clock,
         )
 
@@ -182,9 +185,6 @@ class StreamExpect:
     def _told(self, state: StreamState, patience: Sequence[OsTimings]) -> bool:
         """Decided, and the end that was told nothing has had the time to notice."""
         return self._decided(state, patience) and all(end.lost for end in state.ends)
-
-    def _same_pods(self, streams: Sequence[Stream]) -> None:
-        self.expect.prober.unchanged(one for stream in streams for one in (stream.client, stream.server))
 
     def _patience(self, streams: Sequence[Stream]) -> list[OsTimings]:
         systems = sorted({one.os for stream in streams for one in (stream.client, stream.server)})

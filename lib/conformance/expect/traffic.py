@@ -197,11 +197,15 @@ class Expect:
         return self._decide(opened, shut, because, kind, open_is_control=False)[-1]
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
-        """Once ``policies`` are removed, every route that this test has seen closed is open again."""
+        """Once ``policies`` are removed, every route that this test has seen closed is open again.
+
+        One that wavers then decides nothing (ControlBroken): loss is not what policies are about.
+        """
         if not self._closed:
             raise UsageProblem("expect.removed(...): this test has seen no route closed that could be open again")
         policies.remove()
-        return self.reachable(list(self._closed.values()), because=because)
+        routes = list(self._closed.values())
+        return self._decide(routes, [], because, None, open_is_control=False, about_denial=True)[-1]
 
     def sources(self, routes: Iterable[Route], are: Callable[[Workload], Sequence[str]], *, because: str) -> None:
         """Each server sees one of its client's allowed addresses (``are``) as its client, each time.
@@ -212,7 +216,7 @@ class Expect:
         for (source, target), seen in self.told(routes, because=because).items():
             allowed = are(source)
             if any(one.seen_client not in allowed for one in seen):
-                reason = f"{seen[-1].attempt.label}  source {message.counted([one.seen_client for one in seen])}"
+                reason = f"{seen[-1].attempt.label}  source {message.tally([one.seen_client for one in seen])}"
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
         if wrong:
@@ -227,7 +231,7 @@ class Expect:
                     seen=seen,
                     seconds=sum(one.seconds for one in seen),
                     further={"also wrong": "; ".join(others)} if others else {},
-                    observed=f"source {message.counted([one.seen_client for one in seen])}",
+                    observed=f"source {message.tally([one.seen_client for one in seen])}",
                 ),
                 seen=seen,
             )
@@ -265,6 +269,7 @@ class Expect:
         kind: Kind | None,
         *,
         open_is_control: bool,
+        about_denial: bool = False,
     ) -> list[list[Observation]]:
         """The last observations of each route that agreed, oldest first; each list has one of every route."""
         self._demand_controls(open, closed)
@@ -273,6 +278,11 @@ class Expect:
             *(self._path(source, target, kind or usual(target, want=False), want=False) for source, target in closed),
         ]
         within = max(path.rule.within for path in paths)
+        if (
+            open_is_control and not closed
+        ):  # its pods may be new, and a policy that is late on their node keeps them shut
+            ends = {one.os for path in paths for one in _pods(path)}
+            within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:  # one budget: a route may have to wait for what another shows
             path.rule = replace(path.rule, within=within)
         link(paths)
@@ -284,6 +294,7 @@ class Expect:
             cadence={uid: self.timings.of(system).poll_every for uid, system in sources.items()},
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
             clock=self.clock,
+            about_denial=about_denial,
         )
         seconds = self.clock.monotonic() - began
         outcomes = [
@@ -350,10 +361,7 @@ class Expect:
         failed = any(not one.held for one in outcomes)
         involved = [pod for one in doubtful for pod in _pods(one.path)]
         try:
-            if failed:
-                pods_unchanged(self.prober, involved, self.timings.run, self.clock)
-            else:
-                self.prober.unchanged(involved)
+            pods_unchanged(self, involved, doubtful=failed)
         except EnvironmentBroken as broken:
             changed = [one for one in doubtful if self._has_changed(one)] or doubtful
             for one in changed:
@@ -362,7 +370,7 @@ class Expect:
 
     def _has_changed(self, outcome: Outcome) -> bool:
         try:
-            self.prober.unchanged(_pods(outcome.path))
+            pods_unchanged(self, _pods(outcome.path), doubtful=False)
         except EnvironmentBroken:
             return True
         return False
@@ -429,6 +437,6 @@ def _key(attempt: Attempt) -> tuple[str, str]:
 
 
 def _pods(path: Path) -> list[Workload]:
-    """Source and backends: the pods whose own trouble would look like the network's."""
+    """Source and backends: the pods whose own error would look like the network's."""
     target = path.attempt.target
     return [path.attempt.source, *(target.backends if target else ())]

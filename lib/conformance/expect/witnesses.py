@@ -15,6 +15,7 @@ from conformance.expect import message
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.model.host import AclRule
 from conformance.model.observation import Observation, Verdict
@@ -63,15 +64,15 @@ class Opens:
     def before(self) -> None:
         """All of them are closed, so what was in force until now is in force."""
         settled = self._until(Verdict.TIMED_OUT)
-        if not settled.met:
+        if not settled.converged:
             raise self._broken(settled, Verdict.TIMED_OUT, "before the change")
 
     def after(self) -> str:
         """All of them are open."""
         settled = self._until(Verdict.CONNECTED)
-        if not settled.met:
+        if not settled.converged:
             raise self._broken(settled, Verdict.CONNECTED, "after the change")
-        return f"{len(self.routes)} routes opened by it {settled.seconds:.2f} s after it"
+        return f"{counted(len(self.routes), 'route')} opened by it {settled.seconds:.2f} s after it"
 
     def _until(self, verdict: Verdict) -> Settled[list[Observation]]:
         systems = {end.os for source, target in self.routes for end in (source, *target.backends)}
@@ -85,7 +86,7 @@ class Opens:
             lambda seen: all(one.verdict is verdict for one in seen),
             within=max(one.policy_effect for one in patience),
             every=min(one.poll_every for one in patience),
-            what=f"the witness is {verdict}",
+            description=f"the witness is {verdict}",
             clock=self.expect.clock,
         )
 
@@ -137,7 +138,7 @@ class AclLists:
             lambda now: all(one != had for one, (_, had) in zip(now, self._had, strict=True)),
             within=patience.policy_effect,
             every=patience.poll_every,
-            what="the ACL lists are others",
+            description="the ACL lists are others",
             clock=self.expect.clock,
         )
         pairs = [(pod, had, now) for (pod, had), now in zip(self._had, settled.last, strict=True)]
@@ -147,15 +148,15 @@ class AclLists:
         for pod, had, now in pairs:
             verdict, reason = ClaimVerdict.CONFIRMED, because
             if had == now:
-                trouble = Nonconformance(
+                error = Nonconformance(
                     f"{', '.join(self.expect.context.claims) or 'no claim'}  HNS endpoint of {pod.label}  expected "
-                    f"another ACL list, observed the same {len(had)} rules "
-                    f"({len(settled.seen)} tries, {settled.seconds:.1f} s)\n  because  {because}\n"
+                    f"another ACL list, observed the same {counted(len(had), 'rule')} "
+                    f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)\n  because  {because}\n"
                     "  do       compare Get-HnsEndpoint before and after, and read Felix' log on that node\n"
                     f"  the lists, - before and + after:\n{shown}"
                 )
-                wrong.append(trouble)
-                verdict, reason = ClaimVerdict.VIOLATED, str(trouble)
+                wrong.append(error)
+                verdict, reason = ClaimVerdict.VIOLATED, str(error)
             self.expect.context.decided(None, pod, verdict, reason, "read")
         if wrong:
             raise wrong[0]

@@ -15,7 +15,8 @@ from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
-from conformance.plugin.qualification import Qualification
+from conformance.plugin.qualification import Qualification, qualification
+from conformance.plugin.rerun import rerun_of
 from conformance.pods.placement import Placement
 from conformance.run.limits import workers_for
 from conformance.run.provider import Provider
@@ -58,6 +59,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
         from conformance.run import clusters
 
         return recover.command(config, clusters.access_of)
+    if not hasattr(config, "workerinput") and state.awake(config) and not state.passive(config):
+        _demands(config)
     if (config.option.plan or config.option.dry_run) and hasattr(config.option, "numprocesses"):
         config.option.numprocesses = 0
     return _open(config)
@@ -89,11 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if run_state.run.directory:
             _report_paths(config, run_state.run.directory.path)
         _join_arguments(config)
-        try:
-            qualification = Qualification.of(config)
-        except UsageProblem as trouble:
-            raise pytest.UsageError(str(trouble)) from None
-        config.pluginmanager.register(Controller(run_state, qualification), "conformance-controller")
+        config.pluginmanager.register(Controller(run_state, _demands(config)), "conformance-controller")
         if config.option.plan:
             config.pluginmanager.register(
                 lists.PlanOnly(run_state, whole=state.selects_all(config)), "conformance-plan"
@@ -143,21 +142,34 @@ def pytest_conformance_provider(config: pytest.Config) -> Any:
     return Clusters(config.rootpath)
 
 
+def _demands(config: pytest.Config) -> Qualification:
+    """What the run's report has to show, read before the cluster is touched."""
+    try:
+        rerun_of(config)
+        return qualification(config)
+    except UsageProblem as error:
+        raise pytest.UsageError(str(error)) from None
+
+
 def _open(config: pytest.Config) -> int | None:
     """Open the cluster before the session, so that what is wrong with it is said once, as wrong options are."""
     if hasattr(config, "workerinput") or not state.awake(config) or state.passive(config):
         return None
     try:
-        state.of(config).run.open()
-    except UsageProblem as trouble:
-        raise pytest.UsageError(str(trouble)) from None
-    except ClusterUnusable as trouble:
-        reasons = [f"  {number}. {reason}" for number, reason in enumerate(trouble.reasons, 1)]
-        text = trouble.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
+        run = state.of(config).run
+        run.open()
+        again = rerun_of(config)
+        if again and run.inspection:
+            run.refuse(lambda inspection: again.check(inspection.facts, inspection.installed))
+    except UsageProblem as error:
+        raise pytest.UsageError(str(error)) from None
+    except ClusterUnusable as error:
+        reasons = [f"  {number}. {reason}" for number, reason in enumerate(error.reasons, 1)]
+        text = error.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
         print(f"ERROR: cannot run on this cluster: {text}", file=sys.stderr)
         return 7
-    except SuiteError as trouble:
-        print(f"ERROR: cannot run on this cluster: {str(trouble).splitlines()[0]}", file=sys.stderr)
+    except SuiteError as error:
+        print(f"ERROR: cannot run on this cluster: {str(error).splitlines()[0]}", file=sys.stderr)
         return 7
     except KeyboardInterrupt:
         print("ERROR: interrupted before the first test", file=sys.stderr)

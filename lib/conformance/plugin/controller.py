@@ -17,12 +17,15 @@ from conformance.catalog import catalog
 from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
+from conformance.model.counted import counted
+from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
+from conformance.plugin.rerun import rerun_of
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
-from conformance.report import allure_results, junit, page, provenance, terminal
+from conformance.report import allure_results, attach, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
 from conformance.report.probing import cost
@@ -88,13 +91,13 @@ class Controller:
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
         planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
-        if self._exclusive or not any(from_plain(PlannedTest, one).turn.exclusive for one in planned or ()):
+        if self._exclusive or not any(from_plain(PlannedTest, one).exclusivity.exclusive for one in planned or ()):
             return
         self._exclusive = True
         try:
             self.run.take_lock()
-        except SuiteError as trouble:
-            self.unusable = str(trouble).splitlines()[0]
+        except SuiteError as error:
+            self.unusable = str(error).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 
     @pytest.hookimpl(optionalhook=True)
@@ -152,14 +155,16 @@ class Controller:
         if config.option.plan or config.option.dry_run:  # neither decides anything, nor leaves anything
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
-        self.left += [*self.state.restoration.put_back(), *self.run.sweep()]
+        self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
         self.problems += self.run.directory.read_problems()
         if self.problems:
             session.exitstatus = 4
             return result
-        tests = self._tests()
+        now = self._tests()
         self.interrupted = int(exitstatus) in (2, 3)
+        again = rerun_of(config)
+        tests = again.together(now) if again else now
         report = RunReport(
             run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -174,17 +179,22 @@ class Controller:
             facts=self.run.facts,
             tests=tests,
             claims=self.qualification.answered(
-                claim_outcomes(catalog(), self.run.facts, tests, whole=selects_all(config))
+                claim_outcomes(catalog(), self.run.facts, tests, whole=again.whole if again else selects_all(config))
             ),
             suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
-            cut_short=self._cut_short(tests),
+            cut_short=self._cut_short(now) or self._cut_short(tests),
+            continues=again.continued(now) if again else None,
+            installed=self.run.inspection.installed if self.run.inspection else Installed(),
+            covered=header.covered(self.run.facts, self.run.settings),
+            attachments=self._attachments(tests),
             notes=self._notes(tests),
             probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
-        page.write(to_json(report), self.run.directory.path / "report.html", difference=self.compared)
+        folder = self.run.directory.path
+        page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
         write_json(report, self.run.directory.path / "conformance.json")
         self._agree(config, report)
         return result
@@ -238,6 +248,16 @@ class Controller:
         )
         return merged([*([before] if before else []), without, heard]) if heard else without
 
+    def _attachments(self, tests: tuple[TestOutcome, ...]) -> dict[str, list[str]]:
+        """Test to the files that it left, below the run's directory."""
+        assert self.run.directory is not None
+        folder = self.run.directory.attachments
+        found = {test.test: attach.left(folder, test.test) for test in tests}
+        return {
+            test: [f"{folder.name}/{attach.slug(test)}/{name}" for name in names]
+            for test, names in found.items() if names
+        }  # fmt: skip
+
     def _notes(self, tests: tuple[TestOutcome, ...]) -> tuple[str, ...]:
         notes: list[str] = []
         missed = windows_missed(tests)
@@ -269,7 +289,9 @@ class Controller:
         """Why the run did not get to its end; empty: it did."""
         lost = sum(1 for test in tests if not test.ran)
         if lost:
-            return f"{lost} planned tests were not run, because the run ended before them"
+            return (
+                f"{counted(lost, 'planned test was', 'planned tests were')} not run, because the run ended before them"
+            )
         return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

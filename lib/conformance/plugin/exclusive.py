@@ -18,9 +18,9 @@ import pytest
 from conformance.catalog import catalog
 from conformance.plugin.judge import PLANNED, WAITED
 from conformance.plugin.state import State
-from conformance.run.gate import Gate, Hold, Turn
-from conformance.run.plan import take_turns
-from conformance.run.unrestored import TurnMark
+from conformance.run.plan import assign_exclusivity
+from conformance.run.scheduler_lock import Exclusivity, HeldLocks, ReadWriteGate
+from conformance.run.unrestored import ExclusiveMark
 
 NOTICEABLE = 0.5
 """s.  Shorter waits stand in conformance.json alone."""
@@ -33,21 +33,21 @@ class Exclusive:
 
     def __init__(self, state: State) -> None:
         self.state, self.run = state, state.run
-        self._gate: Gate | None = None
+        self._gate: ReadWriteGate | None = None
         self._tell: Callable[[str], None] = lambda line: None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Fix every test's turn, and put exclusive ones last."""
+        """Decide what every test has to itself, and put exclusive ones last."""
         facts, directory = self.run.facts, self.run.directory
         if not facts or not directory:
             return
-        turns = take_turns([item.stash[PLANNED] for item in items], catalog(), facts, self.run.settings)
-        for item, turn in zip(items, turns, strict=True):
-            item.stash[PLANNED] = replace(item.stash[PLANNED], turn=turn)
-        items.sort(key=lambda item: ORDER.index(item.stash[PLANNED].turn.kind))
+        exclusivities = assign_exclusivity([item.stash[PLANNED] for item in items], catalog(), facts, self.run.settings)
+        for item, exclusivity in zip(items, exclusivities, strict=True):
+            item.stash[PLANNED] = replace(item.stash[PLANNED], exclusivity=exclusivity)
+        items.sort(key=lambda item: ORDER.index(item.stash[PLANNED].exclusivity.kind))
         patience = self.run.settings.timings.run.progress_every
-        self._gate = Gate(directory.locks, (node.name for node in facts.nodes), patience=patience)
+        self._gate = ReadWriteGate(directory.locks, (node.name for node in facts.nodes), patience=patience)
         self._tell = self.run.progress().tell
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -55,10 +55,10 @@ class Exclusive:
         """Wait for the test's turn; afterwards tell the others that pods may have changed."""
         if self._gate is None:
             return (yield)
-        turn = item.stash[PLANNED].turn
-        hold = self._gate.enter(turn, f"{item.nodeid} on {self.run.settings.worker}", self._tell)
+        exclusivity = item.stash[PLANNED].exclusivity
+        hold = self._gate.enter(exclusivity, f"{item.nodeid} on {self.run.settings.worker}", self._tell)
         try:
-            mark = self._begin(item.nodeid, turn)
+            mark = self._begin(item.nodeid, exclusivity)
             hold.began = time.monotonic()
             item.stash[WAITED] = hold.waited
             result = yield
@@ -68,42 +68,42 @@ class Exclusive:
             return result
         finally:
             ended = time.monotonic()
-            if turn.exclusive:
+            if exclusivity.exclusive:
                 self.state.restoration.epoch.advance()
-            hold.release_after(self._under_way(), lambda: self._note(item.nodeid, turn, hold, ended))
+            hold.release_after(self._under_way(), lambda: self._note(item.nodeid, exclusivity, hold, ended))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Tell Allure's reader of a wait that a person would notice; it lies before the test's own time."""
-        waited, turn = item.stash.get(WAITED, 0.0), item.stash[PLANNED].turn
+        waited, exclusivity = item.stash.get(WAITED, 0.0), item.stash[PLANNED].exclusivity
         if waited >= NOTICEABLE:
-            whose = f"{turn} to itself" if turn.exclusive else "a turn beside others"
+            whose = f"{exclusivity} to itself" if exclusivity.exclusive else "a turn beside others"
             self.state.attachments.text("waited", f"{waited:.1f} s for {whose}\n")
 
-    def _begin(self, test: str, turn: Turn) -> TurnMark | None:
+    def _begin(self, test: str, exclusivity: Exclusivity) -> ExclusiveMark | None:
         """Wait for what others have changed to be put back; the mark of an exclusive turn that may be used."""
         restoration, worker = self.state.restoration, self.run.settings.worker
         unrestored = restoration.unrestored
         assert unrestored is not None  # the gate would not be there
-        restoration.not_put_back = unrestored.before(turn, f"{test} on {worker}", self._tell)
-        if restoration.not_put_back or not turn.exclusive:
+        restoration.not_put_back = unrestored.before(exclusivity, f"{test} on {worker}", self._tell)
+        if restoration.not_put_back or not exclusivity.exclusive:
             return None
-        mark = TurnMark(test=test, worker=worker, turn=turn)
+        mark = ExclusiveMark(test=test, worker=worker, exclusivity=exclusivity)
         unrestored.mark(mark)
         return mark
 
     def _under_way(self) -> list[Future[Any]]:
         return [one for ask in self.state.background for one in ask()]
 
-    def _note(self, test: str, turn: Turn, hold: Hold, ended: float) -> None:
+    def _note(self, test: str, exclusivity: Exclusivity, hold: HeldLocks, ended: float) -> None:
         """Record a turn that has ended."""
         directory, worker = self.run.directory, self.run.settings.worker
         assert directory is not None  # the gate would not be there
         line = {
             "test": test,
             "worker": worker,
-            "kind": turn.kind,
-            "node": turn.node,
+            "kind": exclusivity.kind,
+            "node": exclusivity.node,
             "asked": hold.asked,
             "began": hold.began,
             "ended": ended,

@@ -7,6 +7,7 @@ from collections import Counter
 from conformance.catalog import Version
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts
+from conformance.pods.coverage import Covered
 from conformance.pods.placement import Placement
 from conformance.run.run import Run
 from conformance.settings import Settings
@@ -48,9 +49,7 @@ def facts_lines(facts: Facts) -> list[str]:
 
 def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     """Which nodes the run decides on and why; and which builds it leaves out because the user named others."""
-    placement = Placement(facts, settings.tolerations, cover=settings.cover)
-    systems: tuple[OS, ...] = ("linux", "windows")
-    found = [one for os in systems for one in placement.coverage(os)]
+    found = _coverage(facts, settings)
     names = {one.node.name for one in found}
     left_out = {node.build for node in facts.by_os("windows")} - {one.node.build for one in found}
     others = [node.name for node in facts.nodes if node.name not in names]
@@ -58,6 +57,17 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     text += [f"         not {', '.join(others)}"] if others else []
     text += [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"] if left_out else []
     return text
+
+
+def covered(facts: Facts, settings: Settings) -> dict[str, str]:
+    """Covered node to why it is."""
+    return {one.node.name: one.why for one in _coverage(facts, settings)}
+
+
+def _coverage(facts: Facts, settings: Settings) -> list[Covered]:
+    placement = Placement(facts, settings.tolerations, cover=settings.cover)
+    systems: tuple[OS, ...] = ("linux", "windows")
+    return [one for os in systems for one in placement.coverage(os)]
 
 
 def nodes(facts: Facts, os: OS) -> str:

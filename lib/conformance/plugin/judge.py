@@ -17,6 +17,7 @@ from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import to_plain
 from conformance.plugin import options
 from conformance.plugin.marked import planned
+from conformance.plugin.rerun import rerun_of
 from conformance.plugin.state import State
 from conformance.report import allure_results, junit
 from conformance.report.attempts import FLAKY, merged
@@ -74,7 +75,11 @@ class Judge:
             item.add_marker(pytest.mark.allure_label(allure_results.story(item.name), label_type="story"))
             item.add_marker(pytest.mark.allure_label(item.nodeid, label_type="test"))
         wanted = set(config.option.claim)
-        chosen = [item for item in items if self._chosen(item, wanted, config.option.smoke)]
+        again = rerun_of(config)
+        chosen = [
+            item for item in items
+            if self._chosen(item, wanted, config.option.smoke) and (again is None or item.nodeid in again.tests)
+        ]  # fmt: skip
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
             items[:] = chosen
@@ -110,7 +115,7 @@ class Judge:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Skip what cannot run here; trouble in fixtures is never a verdict about the cluster."""
+        """Skip what cannot run here; an error in fixtures is never a verdict about the cluster."""
         __tracebackhide__ = True
         if STATEMENT in item.stash:
             self._try_again(item)
@@ -139,11 +144,11 @@ class Judge:
             statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by its fixture")
             raise
         except (AssertionError, pytest.fail.Exception) as failure:
-            trouble = EnvironmentBroken(f"set-up of the test failed: {failure}")
-            self._trouble(item, trouble, f"in set-up: {first_line(failure)}")
-            raise trouble.with_traceback(failure.__traceback__) from None
+            broken = EnvironmentBroken(f"set-up of the test failed: {failure}")
+            self._inconclusive(item, broken, f"in set-up: {first_line(failure)}")
+            raise broken.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
+            self._inconclusive(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
             raise
 
     @pytest.hookimpl(wrapper=True)
@@ -176,11 +181,11 @@ class Judge:
             self._fail(item, failure)
             raise
         except pytest.fail.Exception as failure:  # also how pytest-timeout speaks: no statement about the cluster
-            trouble = EnvironmentBroken(str(failure))
-            self._trouble(item, trouble, first_line(failure))
-            raise trouble.with_traceback(failure.__traceback__) from None
+            broken = EnvironmentBroken(str(failure))
+            self._inconclusive(item, broken, first_line(failure))
+            raise broken.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"{type(error).__name__}: {first_line(error)}")
+            self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
             raise
         finally:
             statement.calling = False
@@ -193,11 +198,11 @@ class Judge:
         try:
             return (yield)
         except (AssertionError, pytest.fail.Exception) as failure:
-            trouble = EnvironmentBroken(f"clearing up after the test failed: {failure}")
-            self._trouble(item, trouble, f"in clearing up: {first_line(failure)}")
-            raise trouble.with_traceback(failure.__traceback__) from None
+            broken = EnvironmentBroken(f"clearing up after the test failed: {failure}")
+            self._inconclusive(item, broken, f"in clearing up: {first_line(failure)}")
+            raise broken.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}")
+            self._inconclusive(item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}")
             raise
 
     @pytest.hookimpl(wrapper=True)
@@ -235,7 +240,7 @@ class Judge:
     def _try_again(self, item: pytest.Item) -> None:
         """Keep what the attempt before said; it may also have changed what an exclusive test changes."""
         item.stash.setdefault(EARLIER, []).append(self._attempt(item))
-        if item.stash[PLANNED].turn.exclusive:
+        if item.stash[PLANNED].exclusivity.exclusive:
             self.state.restoration.epoch.advance()
 
     def _attempt(self, item: pytest.Item) -> TestOutcome:
@@ -252,7 +257,7 @@ class Judge:
             results=results,
             seconds=item.stash.get(SECONDS, 0.0),
             waited=item.stash.get(WAITED, 0.0),
-            exclusive=str(test.turn),
+            exclusive=str(test.exclusivity),
             worker=self.run.settings.worker,
             touched=tuple(sorted(statement.touched)),
             needs_windows=test.about_windows,
@@ -315,7 +320,7 @@ class Judge:
         inapplicable = item.stash[PROSPECT].inapplicable
         return [claim for claim in item.stash[PLANNED].claims(self.catalog) if claim.id not in inapplicable]
 
-    def _trouble(self, item: pytest.Item, error: BaseException, reason: str) -> None:
+    def _inconclusive(self, item: pytest.Item, error: BaseException, reason: str) -> None:
         item.stash[STATEMENT].say(ClaimVerdict.INCONCLUSIVE, reason)
         self._fail(item, error)
 

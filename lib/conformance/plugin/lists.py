@@ -16,6 +16,7 @@ from conformance.catalog import (
     catalog,
     coverage,
 )
+from conformance.model.counted import counted
 from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
 from conformance.run import plan
@@ -68,8 +69,8 @@ def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
     """What tests that change the whole cluster cost others on it."""
     assert run.facts is not None
     runs = [one for one in tests if not plan.prospect_of(one, catalog(), run.facts, run.settings).verdict]
-    turns = plan.take_turns(runs, catalog(), run.facts, run.settings)
-    if run.inspection is None or not any(one.kind == "cluster" for one in turns):
+    exclusive = plan.assign_exclusivity(runs, catalog(), run.facts, run.settings)
+    if run.inspection is None or not any(one.kind == "cluster" for one in exclusive):
         return
     windows = [node.name for node in run.facts.by_os("windows")]
     yield "\nWhat this costs others"
@@ -92,10 +93,10 @@ def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTe
             return "by hand", claim.verify
         return ("no test", claim.statement) if whole else ("not selected", claim.statement)
     prospects = [plan.prospect_of(test, claims, run.facts, run.settings) for test in tests]
-    held = [one for one in prospects if one.verdict]
+    held = [prospect for prospect in prospects if prospect.verdict]
     if len(held) == len(prospects):
         return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
-    count = f"{len(prospects) - len(held)} of {len(prospects)} tests" if held else f"{len(prospects)} tests"
+    count = f"{len(prospects) - len(held)} of {len(prospects)} tests" if held else counted(len(prospects), "test")
     rest = f"; not the others: {held[0].reason}" if held else ""
     return "runs", f"{count}{rest}"
 

@@ -107,12 +107,16 @@ def add_options(parser: pytest.Parser) -> None:
     gate.addoption("--attest", metavar="FILE", help="YAML with a person's answers to claims that no program can decide")
     gate.addoption("--fail-on", metavar="VERDICT[,VERDICT]", help="exit code 1 also when a claim has one of these")
     gate.addoption("--baseline", metavar="REPORT", help="compare with this report; exit code 1 when it became worse")
+    gate.addoption(
+        "--rerun-of", metavar="REPORT",
+        help="run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
+    )  # fmt: skip
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
 """TCP port of ``--external-target`` where none is given."""
 WITH_PATHS = (
-    "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--waivers", "--attest", "--baseline",
+    "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--waivers", "--attest", "--baseline", "--rerun-of",
 )  # fmt: skip
 
 
@@ -160,8 +164,8 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
     if option.calico_version:
         try:
             Version.parse(option.calico_version)
-        except ValueError as trouble:
-            raise UsageProblem(f"--calico-version {option.calico_version}: {trouble}") from None
+        except ValueError as error:
+            raise UsageProblem(f"--calico-version {option.calico_version}: {error}") from None
     if option.every_node and (option.nodes or option.node_selector or option.max_nodes_per_os):
         raise UsageProblem("--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os")
     if option.max_nodes_per_os is not None and option.max_nodes_per_os < 1:

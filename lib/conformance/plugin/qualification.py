@@ -23,6 +23,15 @@ from conformance.qualify.waivers import Waiver, waiver_for
 from conformance.report.outcomes import ClaimOutcome, TestOutcome, exit_code
 from conformance.report.run import Gate, RunReport, to_json
 
+QUALIFICATION = pytest.StashKey["Qualification"]()
+
+
+def qualification(config: pytest.Config) -> Qualification:
+    """What the options demand, read once.  Raises UsageProblem."""
+    if QUALIFICATION not in config.stash:
+        config.stash[QUALIFICATION] = Qualification.of(config)
+    return config.stash[QUALIFICATION]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Qualification:

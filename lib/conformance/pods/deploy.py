@@ -155,9 +155,9 @@ class Pods:
         within = self.settings.timings.of(ROLES[wish.role].os).pod_ready
         try:
             pods = self.changes.waits.pods_ready(self._home(wish), f"{SEAT}={wish.called}", 1, within=within)
-        except EnvironmentBroken as trouble:
+        except EnvironmentBroken as error:
             lack = gone(self.kube, [wish.node.name])
-            raise lack or EnvironmentBroken(f"{why}, and no other is ready: {trouble}") from trouble
+            raise lack or EnvironmentBroken(f"{why}, and no other is ready: {error}") from error
         return self.workload(pods[0], ROLES[wish.role])
 
     def workload(self, pod: Obj, role: Role) -> Workload:

@@ -32,20 +32,20 @@ def own_fault(pod: Obj) -> str:
     return ""
 
 
-def verdict_on(pods: Sequence[Obj], trouble: EnvironmentBroken, claims: Sequence[str], because: str) -> Exception:
-    """What pods deserve that were waited for and did not become ready (``trouble``), for a test about starting.
+def verdict_on(pods: Sequence[Obj], error: EnvironmentBroken, claims: Sequence[str], because: str) -> Exception:
+    """The exception that a test about starting raises for pods that did not become ready (``error``).
 
-    A Nonconformance when the one of which the trouble tells has its node and nothing of the suite's own is wrong:
-    only the cluster is left.  Else EnvironmentBroken, the trouble itself where no more is known.
+    A Nonconformance when the late pod has its node and nothing of the suite itself is wrong, so that only the cluster
+    can be the cause; otherwise EnvironmentBroken, the error itself where no more is known.
     """
     for pod in pods:
         fault = own_fault(pod)
         if fault:
-            return EnvironmentBroken(f"{_head(pod, claims)} {fault} (1 try), which says nothing about it: {trouble}")
-    late = [pod for pod in pods if str(pod["metadata"]["name"]) in str(trouble)]
+            return EnvironmentBroken(f"{_head(pod, claims)} {fault} (1 try), which says nothing about it: {error}")
+    late = [pod for pod in pods if str(pod["metadata"]["name"]) in str(error)]
     if not late or not late[0]["spec"].get("nodeName"):
-        return trouble
-    return Nonconformance(f"{_head(late[0], claims)} {pod_state(late[0])} (1 try): {trouble}\n  because  {because}")
+        return error
+    return Nonconformance(f"{_head(late[0], claims)} {pod_state(late[0])} (1 try): {error}\n  because  {because}")
 
 
 def _head(pod: Obj, claims: Sequence[str]) -> str:

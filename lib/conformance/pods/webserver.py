@@ -91,15 +91,15 @@ class WebServer:
         try:
             within = patience.image_pull + patience.pod_ready
             found = pods.changes.waits.pods_ready(pods.namespace, labels, 2, within=within)
-        except EnvironmentBroken as trouble:
+        except EnvironmentBroken as error:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
-            verdict = verdict_on(there, trouble, self._claims, because)
+            verdict = verdict_on(there, error, self._claims, because)
             violated = isinstance(verdict, Nonconformance)
             word = ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
             self._keep([seen_on(node, word, str(verdict).partition("\n")[0], "behaviour")])
-            if verdict is trouble:
+            if verdict is error:
                 raise
-            raise verdict from trouble
+            raise verdict from error
         replicas = [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
         for one in replicas:
             self._keep(seen(None, one, ClaimVerdict.CONFIRMED, because, "behaviour"))

@@ -22,11 +22,11 @@ from conformance.probe.lane import Lane, Told, Try
 
 @dataclass(frozen=True)
 class Answered:
-    """What became of one attempt: exactly one of ``observation`` and ``trouble`` is there."""
+    """What became of one attempt: exactly one of ``observation`` and ``error`` is there."""
 
     ticket: int
     observation: Observation | None = None
-    trouble: Exception | None = None
+    error: Exception | None = None
     """ProbeBroken or EnvironmentBroken, after all that was tried again."""
 
 
@@ -42,6 +42,9 @@ class Asking(Protocol):
 
     def next(self, within: float) -> Answered | None:
         """The next result, or None after so many seconds without one."""
+
+    def waits(self, source: str) -> bool:
+        """Whether some of a source's attempts have not left yet: its agent is being started, or has its hands full."""
 
     def cancel(self) -> None:
         """End everything that is under way; nothing of it is heard or written into any transcript later."""
@@ -81,6 +84,11 @@ class LiveAsking:
             self._ready.extend(Answered(*one) for one in told)
         self.pending -= 1
         return self._ready.popleft()
+
+    def waits(self, source: str) -> bool:
+        """As :class:`Asking` says."""
+        lane = self._lanes.get(source)
+        return lane is not None and lane.waits
 
     def cancel(self) -> None:
         """As :class:`Asking` says; it can be used again afterwards."""

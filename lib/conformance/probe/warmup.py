@@ -81,6 +81,6 @@ def warm_up(
 
     settled = until(
         ask_the_cold, lambda cold: not cold, within=max(timings.of(one.os).warm_up for one in clients), every=0.5,
-        what="new pods have a network", clock=clock,
+        description="new pods have a network", clock=clock,
     )  # fmt: skip
     return Warmth(settled.seconds, tuple(settled.last))

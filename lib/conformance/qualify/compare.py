@@ -23,7 +23,7 @@ to the 95th percentile."""
 
 
 RECOVERY = "seconds to a new connection"
-"""Name of the figure that tests of disturbed connections keep (:mod:`conformance.expect.upheaval`)."""
+"""Name of the figure that tests of disturbed connections keep (:mod:`conformance.expect.connections_during_change`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

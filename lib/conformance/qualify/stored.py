@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,13 +107,22 @@ def parse(plain: Any, where: str) -> StoredReport:
             schema=schema,
             where=where,
             run=plain["run"],
-            facts=from_plain(Facts, plain["facts"]) if plain["facts"] is not None else None,
+            facts=_facts(plain["facts"]) if plain["facts"] is not None else None,
             claims={one.id: one for one in claims},
             statistics=plain.get("statistics") or {},
             plain=plain,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageProblem(f"report {where} is damaged: {type(error).__name__} {error}") from None
+
+
+def _facts(plain: Mapping[str, Any]) -> Facts:
+    """Facts, also of a report that was written when fewer or others were asked for."""
+    known = {one.name for one in fields(Facts)}
+    unknown = {"value": None, "source": "not known: the report was written before it was asked for"}
+    told = {name: value for name, value in plain.items() if name in known}
+    since = {one.name: unknown for one in fields(Facts) if one.name not in told and one.default is MISSING}
+    return from_plain(Facts, since | told)
 
 
 def _claim(plain: Mapping[str, Any]) -> StoredClaim:

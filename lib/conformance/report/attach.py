@@ -80,6 +80,11 @@ class Attachments:
         return path
 
 
+def left(folder: Path, test: str) -> list[str]:
+    """Names of the files that a test left below the folder of all attachments, in their order."""
+    return sorted(path.name for path in (folder / slug(test)).glob("*") if path.is_file())
+
+
 def slug(text: str) -> str:
     """A name for files, made from any text."""
     return re.sub(r"[^A-Za-z0-9._-]+", "_", text.replace("->", "-to-")).strip("_")[-120:] or "unnamed"

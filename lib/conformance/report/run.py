@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from conformance.model import SCHEMA_VERSION
-from conformance.model.claim import PRECEDENCE
+from conformance.model.claim import PRECEDENCE, ClaimVerdict
 from conformance.model.codec import to_plain
 from conformance.model.facts import Facts
+from conformance.model.installed import Installed
 from conformance.report.matrix import Matrix, direction_matrix
 from conformance.report.outcomes import ClaimOutcome, TestOutcome
 from conformance.report.probing import ProbingCost, cost
@@ -31,6 +32,17 @@ class Gate:
     obstacles: tuple[str, ...]
     """What stands in the way, one line each."""
     waived: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continued:
+    """An earlier run of which a part was run again."""
+
+    id: str
+    started: str
+    command: str
+    again: Mapping[str, tuple[str, str]]
+    """Test to its verdict then and now.  What counts is in the report's own verdicts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +66,20 @@ class RunReport:
     """Timings other than the packaged ones: ``windows.hold`` to ``2 s instead of 5 s``."""
     cut_short: str = ""
     """Why the run did not get to its end; empty: it did."""
+    continues: Continued | None = None
+    """The earlier run whose verdicts this report holds too."""
     gates: tuple[Gate, ...] = ()
     """What ``--require`` asked, one for each set and Windows build."""
     waived: Mapping[str, str] = field(default_factory=dict)
     """Claim to the waiver that accepts its verdict."""
     attested: Mapping[str, str] = field(default_factory=dict)
     """Claim to the attestation that gives its verdict."""
+    installed: Installed = field(default_factory=Installed)
+    """Which cluster it was and which versions ran on it."""
+    covered: Mapping[str, str] = field(default_factory=dict)
+    """Node that the run decides on to why it does; others are not covered."""
+    attachments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Test to the files that it left, below the run's directory."""
     notes: tuple[str, ...] = ()
     """Lines that every reader should see: assumptions, a Windows selection that reached no Windows node ..."""
     probing: ProbingCost = field(default_factory=lambda: cost(()))
@@ -101,6 +121,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "cluster": dict(report.cluster),
             "notes": list(report.notes),
             "cut_short": report.cut_short or None,
+            "continues": to_plain(report.continues),
         },
         "suite": dict(report.suite),
         "timings": dict(report.timings),
@@ -108,14 +129,16 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "waived": dict(report.waived),
         "attested": dict(report.attested),
         "facts": to_plain(report.facts),
+        "installed": to_plain(report.installed),
+        "covered": dict(report.covered),
         "counts": report.counts,
         "matrix": {
             path: {direction: str(verdict) for direction, verdict in row.items()} for path, row in report.matrix.items()
         },
         "statistics": to_plain(report.statistics),
         "probing": to_plain(report.probing),
-        "claims": [_claim(outcome) for outcome in report.claims],
-        "tests": [_test(test) for test in report.tests],
+        "claims": [_claim(outcome, report) for outcome in report.claims],
+        "tests": [{**_test(test), "attachments": list(report.attachments.get(test.test, ()))} for test in report.tests],
     }
 
 
@@ -124,8 +147,10 @@ def write_json(report: RunReport, path: Path) -> None:
     path.write_text(json.dumps(to_json(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _claim(outcome: ClaimOutcome) -> dict[str, Any]:
+def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
     claim = outcome.claim
+    tests = {result.test for result in outcome.results}
+    mine = [test for test in report.tests if test.test in tests]
     return {
         "id": claim.id,
         "area": claim.area,
@@ -139,8 +164,24 @@ def _claim(outcome: ClaimOutcome) -> dict[str, Any]:
         "decided_parts": list(outcome.decided),
         "missing_parts": list(outcome.missing),
         "builds": {build: str(verdict) for build, verdict in outcome.builds.items()},
+        "evidence": _evidence(outcome, report),
+        "seconds": round(sum(test.seconds for test in mine), 3),
+        "flaky": any(test.flaky for test in mine),
         "results": [to_plain(result) for result in outcome.results],
     }
+
+
+def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None:
+    """What a verdict rests on; None: there is none, or nothing was looked at."""
+    if outcome.verdict in (None, ClaimVerdict.NOT_RUN):
+        return None
+    date = report.started[:10]
+    if said := report.attested.get(outcome.claim.id, "") if not outcome.results else "":
+        return {"kind": "attested", "date": date, "windows": [], "by": said}
+    nodes = {name for result in outcome.results for one in result.decisions for name in (one.source, one.target)}
+    windows = report.facts.by_os("windows") if report.facts else ()
+    builds = {".".join(map(str, one.windows_build)) for one in windows if one.windows_build and one.name in nodes}
+    return {"kind": report.evidence or "none", "date": date, "windows": sorted(builds), "by": ""}
 
 
 def _test(test: TestOutcome) -> dict[str, Any]:

@@ -72,6 +72,10 @@ def summary(report: RunReport, where: Path) -> Iterator[tuple[str, Tone]]:
         yield f"gate: {gate.headline}", "good" if gate.answer == "qualified" else "bad"
         yield from ((f"      {line}", "bad") for line in gate.obstacles)
     yield f"claims: {_counts(report)}", "plain"
+    if again := report.continues:
+        better = sum(1 for before, now in again.again.values() if before != now)
+        told = f"{len(again.again)} tests run again, {better} say something else now"
+        yield f"continues: run {again.id} of {again.started}; {told}", "plain"
     for note in report.notes:
         yield f"note: {note}", "warn"
     if report.facts:

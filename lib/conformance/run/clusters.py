@@ -54,9 +54,9 @@ class Clusters:
 
     def open(self, choice: Choice, settings: Settings, run: RunDirectory) -> Connection:
         """Wait for the lab, or read the kubeconfig.  Raises UsageProblem or ClusterUnusable."""
-        from conformance.undo import alive
+        from conformance.undo import liveness
 
-        self._process = alive.sign(run.alive)
+        self._process = liveness.sign(run.alive)
         preload()  # takes about as long as a lab's start, which it waits for next
         path = str(choice.kubeconfig) if choice.kubeconfig else None
         outside = None
@@ -79,6 +79,7 @@ class Clusters:
         """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""
         from conformance.disrupt.consent import not_opted_in
         from conformance.facts.detect import detect
+        from conformance.facts.installed import installed
         from conformance.facts.preflight import lacking_rights, preflight
         from conformance.facts.rights import lacking
         from conformance.pods.placement import Placement
@@ -92,8 +93,8 @@ class Clusters:
             facts = _judged(detect(door, evidence="field"), connection, settings) if self._recovered else facts
             try:
                 preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
-            except ClusterUnusable as trouble:
-                reasons += trouble.reasons
+            except ClusterUnusable as error:
+                reasons += error.reasons
             if reasons:
                 raise ClusterUnusable(reasons)
             no_lock = lacking_rights(door, LOCK_RIGHTS) if settings.disruptive and connection.how != "lab" else []
@@ -104,12 +105,13 @@ class Clusters:
                 strangers=_strangers(door, facts) if settings.cluster_disruptive else {},
                 lacking=lacking(door),
                 room=room_on_windows(door, facts),
+                installed=installed(door),
             )
-        except ApiRefused as trouble:
-            forbidden = lacking_rights(door) if trouble.forbidden else []
-            raise ClusterUnusable(forbidden or [first_contact(door.access, trouble)]) from None
-        except ApiUnreachable as trouble:
-            raise ClusterUnusable([first_contact(door.access, trouble)]) from None
+        except ApiRefused as error:
+            forbidden = lacking_rights(door) if error.forbidden else []
+            raise ClusterUnusable(forbidden or [first_contact(door.access, error)]) from None
+        except ApiUnreachable as error:
+            raise ClusterUnusable([first_contact(door.access, error)]) from None
 
     def _recover(self, door: Kube, facts: Facts, connection: Connection, settings: Settings) -> list[str]:
         """Put back what runs that died have changed; why that cannot be, or may not be."""
@@ -152,25 +154,25 @@ class Clusters:
         progress: Callable[[str], None],
     ) -> RunLock:
         """The Lease that keeps two runs apart."""
-        from conformance.undo import alive
+        from conformance.undo import liveness
         from conformance.undo.lease import LockTimings, RunLock
 
         timings = LockTimings.of(settings.timings.run)
         owner = Ownership(settings.run_id, settings.worker, self._process)
         door = self._connected(connection, settings)
-        return RunLock(door, owner, timings, tell=tell, progress=progress, life=alive.of_maker)
+        return RunLock(door, owner, timings, tell=tell, progress=progress, life=liveness.of_maker)
 
-    def sweep(self, connection: Connection, settings: Settings) -> list[str]:
+    def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster."""
+        from conformance.undo.cleanup import clean_up
         from conformance.undo.journal import Journal
-        from conformance.undo.sweep import sweep
 
         door = self._connected(connection, settings)
-        told = sweep(door, settings.run_id, within=settings.timings.windows.delete)
+        told = clean_up(door, settings.run_id, within=settings.timings.windows.delete)
         try:
             Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
-        except SuiteError as trouble:
-            told.append(f"the run's journal was left: {str(trouble).splitlines()[0]}")
+        except SuiteError as error:
+            told.append(f"the run's journal was left: {str(error).splitlines()[0]}")
         return told
 
     def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:

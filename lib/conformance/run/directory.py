@@ -89,8 +89,8 @@ class RunDirectory:
             try:
                 work()
                 file.write("done")
-            except Exception as trouble:
-                file.write(f"failed: {trouble}")
+            except Exception as error:
+                file.write(f"failed: {error}")
                 raise
 
     def write_plan(self, worker: str, plan: Any) -> None:

@@ -21,7 +21,7 @@ from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
 from conformance.pods.placement import Placement
-from conformance.run.gate import SHARED, Turn, TurnKind
+from conformance.run.scheduler_lock import SHARED, Exclusivity, ExclusivityKind
 from conformance.settings import Settings
 
 CALICO_V3 = "projectcalico.org/v3"
@@ -54,7 +54,7 @@ class PlannedTest:
     """Its own and its claims'."""
     uses: tuple[str, ...] = ()
     """What it takes rights for (``conformance.facts.rights.NEEDS``), read from its fixtures and claims."""
-    turn: Turn = SHARED
+    exclusivity: Exclusivity = SHARED
     """What it has to itself."""
 
     @property
@@ -235,7 +235,9 @@ def not_run(test: PlannedTest, prospect: Prospect, evidence: str) -> tuple[Claim
     )
 
 
-def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings) -> list[Turn]:
+def assign_exclusivity(
+    tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, settings: Settings
+) -> list[Exclusivity]:
     """The turn of each test, the same in every process.
 
     Node-exclusive tests take one node of each build, dealt out over those of the build, or all ``--disruptive-node``.
@@ -254,8 +256,10 @@ def take_turns(tests: Iterable[PlannedTest], claims: Catalog, facts: Facts, sett
         number = dealt.get(os, 0)
         dealt[os] = number + 1
         nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os, number)
-        kind: TurnKind = "cluster" if whole or not nodes else "node"
-        found.append(Turn(kind=kind, node=nodes[0] if nodes else "", also=tuple(nodes[1:]) if kind == "node" else ()))
+        kind: ExclusivityKind = "cluster" if whole or not nodes else "node"
+        found.append(
+            Exclusivity(kind=kind, node=nodes[0] if nodes else "", also=tuple(nodes[1:]) if kind == "node" else ())
+        )
     return found
 
 

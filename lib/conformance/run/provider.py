@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from conformance.model.change import PutBack
 from conformance.model.facts import Facts
+from conformance.model.installed import Installed
 from conformance.run.choice import Choice, How
 from conformance.run.directory import RunDirectory
 from conformance.settings import Settings
@@ -54,6 +55,8 @@ class Inspection:
     """Rights that the user does not have, by what needs them (``conformance.facts.rights.NEEDS``)."""
     room: dict[str, Room] = field(default_factory=dict)
     """Windows nodes with what they have left for pods; those of which it is not known are not there."""
+    installed: Installed = field(default_factory=Installed)
+    """Which cluster it is and which versions run on it."""
 
 
 class Lock(Protocol):
@@ -106,7 +109,7 @@ class Provider(Protocol):
         For who has just taken the run lock, perhaps from one of them.  Raises SuiteError.
         """
 
-    def sweep(self, connection: Connection, settings: Settings) -> list[str]:
+    def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
         """Remove what processes of the run have left on the cluster; one line per thing that was left."""
 
     def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:

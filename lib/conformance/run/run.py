@@ -39,7 +39,7 @@ class Run:
     workers: str = ""
     """How many workers ``-n auto`` chose and why; empty: the user said how many."""
     _lock: Lock | None = None
-    _trouble: SuiteError | None = None
+    _error: SuiteError | None = None
 
     @property
     def facts(self) -> Facts | None:
@@ -53,8 +53,8 @@ class Run:
 
     def open(self) -> None:
         """Open and inspect the cluster, once; what went wrong is raised again.  Controller only."""
-        if self._trouble:
-            raise self._trouble
+        if self._error:
+            raise self._error
         if self.inspection or not self.provider or not self.directory:
             return
         try:
@@ -67,10 +67,21 @@ class Run:
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
             check_nodes("--nodes", self.settings.cover.nodes, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
-        except SuiteError as trouble:
-            self._trouble = trouble
+        except SuiteError as error:
+            self._error = error
             if not self.choice.own_lab:  # a lab's log stays, to look at
                 shutil.rmtree(self.directory.path, ignore_errors=True)
+            raise
+
+    def refuse(self, check: Callable[[Inspection], None]) -> None:
+        """Ask whether the run may go on with what was found out; what speaks against it leaves no directory behind."""
+        assert self.inspection is not None  # the caller has opened it
+        assert self.directory is not None
+        try:
+            check(self.inspection)
+        except SuiteError as trouble:
+            self._trouble = trouble
+            shutil.rmtree(self.directory.path, ignore_errors=True)
             raise
 
     def connect(self) -> Any:
@@ -119,11 +130,11 @@ class Run:
         if self.provider:
             self.provider.interrupt(CLEARING_UP)
 
-    def sweep(self) -> list[str]:
+    def clean_up(self) -> list[str]:
         """Remove what the run's processes have left, unless that is wanted or goes with the run's own lab."""
         if not self.provider or not self.connection or self.choice.own_lab or self.settings.keep:
             return []
-        return self.provider.sweep(self.connection, self.settings)
+        return self.provider.clean_up(self.connection, self.settings)
 
     def progress(self) -> Progress:
         """Tells the user what is waited for."""

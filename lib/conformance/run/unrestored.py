@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.model.codec import from_plain, to_plain
-from conformance.run.gate import Turn
+from conformance.run.scheduler_lock import Exclusivity
 from conformance.timing import until
 
 LOOK_EVERY = 0.1
@@ -21,18 +21,21 @@ LOOK_EVERY = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class TurnMark:
+class ExclusiveMark:
     """One turn whose test may have left the cluster changed."""
 
     test: str
     worker: str
-    turn: Turn
-    trouble: str = ""
+    exclusivity: Exclusivity
+    problem: str = ""
     """Why it is not known to be as it was, in one line; empty while the test runs, and when its worker has died."""
 
-    def forbids(self, turn: Turn) -> bool:
-        """Whether what this one concerns is not to be judged in that turn: all but the turns of other nodes."""
-        return not (self.turn.kind == turn.kind == "node" and not set(self.turn.nodes) & set(turn.nodes))
+    def forbids(self, exclusivity: Exclusivity) -> bool:
+        """Whether what this one concerns is not to be judged in that test's turn: all but the turns of other nodes."""
+        return not (
+            self.exclusivity.kind == exclusivity.kind == "node"
+            and not set(self.exclusivity.nodes) & set(exclusivity.nodes)
+        )
 
 
 class Unrestored:
@@ -44,64 +47,64 @@ class Unrestored:
 
     def __init__(self, folder: Path, *, within: float) -> None:
         self._folder, self._within = folder, within
-        self._waited_for: set[TurnMark] = set()
+        self._waited_for: set[ExclusiveMark] = set()
 
-    def mark(self, mark: TurnMark) -> None:
+    def mark(self, mark: ExclusiveMark) -> None:
         """Leave a mark, or another in its place; written whole or not at all."""
         target = self._file(mark)
         fresh = target.with_name(f"{target.name}.new")
         fresh.write_text(json.dumps(to_plain(mark)))
         fresh.replace(target)
 
-    def settle(self, mark: TurnMark, trouble: str = "") -> None:
-        """What the test has changed is put back; with ``trouble`` it is not, and nobody waits for that any more."""
-        if trouble:
-            self.mark(replace(mark, trouble=trouble))
+    def settle(self, mark: ExclusiveMark, problem: str = "") -> None:
+        """What the test has changed is put back; with ``problem`` it is not, and nobody waits for that any more."""
+        if problem:
+            self.mark(replace(mark, problem=problem))
         else:
             self._file(mark).unlink(missing_ok=True)
 
-    def settle_all(self, worker: str, trouble: str) -> None:
+    def settle_all(self, worker: str, problem: str) -> None:
         """The same of whatever a worker (empty: any) has left when it died."""
         for mark in self.marks():
-            if not mark.trouble and worker in ("", mark.worker):
-                self.settle(mark, trouble)
+            if not mark.problem and worker in ("", mark.worker):
+                self.settle(mark, problem)
 
-    def marks(self) -> list[TurnMark]:
+    def marks(self) -> list[ExclusiveMark]:
         """All that there are."""
         found = []
         for path in sorted(self._folder.glob("*.json")):
             try:
-                found.append(from_plain(TurnMark, json.loads(path.read_text())))
+                found.append(from_plain(ExclusiveMark, json.loads(path.read_text())))
             except FileNotFoundError:  # settled meanwhile
                 continue
         return found
 
-    def before(self, turn: Turn, who: str, tell: Callable[[str], None]) -> str:
+    def before(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> str:
         """Wait, if need be, until nothing forbids a turn; why it is forbidden still, in one line, else empty.
 
         ``tell`` gets a line when there is something to wait for.
         """
 
-        def forbidding() -> list[TurnMark]:
-            return [one for one in self.marks() if one.forbids(turn)]
+        def forbidding() -> list[ExclusiveMark]:
+            return [one for one in self.marks() if one.forbids(exclusivity)]
 
         found = forbidding()
-        if waits_for := [one for one in found if not one.trouble and one not in self._waited_for]:
+        if waits_for := [one for one in found if not one.problem and one not in self._waited_for]:
             first = waits_for[0]
             tell(f"{who} waits until what {first.test} has changed is put back, since its worker {first.worker} died")
             found = until(
                 forbidding,
-                lambda left: not left or any(one.trouble for one in left),
+                lambda left: not left or any(one.problem for one in left),
                 within=self._within,
                 every=LOOK_EVERY,
-                what=f"what {first.test} has changed is put back",
+                description=f"what {first.test} has changed is put back",
             ).last
-            self._waited_for |= {one for one in found if not one.trouble}
+            self._waited_for |= {one for one in found if not one.problem}
         if not found:
             return ""
-        first = next((one for one in found if one.trouble), found[0])
-        why = first.trouble or f"its worker {first.worker} died, and that was not done in {self._within:g} s"
-        return f"{first.turn} may not be as before {first.test}, whose changes are not put back: {why}"
+        first = next((one for one in found if one.problem), found[0])
+        why = first.problem or f"its worker {first.worker} died, and that was not done in {self._within:g} s"
+        return f"{first.exclusivity} may not be as before {first.test}, whose changes are not put back: {why}"
 
-    def _file(self, mark: TurnMark) -> Path:
-        return self._folder / f"{str(mark.turn).replace(' ', '-')}.json"
+    def _file(self, mark: ExclusiveMark) -> Path:
+        return self._folder / f"{str(mark.exclusivity).replace(' ', '-')}.json"

@@ -33,7 +33,7 @@ class Statement:
     """Its body runs."""
 
     def say(self, verdict: ClaimVerdict, reason: str, remedy: str = "") -> None:
-        """Note a verdict; a violation is never taken back, and trouble is not covered up by a skip."""
+        """Note a verdict; a violation is never taken back, and an error is not covered up by a skip."""
         if self.verdict is ClaimVerdict.VIOLATED or (self.verdict in SETTLED and verdict not in SETTLED):
             return
         self.verdict, self.reason, self.remedy = verdict, reason, remedy

@@ -40,9 +40,9 @@ class HnsNetworkHealer:
         self._procedure.new_network(node)
         settled = until(
             lambda: self._vni.vsid(node), lambda found: found in (wanted, None), within=self._within,
-            every=self._every, what=f"node {node} has a network with VNI {wanted}", clock=self._clock,
+            every=self._every, description=f"node {node} has a network with VNI {wanted}", clock=self._clock,
         )  # fmt: skip
-        if not settled.met:
+        if not settled.converged:
             raise EnvironmentBroken(
                 f"node {node} still has an HNS network with VSID {settled.last}, the VNI is {wanted}, although it was "
                 "drained, its network removed and Calico restarted; restart the node"

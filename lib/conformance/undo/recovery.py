@@ -12,14 +12,14 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership
 from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, hold
-from conformance.undo import alive
-from conformance.undo.alive import Life
+from conformance.undo import liveness
+from conformance.undo.cleanup import clean_up
 from conformance.undo.cordon import LIFTED, cordoned_by
-from conformance.undo.journal.book import Journal, journals
 from conformance.undo.journal.restore import Healers, Outcome, Restored, restore
+from conformance.undo.journal.store import Journal, journals
 from conformance.undo.lease import RUN_LOCK
-from conformance.undo.remains import LEASE, Remains, remains
-from conformance.undo.sweep import sweep
+from conformance.undo.leftovers import LEASE, Leftovers, leftovers
+from conformance.undo.liveness import Life
 
 
 @dataclass
@@ -79,14 +79,14 @@ class Recovery:
         self._silent: set[tuple[str, str]] = set()
         """Uid and version of leases that were watched in vain for a renewal."""
 
-    def dead(self, *, own: str = "") -> tuple[list[Remains], list[str]]:
+    def dead(self, *, own: str = "") -> tuple[list[Leftovers], list[str]]:
         """What dead runs have left, and lines about what is left alone because its run may be alive.
 
         Takes as long as a run lock lasts where it is one of another machine that decides.
         """
         now = datetime.datetime.now(datetime.UTC)
         dead, lines = [], []
-        for one in remains(self.kube, now):
+        for one in leftovers(self.kube, now):
             if one.run == own:
                 continue
             age = (now - one.since).total_seconds()
@@ -107,9 +107,9 @@ class Recovery:
 
     def life(self, lease: Obj) -> Life:
         """What is known of a lease's holder, with what watching has shown: for who takes the run lock to recover."""
-        return Life.DEAD if _version(lease) in self._silent else alive.of_maker(lease)
+        return Life.DEAD if _version(lease) in self._silent else liveness.of_maker(lease)
 
-    def recover(self, dead: list[Remains], *, check: Callable[[], object] = lambda: None) -> Recovered:
+    def recover(self, dead: list[Leftovers], *, check: Callable[[], object] = lambda: None) -> Recovered:
         """Put back and remove what these runs left; the newest first, which may have changed what an older one left.
 
         ``check`` is asked before each run's journal and raises when the run lock is not held any more.
@@ -118,7 +118,7 @@ class Recovery:
         for one in reversed(dead):
             self._journal(one, result, check)
         for one in dead:
-            for line in sweep(self.kube, one.run, within=self.patience.delete):
+            for line in clean_up(self.kube, one.run, within=self.patience.delete):
                 self._tell(line)
                 (result.lines if line.endswith("is removed") else result.left).append(line)
             for node in one.nodes:
@@ -132,7 +132,7 @@ class Recovery:
         if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or journals(self.kube):
             return False
         leases = self.kube.objects(*LEASE, SYSTEM_NAMESPACE) if self.kube.discovery.serves(*LEASE) else []
-        return not [one for one in leases if not own or not alive.holds(one, own)]
+        return not [one for one in leases if not own or not liveness.holds(one, own)]
 
     def tidy(self, result: Recovered, *, own: str) -> None:
         """Remove that namespace, the run lock of ``own`` with it: held until then, nobody else can take it in it."""
@@ -153,18 +153,18 @@ class Recovery:
         self._tell(f"run {run} is of another machine: watching for {seconds:g} s whether it renews its run lock")
         watched = hold(
             lambda: self._lease(run), lambda now: now is not None and _version(now) == _version(lease),
-            seconds=seconds, every=self.patience.look_every, what=f"run {run} is silent", clock=self._clock,
+            seconds=seconds, every=self.patience.look_every, description=f"run {run} is silent", clock=self._clock,
         )  # fmt: skip
-        if watched.met:
+        if watched.lasted:
             self._silent.add(_version(lease))
-        return watched.met or watched.answers[-1].value is None
+        return watched.lasted or watched.answers[-1].value is None
 
     def _lease(self, run: str) -> Obj | None:
         """The run lock, while it is this run's."""
         found = self.kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
-        return found if found is not None and alive.holds(found, run) else None
+        return found if found is not None and liveness.holds(found, run) else None
 
-    def _journal(self, one: Remains, result: Recovered, check: Callable[[], object]) -> None:
+    def _journal(self, one: Leftovers, result: Recovered, check: Callable[[], object]) -> None:
         if not one.journal:
             return
         run = Ownership(one.run)
@@ -175,12 +175,12 @@ class Recovery:
                 self._tell(f"run {one.run}: {done}")
                 result.restored.append(done)
             journal.remove()
-        except SuiteError as trouble:
-            line = f"run {one.run}: its journal: {str(trouble).splitlines()[0]}"
+        except SuiteError as error:
+            line = f"run {one.run}: its journal: {str(error).splitlines()[0]}"
             self._tell(line)
             result.left.append(line)
 
-    def _uncordon(self, node: str, one: Remains, result: Recovered) -> None:
+    def _uncordon(self, node: str, one: Leftovers, result: Recovered) -> None:
         """A node that the journal did not speak of any more: the mark says who cordoned it."""
         if cordoned_by(self.kube.find("v1", "Node", node)) != one.run:
             return
@@ -193,8 +193,8 @@ class Recovery:
     def _do(self, act: Callable[[], object], done: str, result: Recovered) -> None:
         try:
             act()
-        except SuiteError as trouble:
-            done = f"not done: {done}: {str(trouble).splitlines()[0]}"
+        except SuiteError as error:
+            done = f"not done: {done}: {str(error).splitlines()[0]}"
             result.left.append(done)
         else:
             result.lines.append(done)

@@ -34,8 +34,8 @@ from hybridlab.cli.rundir import RunDir
 from hybridlab.cli.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.contract import remote_dataplane
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.injector import Injector
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import Labd, LabdFailed
@@ -106,8 +106,8 @@ class Lab:
         hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self._felixes = FelixPods(calico, self._control_plane, runtime)
-        bench = Bench(dataplane, calico, server.client("hybridlab"), zone_gate, server.interference, self._kill)
-        self._injector = Injector(bench)
+        lab = LabParts(dataplane, calico, server.client("hybridlab"), zone_gate, server.interference, self._kill)
+        self._injector = Injector(lab)
 
         await server.start()
         self._stops.append(server.stop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from hybridlab.faults.bench import Bench
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, Parameter, count, seconds
 
 PARAMETERS = (
@@ -18,8 +18,8 @@ PARAMETERS = (
 class ApiRefuses(Fault):
     """The API server answers requests with an error for a while, then heals by itself."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str], code: Literal[429, 500]) -> None:
-        self._interference, self._identity, self._code = bench.interference, identity, code
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str], code: Literal[429, 500]) -> None:
+        self._interference, self._identity, self._code = lab.interference, identity, code
         self._seconds = seconds("seconds", parameters["seconds"])
         self._namespace, self._first = parameters["namespace"], count("first", parameters["first"])
 
@@ -40,21 +40,21 @@ class ApiRefuses(Fault):
         return [f"the API server answers {self._code}{where} for {remaining:.1f} s more"] if remaining > 0 else []
 
 
-def api_429(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def api_429(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """429 Too Many Requests, with Retry-After."""
-    return ApiRefuses(bench, identity, parameters, 429)
+    return ApiRefuses(lab, identity, parameters, 429)
 
 
-def api_500(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def api_500(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """500 Internal Server Error."""
-    return ApiRefuses(bench, identity, parameters, 500)
+    return ApiRefuses(lab, identity, parameters, 500)
 
 
 class ApiUnreachable(Fault):
     """Every connection to the API server is cut, and each new one too, for a while; then it heals by itself."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        self._interference, self._identity = bench.interference, identity
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._interference, self._identity = lab.interference, identity
         self._seconds = seconds("seconds", parameters["seconds"])
 
     async def inject(self) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.exec_faults import ExecFault, Scope
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, Parameter, count
 from hybridlab.runtime import start_errors
 
@@ -22,10 +22,10 @@ PARAMETERS = (
 class ExecFailure(Fault):
     """Execs of a scope go wrong in one way."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str], kind: str) -> None:
-        self._bench, self._faults, self._identity = bench, bench.interference.execs, identity
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str], kind: str) -> None:
+        self._lab, self._faults, self._identity = lab, lab.interference.execs, identity
         if parameters["node"]:
-            bench.node(parameters["node"])
+            lab.node(parameters["node"])
         scope = Scope(node=parameters["node"], namespace=parameters["namespace"], pod=parameters["pod"])
         self._wrong = ExecFault(
             kind=kind,
@@ -55,49 +55,49 @@ class ExecFailure(Fault):
         return [f"exec: {fault.kind} ({fault.scope}); {len(fault.caught)}{limit} caught"]
 
     def _start_error(self, pod: Obj, container: str, argv: tuple[str, ...]) -> str:
-        system = self._bench.calico.nodes[pod["spec"]["nodeName"]].os
+        system = self._lab.calico.nodes[pod["spec"]["nodeName"]].os
         statuses = (pod.get("status") or {}).get("containerStatuses") or ()
         identity = next((str(one.get("containerID") or "") for one in statuses if one["name"] == container), "")
         return start_errors.exec_failed(system, identity.rpartition("/")[2], argv)
 
 
-def exec_hangs(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def exec_hangs(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Commands are not started; of those that run nothing arrives any more."""
-    return ExecFailure(bench, identity, parameters, "hang")
+    return ExecFailure(lab, identity, parameters, "hang")
 
 
-def exec_empty_output(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def exec_empty_output(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Nothing that a command writes arrives; its exit status does."""
-    return ExecFailure(bench, identity, parameters, "empty-output")
+    return ExecFailure(lab, identity, parameters, "empty-output")
 
 
-def exec_half_output(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def exec_half_output(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Of each piece that a command writes only the first half arrives."""
-    return ExecFailure(bench, identity, parameters, "half-output")
+    return ExecFailure(lab, identity, parameters, "half-output")
 
 
-def exec_loses_status(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def exec_loses_status(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """What a command writes arrives; how it ended does not."""
-    return ExecFailure(bench, identity, parameters, "lost-status")
+    return ExecFailure(lab, identity, parameters, "lost-status")
 
 
-def exec_cut(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def exec_cut(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The connection is cut at a command's next output."""
-    return ExecFailure(bench, identity, parameters, "cut")
+    return ExecFailure(lab, identity, parameters, "cut")
 
 
-def exec_missing_binary(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def exec_missing_binary(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """There is no such program."""
-    return ExecFailure(bench, identity, parameters, "missing-binary")
+    return ExecFailure(lab, identity, parameters, "missing-binary")
 
 
-def exec_wrong_binary(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def exec_wrong_binary(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Another program answers."""
     if not parameters["program"].split():
         raise BadFault("program is empty, expected a command that the pods' images have")
-    return ExecFailure(bench, identity, parameters, "wrong-binary")
+    return ExecFailure(lab, identity, parameters, "wrong-binary")
 
 
-def exec_killed(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def exec_killed(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The command is killed as soon as it runs, or is given input."""
-    return ExecFailure(bench, identity, parameters, "killed")
+    return ExecFailure(lab, identity, parameters, "killed")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybridlab.calico.ipam_objects import block_name
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, seconds
 from hybridlab.windows.reserved import RESERVED_HANDLE, reserved_ordinals
 
@@ -14,9 +14,9 @@ from hybridlab.windows.reserved import RESERVED_HANDLE, reserved_ordinals
 class PolicyLate(Fault):
     """Felix applies every policy change so many seconds after it computed it."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._identity, self._seconds = identity, seconds("seconds", parameters["seconds"])
-        self._felixes = {node: bench.calico.felixes[node] for node in bench.nodes(parameters["node"])}
+        self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
 
     async def inject(self) -> None:
         """Slow them down."""
@@ -40,10 +40,10 @@ class PolicyLate(Fault):
 class ReservedNotReserved(Fault):
     """A Windows node's IPAM block does not keep the four addresses back: its next pod gets the host endpoint's."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        self._bench = bench
-        self._node = bench.node_of("windows", parameters["node"])
-        blocks = bench.calico.ipam.blocks_of(self._node)
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._lab = lab
+        self._node = lab.node_of("windows", parameters["node"])
+        blocks = lab.calico.ipam.blocks_of(self._node)
         if not blocks:
             raise BadFault(f"node {self._node} has no IPAM block")
         if not all(block.reserves for block in blocks):
@@ -51,20 +51,20 @@ class ReservedNotReserved(Fault):
 
     async def inject(self) -> None:
         """Give the reservation up, in IPAM and in the IPAMBlock object."""
-        self._bench.calico.ipam.unreserve(self._node)
-        await self._bench.calico.ipam_saved()
+        self._lab.calico.ipam.unreserve(self._node)
+        await self._lab.calico.ipam_saved()
 
     async def heal(self) -> None:
         """Reserve again what is free, and what pods still hold as soon as they are gone."""
-        self._bench.calico.ipam.reserve(self._node)
-        await self._bench.calico.ipam_saved()
+        self._lab.calico.ipam.reserve(self._node)
+        await self._lab.calico.ipam_saved()
 
     async def evidence(self) -> list[str]:
         """Addresses of the node's blocks that no one reserves, and that no pod holds while they are to be reserved."""
         found: list[str] = []
-        for block in self._bench.calico.ipam.blocks_of(self._node):
+        for block in self._lab.calico.ipam.blocks_of(self._node):
             name = f"{block_name(block.cidr)}"
-            spec = (await self._bench.client.get("ipamblocks.crd.projectcalico.org", name))["spec"]
+            spec = (await self._lab.client.get("ipamblocks.crd.projectcalico.org", name))["spec"]
             for ordinal in reserved_ordinals(block.size):
                 index = spec["allocations"][ordinal]
                 handle = None if index is None else spec["attributes"][index]["handle_id"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault
 from hybridlab.windows.hns_faults import HnsFaults
 from hybridlab.windows.host import HNS_FAILURES
@@ -16,15 +16,15 @@ class HnsHabit(Fault):
 
     def __init__(
         self,
-        bench: Bench,
+        lab: LabParts,
         identity: str,
         parameters: Mapping[str, str],
         habit: Callable[[HnsFaults], set[str]],
         words: str,
     ) -> None:
         self._identity, self._words = identity, words
-        nodes = bench.nodes_of("windows", parameters["node"])
-        self._switches = {node: habit(bench.calico.windows[node].hns.faults) for node in nodes}
+        nodes = lab.nodes_of("windows", parameters["node"])
+        self._switches = {node: habit(lab.calico.windows[node].hns.faults) for node in nodes}
 
     async def inject(self) -> None:
         """From now on; what HNS has stays as it is."""
@@ -41,27 +41,27 @@ class HnsHabit(Fault):
         return [f"HNS of {node} {self._words}" for node, switch in self._switches.items() if self._identity in switch]
 
 
-def vni_followed_live(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def vni_followed_live(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A VNI that reaches Windows becomes the VSID of the network that is there."""
     words = "takes a new VNI while its network is there"
-    return HnsHabit(bench, identity, parameters, lambda faults: faults.follows_vni, words)
+    return HnsHabit(lab, identity, parameters, lambda faults: faults.follows_vni, words)
 
 
-def procedure_does_not_heal(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def procedure_does_not_heal(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A network that was removed comes back with the VSID it had."""
     words = "gives a new network the VSID of the removed one"
-    return HnsHabit(bench, identity, parameters, lambda faults: faults.remembers_vsid, words)
+    return HnsHabit(lab, identity, parameters, lambda faults: faults.remembers_vsid, words)
 
 
 class HnsFails(Fault):
     """HNS of some Windows nodes answers nobody who asks it; what it has programmed goes on."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._identity, self._how = identity, parameters["answer"]
         if self._how not in HNS_FAILURES:
             raise BadFault(f"answer is {self._how!r}, expected one of {', '.join(HNS_FAILURES)}")
         self._nodes = {
-            node: bench.calico.windows[node].hns.faults for node in bench.nodes_of("windows", parameters["node"])
+            node: lab.calico.windows[node].hns.faults for node in lab.nodes_of("windows", parameters["node"])
         }
 
     async def inject(self) -> None:
@@ -83,8 +83,8 @@ class HnsFails(Fault):
 class VsidDiffers(Fault):
     """The HNS network of a Windows node has another VSID than the VNI that was delivered."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        self._node = bench.calico.windows[bench.node_of("windows", parameters["node"])]
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._node = lab.calico.windows[lab.node_of("windows", parameters["node"])]
         try:
             self._vsid = int(parameters["vsid"])
         except ValueError as error:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault, FaultFailed
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, FaultType
 from hybridlab.faults.registry import FAULTS
 
@@ -26,8 +26,8 @@ class Active:
 class Injector:
     """The faults of one lab."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, lab: LabParts) -> None:
+        self._lab = lab
         self._active: dict[str, Active] = {}
         self._number = 0
         self._one_at_a_time = asyncio.Lock()
@@ -58,7 +58,7 @@ class Injector:
         async with self._one_at_a_time:
             self._number += 1
             identity = f"{name}-{self._number}"
-            fault = kind.make(self._bench, identity, complete)
+            fault = kind.make(self._lab, identity, complete)
             try:
                 await fault.inject()
                 if not await fault.verified():

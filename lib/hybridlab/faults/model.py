@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
 
 Layer = Literal["underlay", "policy", "dns", "services", "ipam", "hns", "exec", "api", "pods"]
 
@@ -54,7 +54,7 @@ class FaultType:
     scope: str
     """Where it can be put, in words: ``all, node or pair`` ..."""
     description: str
-    make: Callable[[Bench, str, Mapping[str, str]], Fault]
+    make: Callable[[LabParts, str, Mapping[str, str]], Fault]
     """(lab, unique id, complete parameters) to the fault.  Raises BadFault."""
     parameters: tuple[Parameter, ...] = ()
 

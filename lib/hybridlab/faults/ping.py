@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault
 from hybridlab.faults.rules import RuleFault
 
 
-def ping_natted(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Windows nodes source-NAT their pods' ping to addresses outside the pools, as they do TCP and UDP."""
-    pools = ", ".join(str(pool.cidr) for pool in bench.calico.ipam.pools)
+    pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
     rules = {}
-    for node in bench.nodes_of("windows", parameters["node"]):
-        blocks = bench.blocks(node)
+    for node in lab.nodes_of("windows", parameters["node"]):
+        blocks = lab.blocks(node)
         if not blocks:
             raise BadFault(f"node {node} has no IPAM block, so no pod of its own that could ping")
         own = f"ip saddr {{ {', '.join(blocks)} }} ip daddr != {{ {pools} }} meta l4proto icmp"
-        rules[node] = [("f_snat", f"{own} snat to {bench.address(node)}")]
-    return RuleFault(bench.dataplane, identity, rules)
+        rules[node] = [("f_snat", f"{own} snat to {lab.address(node)}")]
+    return RuleFault(lab.dataplane, identity, rules)
 
 
-def ping_dropped(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Windows nodes drop ICMP of their pods."""
     rules = [("f_fwd", 'iifname "cali*" meta l4proto icmp drop')]
-    return RuleFault(bench.dataplane, identity, dict.fromkeys(bench.nodes_of("windows", parameters["node"]), rules))
+    return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes_of("windows", parameters["node"]), rules))

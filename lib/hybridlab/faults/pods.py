@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybridlab.api.contract import ApiError, Obj
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault
 
 
 class PodRestarts(Fault):
     """A container's main process is killed once; what was executed in it dies with it.  There is nothing to heal."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        self._bench, self._container = bench, parameters["container"]
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._lab, self._container = lab, parameters["container"]
         self._namespace, slash, self._name = parameters["pod"].partition("/")
         if not slash:
             raise BadFault(f"pod is {parameters['pod']!r}, expected NAMESPACE/NAME")
@@ -23,7 +23,7 @@ class PodRestarts(Fault):
     async def inject(self) -> None:
         """Kill it.  Raises BadFault when there is no such pod, or no such container in it."""
         try:
-            pod = await self._bench.client.get("pods", self._name, self._namespace)
+            pod = await self._lab.client.get("pods", self._name, self._namespace)
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -35,7 +35,7 @@ class PodRestarts(Fault):
         killed = _running(pod, container)
         if not killed:
             raise BadFault(f"container {container} of pod {self._namespace}/{self._name} is not running")
-        await self._bench.kill_container(pod, container)
+        await self._lab.kill_container(pod, container)
         self._container, self._killed = container, killed
 
     async def heal(self) -> None:

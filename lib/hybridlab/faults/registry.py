@@ -127,7 +127,7 @@ _TYPES = (
         scope="all",
         description="names resolve to 203.0.113.9, where nothing is",
         parameters=(Parameter(name="name", meaning="only this full name (default: every name)", default=""),),
-        make=lambda bench, identity, parameters: DnsWrong(bench.zone_gate, identity, parameters),
+        make=lambda lab, identity, parameters: DnsWrong(lab.zone_gate, identity, parameters),
     ),
     FaultType(
         name="dns-silent",

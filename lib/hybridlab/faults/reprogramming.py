@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from hybridlab.calico.felix import Felix
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.felix import PolicyLate
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, seconds
 from hybridlab.faults.rules import RuleFault
 
@@ -16,11 +16,11 @@ from hybridlab.faults.rules import RuleFault
 class NoResetRecovery(Fault):
     """Once Felix has reprogrammed a Windows endpoint, its pod has no new TCP connection, for good or a while."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        self._bench, self._identity = bench, identity
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._lab, self._identity = lab, identity
         self._seconds = seconds("seconds", parameters["seconds"], for_good=True)
         """0: for good."""
-        self._felixes = {node: bench.calico.felixes[node] for node in bench.nodes_of("windows", parameters["node"])}
+        self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
         self._cut: dict[str, dict[str, asyncio.Task[None] | None]] = {node: {} for node in self._felixes}
         """By node: addresses that are cut off, with what ends that."""
 
@@ -38,7 +38,7 @@ class NoResetRecovery(Fault):
                 if ending is not None:
                     ending.cancel()
             cut.clear()
-        dataplane = self._bench.dataplane
+        dataplane = self._lab.dataplane
         await asyncio.gather(*(dataplane.clear_fault_rules(node, self._identity) for node in self._felixes))
 
     async def evidence(self) -> list[str]:
@@ -49,14 +49,14 @@ class NoResetRecovery(Fault):
             if self._identity in felix.faults.on_reprogrammed
         ]
         for node in self._felixes:
-            rules = (await self._bench.dataplane.fault_rules(node)).get(self._identity, ())
+            rules = (await self._lab.dataplane.fault_rules(node)).get(self._identity, ())
             waits += [f"{node} {rule}" for rule in rules]
         return waits
 
     async def _cut_off(self, node: str, endpoints: tuple[str, ...]) -> None:
         cut = self._cut[node]
         for endpoint in endpoints:
-            address = self._bench.calico.pod_network.address_of(endpoint)
+            address = self._lab.calico.pod_network.address_of(endpoint)
             if address:
                 before = cut.get(address)
                 if before is not None:
@@ -76,9 +76,9 @@ class NoResetRecovery(Fault):
             for end in ("saddr", "daddr")
         ]
         if rules:
-            await self._bench.dataplane.set_fault_rules(node, self._identity, rules)
+            await self._lab.dataplane.set_fault_rules(node, self._identity, rules)
         else:
-            await self._bench.dataplane.clear_fault_rules(node, self._identity)
+            await self._lab.dataplane.clear_fault_rules(node, self._identity)
 
 
 class FelixFault(Fault):
@@ -116,22 +116,22 @@ class FelixFault(Fault):
         ]
 
 
-def rst_storm_linux(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def rst_storm_linux(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Programming a Linux pod's policy again ends its established connections."""
-    felixes = {node: bench.calico.felixes[node] for node in bench.nodes_of("linux", parameters["node"])}
+    felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("linux", parameters["node"])}
     return FelixFault(felixes, identity, "resets what it programs again", lambda felix: felix.faults.storms)
 
 
-def acl_not_replaced(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A Windows endpoint that has an ACL list of Felix' keeps it, whatever changes."""
-    felixes = {node: bench.calico.felixes[node] for node in bench.nodes_of("windows", parameters["node"])}
+    felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
     says = "leaves the lists of its endpoints as they are"
     return FelixFault(felixes, identity, says, lambda felix: felix.faults.frozen, Felix.start_over)
 
 
-def felix_never_restarts(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def felix_never_restarts(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A Felix that ends once does not start again, though its pod does."""
-    felixes = {node: bench.calico.felixes[node] for node in bench.nodes_of("windows", parameters["node"])}
+    felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
     return FelixFault(
         felixes, identity, "does not start any more", lambda felix: felix.faults.dead, Felix.start_if_asked
     )
@@ -140,11 +140,11 @@ def felix_never_restarts(bench: Bench, identity: str, parameters: Mapping[str, s
 class OpenBeforePolicy(Fault):
     """New Windows pods take anything until Felix has programmed them, which it does late."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        nodes = bench.nodes_of("windows", parameters["node"])
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        nodes = lab.nodes_of("windows", parameters["node"])
         rules = {node: [("f_new", "accept")] for node in nodes}
-        self._parts: list[Fault] = [RuleFault(bench.dataplane, identity, rules)]
-        self._parts += [PolicyLate(bench, identity, {"node": node, "seconds": parameters["seconds"]}) for node in nodes]
+        self._parts: list[Fault] = [RuleFault(lab.dataplane, identity, rules)]
+        self._parts += [PolicyLate(lab, identity, {"node": node, "seconds": parameters["seconds"]}) for node in nodes]
 
     async def inject(self) -> None:
         """Both."""

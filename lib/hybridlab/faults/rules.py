@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping
 
 from hybridlab.dataplane.contract import Dataplane
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault
 
 FABRIC = "fabric"
@@ -50,36 +50,36 @@ class RuleFault(Fault):
         )
 
 
-def udp4789_dropped(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def udp4789_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """VXLAN does not pass the underlay: between all nodes, to and from one, or between two."""
     scope, drop = parameters["scope"], "udp dport 4789 drop"
     if scope == "all":
         _refuse_unused(parameters, scope, "node", "peer")
         rules = [drop]
     else:
-        one = bench.address(bench.node(parameters["node"]))
+        one = lab.address(lab.node(parameters["node"]))
         if scope == "node":
             _refuse_unused(parameters, scope, "peer")
             rules = [f"ip saddr {one} {drop}", f"ip daddr {one} {drop}"]
         else:
-            other = bench.address(bench.node(parameters["peer"]))
+            other = lab.address(lab.node(parameters["peer"]))
             rules = [f"ip saddr {one} ip daddr {other} {drop}", f"ip saddr {other} ip daddr {one} {drop}"]
-    return RuleFault(bench.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
+    return RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
 
 
-def mtu_black_hole(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def mtu_black_hole(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The underlay loses VXLAN packets over a size without a word; small ones pass."""
     size = parameters["bytes"]
     if not size.isdigit() or not 100 <= int(size) < 65536:
         raise BadFault(f"bytes is {size!r}, expected a number from 100 to 65535")
-    return RuleFault(bench.dataplane, identity, {FABRIC: [("f_fwd", f"udp dport 4789 ip length > {int(size)} drop")]})
+    return RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", f"udp dport 4789 ip length > {int(size)} drop")]})
 
 
-def policy_not_enforced(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node lets everything past policy."""
-    node = bench.node(parameters["node"])
+    node = lab.node(parameters["node"])
     return RuleFault(
-        bench.dataplane,
+        lab.dataplane,
         identity,
         {node: [("f_policy", 'iifname "cali*" accept'), ("f_policy", 'oifname "cali*" accept')]},
     )
@@ -91,44 +91,44 @@ REFUSALS = {
 }
 
 
-def policy_refuses(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def policy_refuses(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """What policy denies on a node is answered, with a TCP reset or an ICMP error, instead of vanishing."""
     rules = [("f_deny", REFUSALS[parameters["with"]])]
-    return RuleFault(bench.dataplane, identity, dict.fromkeys(bench.nodes(parameters["node"]), rules))
+    return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 
 
-def dns_silent(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """What a node's pods ask the cluster's DNS gets no answer."""
-    rule = f"ip daddr {bench.calico.dns_address} meta l4proto {{ tcp, udp }} th dport 53 drop"
+    rule = f"ip daddr {lab.calico.dns_address} meta l4proto {{ tcp, udp }} th dport 53 drop"
     rules = [("f_raw", rule), ("f_out", rule)]
-    return RuleFault(bench.dataplane, identity, dict.fromkeys(bench.nodes(parameters["node"]), rules))
+    return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 
 
-def snat_pod_to_pod(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node rewrites the source of its pods on their way to other pods."""
-    node = bench.node(parameters["node"])
-    blocks = bench.blocks(node)
+    node = lab.node(parameters["node"])
+    blocks = lab.blocks(node)
     if not blocks:
         raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
     own = f"ip saddr {{ {', '.join(blocks)} }}"
     rules = [
         ("f_snat", f'oifname "vxlan.calico" {own} masquerade'),
-        ("f_snat", f'oifname "cali*" {own} snat to {bench.address(node)}'),
+        ("f_snat", f'oifname "cali*" {own} snat to {lab.address(node)}'),
     ]
-    return RuleFault(bench.dataplane, identity, {node: rules})
+    return RuleFault(lab.dataplane, identity, {node: rules})
 
 
 class ServiceBackendMissing(Fault):
     """A node knows no backend of a Service: what is sent to it there goes nowhere."""
 
-    def __init__(self, bench: Bench, identity: str, parameters: Mapping[str, str]) -> None:
-        self._bench, self._identity, self._service = bench, identity, parameters["service"]
-        self._node = bench.node(parameters["node"])
-        self._fault = RuleFault(bench.dataplane, identity, {})
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._lab, self._identity, self._service = lab, identity, parameters["service"]
+        self._node = lab.node(parameters["node"])
+        self._fault = RuleFault(lab.dataplane, identity, {})
 
     async def inject(self) -> None:
         """Drop what goes to the Service's ClusterIP and node ports."""
-        spec = (await self._bench.service(self._service))["spec"]
+        spec = (await self._lab.service(self._service))["spec"]
         drops = []
         for port in spec.get("ports") or ():
             protocol = port.get("protocol", "TCP").lower()
@@ -136,7 +136,7 @@ class ServiceBackendMissing(Fault):
             if port.get("nodePort"):
                 drops.append(f"fib daddr type local {protocol} dport {port['nodePort']} drop")
         rules = [(chain, drop) for chain in ("f_raw", "f_out") for drop in drops]
-        self._fault = RuleFault(self._bench.dataplane, self._identity, {self._node: rules})
+        self._fault = RuleFault(self._lab.dataplane, self._identity, {self._node: rules})
         await self._fault.inject()
 
     async def heal(self) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from hybridlab.dataplane.services import TRANSLATED
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault
 from hybridlab.faults.rules import RuleFault
 from hybridlab.windows.reserved import source_vip
@@ -19,25 +19,25 @@ _OWN = "ip saddr"
 """The source that a packet comes with."""
 
 
-def snat_despite_dsr(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def snat_despite_dsr(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The source is rewritten to the address that kube-proxy uses without direct server return."""
-    return _fault(bench, identity, parameters, lambda node, block: source_vip(block))
+    return _fault(lab, identity, parameters, lambda node, block: source_vip(block))
 
 
-def wrong_snat_address(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def wrong_snat_address(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The source is rewritten to the node's address, which no overlay uses towards pods."""
-    return _fault(bench, identity, parameters, lambda node, block: bench.address(node))
+    return _fault(lab, identity, parameters, lambda node, block: lab.address(node))
 
 
-def dsr_despite_build(bench: Bench, identity: str, parameters: Mapping[str, str]) -> Fault:
+def dsr_despite_build(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The source is kept where nothing could keep it."""
-    return _fault(bench, identity, parameters, lambda node, block: _OWN)
+    return _fault(lab, identity, parameters, lambda node, block: _OWN)
 
 
-def _fault(bench: Bench, identity: str, parameters: Mapping[str, str], source: Callable[[str, str], str]) -> Fault:
+def _fault(lab: LabParts, identity: str, parameters: Mapping[str, str], source: Callable[[str, str], str]) -> Fault:
     rules: dict[str, list[tuple[str, str]]] = {}
-    for node in bench.nodes_of("windows", parameters["node"]):
-        blocks = bench.blocks(node)
+    for node in lab.nodes_of("windows", parameters["node"]):
+        blocks = lab.blocks(node)
         if not blocks:
             raise BadFault(f"node {node} has no IPAM block, so no pod of its own to rewrite")
         own, becomes = f"{{ {', '.join(blocks)} }}", source(node, blocks[0])
@@ -50,4 +50,4 @@ def _fault(bench: Bench, identity: str, parameters: Mapping[str, str], source: C
                 f"meta mark set meta mark or {TRANSLATED} ip saddr set {seen}",
             ),
         ]
-    return RuleFault(bench.dataplane, identity, rules)
+    return RuleFault(lab.dataplane, identity, rules)

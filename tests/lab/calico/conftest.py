@@ -17,8 +17,8 @@ from hybridlab.calico.cluster import Calico
 from hybridlab.dataplane.contract import Dataplane, remote_dataplane
 from hybridlab.dataplane.model import NodeSpec
 from hybridlab.dataplane.sandbox_socket import sandbox_socket
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.injector import Injector
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
@@ -61,8 +61,8 @@ class CalicoLab:
         self.core = Core(Settings())
         self.client = self.core.client("admin")
         self.calico = Calico(self.core.client, plane, self.profile)
-        bench = Bench(plane, self.calico, self.client, ZoneGate(plane), Interference(), _no_containers)
-        self.injector = Injector(bench)
+        harness = LabParts(plane, self.calico, self.client, ZoneGate(plane), Interference(), _no_containers)
+        self.injector = Injector(harness)
         self.pods: dict[str, Obj] = {}
         self.addresses: dict[str, str] = {}
 

@@ -42,7 +42,7 @@ class Dies(Exception):
 
 
 @dataclass
-class Bench:
+class Harness:
     """A lab with a Windows pod, and the parts that a run would have."""
 
     kube: Kube
@@ -75,7 +75,7 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     with running_lab(tmp_path_factory.mktemp("lab"), "--profile", "small") as lab:
         kube = Kube(from_kubeconfig(lab.kubeconfig))
         timings = load_timings(lab=True)
@@ -88,7 +88,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         def run(workload: Workload, argv: Any, within: float) -> Any:
             return execute.run(kube, workload.namespace, workload.pod, workload.container, argv, within=within)
 
-        one = Bench(kube, facts, settings, pods, Hosts(run, host_pods.on, host_pods.on, settings.timings), lab)
+        one = Harness(kube, facts, settings, pods, Hosts(run, host_pods.on, host_pods.on, settings.timings), lab)
         one.networked()
         yield one
         kube.close()
@@ -117,56 +117,56 @@ def dying(real: Any, name: str) -> Any:
     ["delivered", "cordoned", "network removed", "Felix restarted", "healed"],
     ids=lambda one: one.replace(" ", "-"),
 )
-def test_another_process_puts_back_vni_network_and_node(bench: Bench, point: str) -> None:
-    changes, journal = bench.run("dead"), Journal(bench.kube, Ownership("dead"), within=5.0)
-    healers = healers_of(changes, bench.facts, bench.settings)
+def test_another_process_puts_back_vni_network_and_node(harness: Harness, point: str) -> None:
+    changes, journal = harness.run("dead"), Journal(harness.kube, Ownership("dead"), within=5.0)
+    healers = healers_of(changes, harness.facts, harness.settings)
     journalled = Journalled(changes, journal, healers, lambda: None)
     acts: dict[str, Callable[[], Procedure]] = {
-        "cordoned": lambda: bench.procedure(changes, dying(journalled, "patch"), bench.hosts),
-        "network removed": lambda: bench.procedure(changes, journalled, dying(bench.hosts, "remove_hns_network")),
-        "Felix restarted": lambda: bench.procedure(changes, dying(journalled, "delete_owned_pod"), bench.hosts),
-        "healed": lambda: bench.procedure(changes, journalled, bench.hosts),
+        "cordoned": lambda: harness.procedure(changes, dying(journalled, "patch"), harness.hosts),
+        "network removed": lambda: harness.procedure(changes, journalled, dying(harness.hosts, "remove_hns_network")),
+        "Felix restarted": lambda: harness.procedure(changes, dying(journalled, "delete_owned_pod"), harness.hosts),
+        "healed": lambda: harness.procedure(changes, journalled, harness.hosts),
     }
     announce(journalled, [NODE])
-    bench.vni(journalled).deliver(NEW, linux=[LINUX], windows=[NODE])
-    assert bench.vsid() == OLD
+    harness.vni(journalled).deliver(NEW, linux=[LINUX], windows=[NODE])
+    assert harness.vsid() == OLD
     if point in acts:
         procedure = acts[point]()
         procedure._drain.uncordon = lambda node: None  # type: ignore[method-assign] # the dead clear up nothing
         with contextlib.suppress(Dies):
             procedure.new_network(NODE)
     if point == "healed":
-        Drain(changes, journalled, patience_of(bench.settings)("windows")).uncordon(NODE)
-        bench.networked()
-        assert bench.vsid() == NEW
+        Drain(changes, journalled, patience_of(harness.settings)("windows")).uncordon(NODE)
+        harness.networked()
+        assert harness.vsid() == NEW
 
-    later = bench.run("later")
-    again = healers_of(later, detect(bench.kube, evidence="lab"), bench.settings)
-    done = restore(Journal(bench.kube, Ownership("dead"), within=5.0), changes, again)
+    later = harness.run("later")
+    again = healers_of(later, detect(harness.kube, evidence="lab"), harness.settings)
+    done = restore(Journal(harness.kube, Ownership("dead"), within=5.0), changes, again)
 
     assert {one.outcome for one in done} <= {Outcome.RESTORED, Outcome.UNCHANGED}, [str(one) for one in done]
-    assert bench.vni(later).configured() == OLD
-    assert not bench.kube.get("v1", "Node", NODE)["spec"].get("unschedulable")
-    bench.vni(later).delivered(OLD, linux=[LINUX], windows=[NODE])
-    bench.networked()
-    assert bench.vsid() == OLD
-    assert not [one for one in Journal(bench.kube, Ownership("dead"), within=5.0).entries() if one.open]
-    assert [one["metadata"]["name"] for one in bench.kube.objects("v1", "Namespace") if _is_there(one)] == [
+    assert harness.vni(later).configured() == OLD
+    assert not harness.kube.get("v1", "Node", NODE)["spec"].get("unschedulable")
+    harness.vni(later).delivered(OLD, linux=[LINUX], windows=[NODE])
+    harness.networked()
+    assert harness.vsid() == OLD
+    assert not [one for one in Journal(harness.kube, Ownership("dead"), within=5.0).entries() if one.open]
+    assert [one["metadata"]["name"] for one in harness.kube.objects("v1", "Namespace") if _is_there(one)] == [
         "calico-demo-dead-main", "calico-demo-dead-main-host",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("answer", ["error", "silent"])
-def test_an_hns_that_fails_has_not_lost_its_network(bench: Bench, answer: str) -> None:
-    config = ("--kubeconfig", str(bench.lab.kubeconfig))
-    injected = bench.lab.hybridlab("faults", *config, "inject", "hns-fails", f"node={NODE}", f"answer={answer}")
+def test_an_hns_that_fails_has_not_lost_its_network(harness: Harness, answer: str) -> None:
+    config = ("--kubeconfig", str(harness.lab.kubeconfig))
+    injected = harness.lab.hybridlab("faults", *config, "inject", "hns-fails", f"node={NODE}", f"answer={answer}")
     identity = injected.stdout.strip()
     try:
         with pytest.raises(ProbeBroken, match=r"HNS failed|HNS gave no answer"):
-            bench.vsid()
+            harness.vsid()
     finally:
-        bench.lab.hybridlab("faults", *config, "heal", identity)
-    assert bench.vsid() == OLD
+        harness.lab.hybridlab("faults", *config, "heal", identity)
+    assert harness.vsid() == OLD
 
 
 def _is_there(namespace: dict[str, Any]) -> bool:

@@ -13,8 +13,8 @@ from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
 from conformance.undo.journal import Journal, Journalled, Outcome
+from conformance.undo.journal.redaction import JournalRefused
 from conformance.undo.journal.restore import restore
-from conformance.undo.journal.secrecy import JournalRefused
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
 Begin = Callable[..., Journalled]

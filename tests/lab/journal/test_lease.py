@@ -13,8 +13,8 @@ from conformance.errors import ClusterUnusable, LockLost
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import Ownership
-from conformance.undo.alive import Life
 from conformance.undo.lease import RUN_LOCK, LockTimings, RunLock
+from conformance.undo.liveness import Life
 
 Make = Callable[..., RunLock]
 PATIENT = LockTimings(stale=30, wait=0, poll_every=0.05)

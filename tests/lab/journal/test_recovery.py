@@ -19,10 +19,10 @@ from conformance.kube.ownership import Ownership
 from conformance.model.change import ObjectRef
 from conformance.plugin import recover
 from conformance.settings import Settings, load_timings
-from conformance.undo import alive, dead_runs, healers, lease
-from conformance.undo.alive import Life
+from conformance.undo import dead_runs, healers, lease, liveness
 from conformance.undo.journal import Journal, Journalled
 from conformance.undo.lease import LockTimings, RunLock
+from conformance.undo.liveness import Life
 from conformance.undo.recovery import Recovery, RecoveryPatience
 
 FELIX = ObjectRef(api_version="projectcalico.org/v3", kind="FelixConfiguration", name="default")
@@ -133,5 +133,5 @@ def test_what_a_healer_makes_says_whose_process_made_it(monkeypatch: pytest.Monk
 
 def test_a_restoring_process_can_be_told_dead_by_what_it_made() -> None:
     with recover._signature() as process:
-        assert alive.process(process) is Life.ALIVE
+        assert liveness.process(process) is Life.ALIVE
     assert not Path(process.partition(":")[2]).exists()

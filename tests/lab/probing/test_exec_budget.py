@@ -10,7 +10,7 @@ import pytest
 from conformance.model.codec import from_plain
 from conformance.model.probing import Interval, Probing
 from conformance.report.probing import at_once
-from tests.detection import bench
+from tests.detection import runner
 
 CLAIMS = ("CONN-1", "CONN-2", "CONN-3", "CONN-4", "CONN-5", "CONN-6")
 pytestmark = pytest.mark.xdist_group("exec-budget")
@@ -22,8 +22,8 @@ def ran(
 ) -> tuple[dict[str, Any], dict[str, Probing]]:
     """The report, and what each worker recorded.  An exec costs 2 s, so that starts would overlap."""
     folder = tmp_path_factory.mktemp("budget")
-    with bench.lab(folder, ("timing.exec_cost_ms=2000",), "", profile="default") as where:
-        outcome = bench.run(
+    with runner.lab(folder, ("timing.exec_cost_ms=2000",), "", profile="default") as where:
+        outcome = runner.run(
             where, folder, CLAIMS, request.param, {"exec_overhead": "20 s", "agent_hello": "20 s", "agent_slot": "60 s"}
         )
     assert outcome.exit_code == 0, outcome.output

@@ -21,7 +21,7 @@ from conformance.probe.prober import Prober
 from conformance.probe.streams import NotOpened, Stream, Streams
 from conformance.settings import Settings, load_timings
 from conformance.timing import until
-from tests.detection import bench
+from tests.detection import runner
 
 DIRECTIONS = [("linux", "windows"), ("windows", "linux"), ("linux", "linux"), ("windows", "windows")]
 OTHER: dict[str, Side] = {"client": "server", "server": "client"}
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.xdist_group("streams")
 class Stage:
     """A lab with clients and servers of both systems."""
 
-    lab: bench.Lab
+    lab: runner.Lab
     changes: Changes
     namespace: str
     streams: Streams
@@ -46,15 +46,17 @@ class Stage:
         return self.streams.open([(self.pods[f"{client}-client"], self.pods[f"{server}-server"])])[0]
 
     def until(self, stream: Stream, accept: Callable[[StreamState], bool]) -> StreamState:
-        settled = until(lambda: self.streams.look([stream])[0], accept, within=20, every=0.05, what="it is as expected")
-        assert settled.met, settled.last.words
+        settled = until(
+            lambda: self.streams.look([stream])[0], accept, within=20, every=0.05, description="it is as expected"
+        )
+        assert settled.converged, settled.last.words
         return settled.last
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder: Path = tmp_path_factory.mktemp("streams")
-    with bench.lab(folder, (), "", profile="small") as lab:
+    with runner.lab(folder, (), "", profile="small") as lab:
         kube = Kube(from_kubeconfig(lab.kubeconfig))
         timings = load_timings(lab=True)
         quick: dict[str, Any] = {"stream_heartbeat": 0.05, "stream_stall": 0.5, "policy_effect": 1.0}
@@ -92,9 +94,9 @@ def test_an_end_that_gives_up_resets_the_other(stage: Stage, client: str, server
     settled = until(
         lambda: stage.streams.look_at(stream, OTHER[side]).verdict,
         lambda now: now is StreamVerdict.RESET,
-        within=10, every=0.05, what="the other end is told",
+        within=10, every=0.05, description="the other end is told",
     )  # fmt: skip
-    assert settled.met, settled.last
+    assert settled.converged, settled.last
 
 
 @pytest.mark.parametrize(("client", "server"), DIRECTIONS[:2])

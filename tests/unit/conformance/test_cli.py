@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.cli import main
+from conformance.qualify.stored import parse
 from tests.unit.conformance.qualify.reports import NEW, decided, report
 from tests.unit.conformance.report.test_page import plain
 
@@ -67,4 +68,14 @@ def test_a_report_of_the_first_schema_is_still_read(tmp_path: Path) -> None:
             del result["decisions"]
     (tmp_path / "old.json").write_text(json.dumps(whole | {"schema_version": "1"}))
     assert main(["diff", str(tmp_path / "old.json"), str(tmp_path / "old.json")]) == 0
+    assert main(["show", str(tmp_path / "old.json"), "--html", str(tmp_path / "old.html")]) == 0
     assert report([]).schema == "2"
+
+
+def test_a_report_from_before_a_fact_was_asked_for_is_still_read() -> None:
+    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}))
+    del whole["facts"]["windows_dsr"]
+    whole["facts"]["of later"] = 1
+    facts = parse(whole, "an older report").facts
+    assert facts is not None
+    assert not facts.windows_dsr.known

@@ -43,8 +43,8 @@ def is_open(value: str) -> bool:
 def test_agreement_in_a_row_ends_the_wait_and_says_since_when() -> None:
     clock = FakeClock()
     ask = answers(clock, ["shut", "open", "shut", "open", "open", "open"])
-    settled = until(ask, is_open, within=30, agree=3, every=1, what="it opens", clock=clock)
-    assert settled.met
+    settled = until(ask, is_open, within=30, agree=3, every=1, description="it opens", clock=clock)
+    assert settled.converged
     assert settled.seen == ("shut", "open", "shut", "open", "open", "open")
     assert (settled.first_correct_after, settled.stable_after) == (1.0, 3.0)
 
@@ -52,16 +52,16 @@ def test_agreement_in_a_row_ends_the_wait_and_says_since_when() -> None:
 def test_one_wrong_answer_starts_the_row_anew() -> None:
     clock = FakeClock()
     ask = answers(clock, ["open", "open", "shut"])
-    settled = until(ask, is_open, within=5, agree=3, every=1, what="it opens", clock=clock)
-    assert not settled.met
+    settled = until(ask, is_open, within=5, agree=3, every=1, description="it opens", clock=clock)
+    assert not settled.converged
     assert settled.first_correct_after == 0.0
     assert settled.stable_after is None
 
 
 def test_an_unmet_wait_lasts_its_budget_and_no_longer() -> None:
     clock = FakeClock()
-    settled = until(answers(clock, ["shut"]), is_open, within=10, every=1, what="it opens", clock=clock)
-    assert not settled.met
+    settled = until(answers(clock, ["shut"]), is_open, within=10, every=1, description="it opens", clock=clock)
+    assert not settled.converged
     assert settled.seconds == 10.0
     assert len(settled.seen) == 11
 
@@ -69,15 +69,15 @@ def test_an_unmet_wait_lasts_its_budget_and_no_longer() -> None:
 @pytest.mark.parametrize("within", [0.0, 5.0])
 def test_even_without_time_it_asks_twice(within: float) -> None:
     clock = FakeClock()
-    settled = until(answers(clock, ["shut"], takes=60), is_open, within=within, what="it opens", clock=clock)
+    settled = until(answers(clock, ["shut"], takes=60), is_open, within=within, description="it opens", clock=clock)
     assert settled.seen == ("shut", "shut")
 
 
 def test_a_row_that_began_in_time_is_let_finish_however_slow_the_answers_are() -> None:
     clock = FakeClock()
     ask = answers(clock, ["open"], takes=20)
-    settled = until(ask, is_open, within=30, agree=3, every=1, what="it opens", clock=clock)
-    assert settled.met
+    settled = until(ask, is_open, within=30, agree=3, every=1, description="it opens", clock=clock)
+    assert settled.converged
     assert settled.seconds > 30
     assert settled.stable_after == 20.0
 
@@ -86,9 +86,9 @@ def test_a_hopeless_answer_ends_the_wait_at_once() -> None:
     clock = FakeClock()
     ask = answers(clock, ["shut", "broken", "open"])
     settled = until(
-        ask, is_open, within=30, every=1, what="it opens", clock=clock, hopeless=lambda one: one == "broken"
+        ask, is_open, within=30, every=1, description="it opens", clock=clock, hopeless=lambda one: one == "broken"
     )
-    assert (settled.met, settled.seen) == (False, ("shut", "broken"))
+    assert (settled.converged, settled.seen) == (False, ("shut", "broken"))
 
 
 def test_a_broken_question_is_no_answer_and_tells_what_came_before() -> None:
@@ -101,34 +101,36 @@ def test_a_broken_question_is_no_answer_and_tells_what_came_before() -> None:
         return "shut"
 
     with pytest.raises(OSError, match="the agent died") as caught:
-        until(ask, is_open, within=30, what="it opens", clock=clock)
-    assert "while waiting that it opens: 2 answers before this" in caught.value.__notes__[0]
+        until(ask, is_open, within=30, description="it opens", clock=clock)
+    assert "while waiting that it opens: 2 answers before" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("wrong", [{"agree": 0}, {"within": -1.0}])
 def test_nonsense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="agree must be at least 1"):
-        until(lambda: "open", is_open, **{"within": 1.0, "what": "it opens", **wrong})  # type: ignore[arg-type]
+        until(lambda: "open", is_open, **{"within": 1.0, "description": "it opens", **wrong})  # type: ignore[arg-type]
 
 
 def test_holding_asks_for_its_whole_time() -> None:
     clock = FakeClock()
-    held = hold(answers(clock, ["open"]), is_open, seconds=5, every=1, what="it stays open", clock=clock)
-    assert held.met
+    held = hold(answers(clock, ["open"]), is_open, seconds=5, every=1, description="it stays open", clock=clock)
+    assert held.lasted
     assert len(held.seen) == 6
 
 
 def test_holding_ends_at_once_with_the_first_wrong_answer() -> None:
     clock = FakeClock()
-    held = hold(answers(clock, ["open", "open", "shut", "open"]), is_open, seconds=60, what="it stays", clock=clock)
-    assert not held.met
+    held = hold(
+        answers(clock, ["open", "open", "shut", "open"]), is_open, seconds=60, description="it stays", clock=clock
+    )
+    assert not held.lasted
     assert held.first_wrong_after == 2.0
     assert held.seen == ("open", "open", "shut")
 
 
 def test_holding_for_no_time_still_asks_twice() -> None:
     clock = FakeClock()
-    assert len(hold(answers(clock, ["open"]), is_open, seconds=0, what="it stays", clock=clock).seen) == 2
+    assert len(hold(answers(clock, ["open"]), is_open, seconds=0, description="it stays", clock=clock).seen) == 2
 
 
 def test_a_deadline_is_shared_by_what_it_is_given_to() -> None:

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from conformance.model.codec import from_plain
+from conformance.model.counted import counted
 from conformance.model.decision import Decision, by_build
 from conformance.model.verdict import PRECEDENCE, ClaimKind
-from conformance.report.page.drawing import effect_chart
+from conformance.report.page.drawing import effect_chart, recovery_chart
 
 FOLDER = Path(__file__).parent
 LINUX = "Linux and cluster"
 """Column of decisions that are about no Windows build."""
+RECOVERY = "seconds to a new connection"
+"""Name of the figure that tests of disturbed connections keep."""
 OPEN = "no test"
 """In counts: claims that no test decides yet."""
 
@@ -34,9 +37,36 @@ class Area:
     total: int
 
 
-def render(plain: Mapping[str, Any], *, difference: Sequence[str] = ()) -> str:
-    """The page of a report.  ``plain``: conformance.json of schema 2; ``difference``: lines of a comparison."""
-    claims: Sequence[Mapping[str, Any]] = plain["claims"]
+KEPT = 20_000
+"""Characters of a failure's attachment that the page shows; the file has the rest."""
+BUNDLED = (".txt", ".yaml", ".json")
+
+
+def bundles(plain: Mapping[str, Any], folder: Path) -> dict[str, list[tuple[str, str]]]:
+    """Test that failed to names and texts of what it left, read below the run's directory; cut where they are long."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for test in plain["tests"]:
+        for name in test.get("attachments") or () if test["verdict"] in ("VIOLATED", "INCONCLUSIVE") else ():
+            path = folder / name
+            if path.suffix in BUNDLED and path.is_file():
+                text = path.read_text(encoding="utf-8", errors="replace")
+                more = f"\n... {len(text) - KEPT} characters more in {name}" if len(text) > KEPT else ""
+                found.setdefault(test["test"], []).append((path.name, text[:KEPT] + more))
+    return found
+
+
+def render(
+    plain: Mapping[str, Any],
+    *,
+    difference: Sequence[str] = (),
+    failures: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+) -> str:
+    """The page of a report.
+
+    ``plain``: conformance.json of schema 2; ``difference``: lines of a comparison; ``failures``: :func:`bundles`.
+    """
+    since: Mapping[str, Any] = {"evidence": None, "seconds": 0, "flaky": False}  # later than the oldest reports
+    claims: Sequence[Mapping[str, Any]] = [{**since, **claim} for claim in plain["claims"]]
     builds = sorted({build for claim in claims for one in _decisions(claim) for build in one.about})
     areas = _areas(claims)
     effects: Mapping[str, Any] = plain["statistics"].get("policy_effect") or {}
@@ -46,6 +76,10 @@ def render(plain: Mapping[str, Any], *, difference: Sequence[str] = ()) -> str:
             suite=plain.get("suite") or {},
             facts=_facts(plain.get("facts") or {}),
             nodes=(plain.get("facts") or {}).get("nodes") or [],
+            installed=plain.get("installed") or {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []},
+            covered=plain.get("covered"),  # None: the report does not tell
+            attested=plain.get("attested") or {},
+            failures=failures or {},
             gates=plain.get("gates") or [],
             waived=plain.get("waived") or {},
             timings=plain.get("timings") or {},
@@ -63,6 +97,7 @@ def render(plain: Mapping[str, Any], *, difference: Sequence[str] = ()) -> str:
             matrix=plain["matrix"],
             directions=("linux->linux", "linux->windows", "windows->linux", "windows->windows"),
             effects=[effect_chart(what, figures) for what, figures in effects.items()],
+            recovery=recovery_chart(_recoveries(claims)),
             difference=list(difference),
             style=(FOLDER / "page.css").read_text(encoding="utf-8"),
             script=(FOLDER / "page.js").read_text(encoding="utf-8"),
@@ -71,9 +106,10 @@ def render(plain: Mapping[str, Any], *, difference: Sequence[str] = ()) -> str:
     )
 
 
-def write(plain: Mapping[str, Any], path: Path, *, difference: Sequence[str] = ()) -> None:
-    """Write the page of a report."""
-    path.write_text(render(plain, difference=difference), encoding="utf-8")
+def write(plain: Mapping[str, Any], path: Path, *, difference: Sequence[str] = (), folder: Path | None = None) -> None:
+    """Write the page of a report.  ``folder``: the run's directory, where it is there."""
+    failures = bundles(plain, folder) if folder else {}
+    path.write_text(render(plain, difference=difference, failures=failures), encoding="utf-8")
 
 
 @functools.cache
@@ -93,22 +129,40 @@ def _headline(plain: Mapping[str, Any]) -> tuple[str, str]:
     if run.get("cut_short"):
         return "Cut short: this run says nothing about what it did not reach", "warn"
     if gates:
-        bad = [one for one in gates if one["answer"] != "qualified"]
-        lab = run["evidence"] == "lab"
-        good = "Would qualify; a lab qualifies nothing" if lab else "Qualified"
-        words = {one["answer"] for one in bad}
-        return (
-            ("Not qualified", "bad") if "not qualified" in words else ("Incomplete", "warn") if bad else (good, "good")
-        )
+        return _of_gates(plain, gates)
     violated, open_ = counts.get("VIOLATED", 0), counts.get("INCONCLUSIVE", 0)
     if violated:
-        return f"{violated} {'claim is' if violated == 1 else 'claims are'} violated", "bad"
+        return f"{counted(violated, 'claim is', 'claims are')} violated", "bad"
     if open_:
-        return f"{open_} {'claim is' if open_ == 1 else 'claims are'} inconclusive", "warn"
+        return f"{counted(open_, 'claim is', 'claims are')} inconclusive", "warn"
     undecided = counts.get("NOT_RUN", 0) + counts.get("not selected", 0)
     return (
-        "Nothing violated" + (f"; {undecided} claims not decided" if undecided else "")
+        "Nothing violated" + (f"; {counted(undecided, 'claim')} not decided" if undecided else "")
     ), "warn" if undecided else "good"
+
+
+def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    names = ", ".join(dict.fromkeys(one["name"] for one in gates))
+    answers = {one["answer"] for one in gates}
+    if "not qualified" in answers:
+        return f"Not qualified: {names}", "bad"
+    if "incomplete" in answers:
+        return f"Incomplete: {names}", "warn"
+    field = plain["run"]["evidence"] == "field"
+    words = f"Qualified: {names}" if field else f"Would qualify: {names}; a lab qualifies nothing"
+    waived = plain.get("waived") or {}
+    others = [one["id"] for one in plain["claims"] if one["verdict"] == "VIOLATED" and one["id"] not in waived]
+    return (f"{words}; beyond that {', '.join(others)} violated", "bad") if others else (words, "good")
+
+
+def _recoveries(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Claim and part to the seconds until a new connection was there after a disturbance."""
+    return {
+        f"{claim['id']} {result['part']}".strip(): float(seconds)
+        for claim in claims
+        for result in claim["results"]
+        if isinstance(seconds := result["measured"].get(RECOVERY), int | float)
+    }
 
 
 def _word(claim: Mapping[str, Any]) -> str:

@@ -14,6 +14,22 @@ FIGURES = (
 )
 
 
+def recovery_chart(seconds: Mapping[str, float]) -> dict[str, Any]:
+    """How long it took until a new connection was there: a bar for each claim and part, the longest first.
+
+    Returns ``rows`` of label, bar's end in drawing units and text; none where nothing was measured.
+    """
+    longest = max(seconds.values(), default=0.0) or 1.0
+    left = 300
+    scale = (WIDTH - left - 90) / longest
+    ordered = sorted(seconds.items(), key=lambda entry: (-entry[1], entry[0]))
+    rows = [
+        {"label": label, "y": number * ROW, "end": round(left + value * scale, 1), "text": f"{value:.2f} s"}
+        for number, (label, value) in enumerate(ordered)
+    ]
+    return {"rows": rows, "left": left, "width": WIDTH, "height": ROW * len(rows)}
+
+
 def effect_chart(what: str, figures: Mapping[str, Any]) -> dict[str, Any]:
     """How long a sort of policy change took to show: a bar from 0 to the median, a line to p95, a mark at the maximum.
 

@@ -12,12 +12,12 @@ from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.undo.cordon import marked
-from conformance.undo.journal.book import Journal
-from conformance.undo.journal.entry import Entry
 from conformance.undo.journal.fields import answered, touched
-from conformance.undo.journal.patience import insist
+from conformance.undo.journal.record import Entry
+from conformance.undo.journal.redaction import SECRET_KINDS, JournalRefused, secret_fields
 from conformance.undo.journal.restore import Healers, Restored, restore
-from conformance.undo.journal.secrecy import SECRET_KINDS, JournalRefused, secret_fields
+from conformance.undo.journal.retry import retry
+from conformance.undo.journal.store import Journal
 
 
 class Journalled:
@@ -37,10 +37,10 @@ class Journalled:
         object, or the API server took it neither), LockLost.
         """
         _refuse_secret(target, "patch")
-        current = insist(
+        current = retry(
             lambda: self.changes.kube.find(target.api_version, target.kind, target.name, target.namespace),
             within=self.journal.within,
-            what=f"read {target.label}",
+            description=f"read {target.label}",
         )
         if current is None:
             raise EnvironmentBroken(f"{target.label} is not there, so it cannot be changed: {why}")
@@ -93,10 +93,10 @@ class Journalled:
 
         Raises EnvironmentBroken for a pod without a controller, which nobody would bring back.
         """
-        found = insist(
+        found = retry(
             lambda: self.changes.kube.find("v1", "Pod", target.name, target.namespace),
             within=self.journal.within,
-            what=f"read {target.label}",
+            description=f"read {target.label}",
         )
         if found is None:
             raise EnvironmentBroken(f"{target.label} is not there, so it cannot be deleted: {why}")
@@ -146,7 +146,7 @@ class Journalled:
         except Exception:
             self.close(entry)
             raise
-        return insist(act, within=self.journal.within, what=entry.label)
+        return retry(act, within=self.journal.within, description=entry.label)
 
 
 def _refuse_secret(target: ObjectRef, verb: str) -> None:

@@ -12,11 +12,11 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
-from conformance.undo.journal.book import Journal
-from conformance.undo.journal.entry import Entry
 from conformance.undo.journal.fields import Field, content_at, putting_back
-from conformance.undo.journal.patience import insist
-from conformance.undo.journal.secrecy import redacted
+from conformance.undo.journal.record import Entry
+from conformance.undo.journal.redaction import redacted
+from conformance.undo.journal.retry import retry
+from conformance.undo.journal.store import Journal
 from conformance.undo.journal.stored import stored
 
 Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
@@ -68,7 +68,7 @@ class _Restorer:
         self.kube, self.within = changes.kube, journal.within
 
     def restore(self, entry: Entry) -> Restored:
-        """One entry; trouble is told, not raised, so that the others are restored all the same."""
+        """Restore one entry.  An error is reported, not raised, so that the other entries are restored nevertheless."""
         acts: dict[str, Callable[[Entry], Restored]] = {
             "patch": self._patched, "create": self._created, "procedure": self._proceeded,
             "delete-owned-pod": lambda one: _told(one, Outcome.UNCHANGED, f"{one.label}: its owner made a new one"),
@@ -77,8 +77,8 @@ class _Restorer:
             result = acts[entry.act](entry)
             if result.outcome is not Outcome.FAILED:
                 self.journal.mark(entry, "closed")
-        except SuiteError as trouble:
-            first = str(trouble).splitlines()[0]
+        except SuiteError as error:
+            first = str(error).splitlines()[0]
             return _told(entry, Outcome.FAILED, f"{entry.label}: {first}", "once that is mended: pytest --restore")
         return result
 
@@ -107,10 +107,10 @@ class _Restorer:
         patch = putting_back(fields, current)
         patch.setdefault("metadata", {})["resourceVersion"] = current["metadata"]["resourceVersion"]
         try:
-            insist(
+            retry(
                 lambda: self.changes.patch(target, patch, "puts it back as it was", foreign=True),
                 within=self.within,
-                what=f"put back {target.label}",
+                description=f"put back {target.label}",
             )
         except ApiRefused as refusal:
             if refusal.code == 409 or refusal.not_found:
@@ -158,10 +158,10 @@ class _Restorer:
         other = entry.uid and current["metadata"].get("uid") != entry.uid
         if other or not self.changes.run.owns(current):
             return _told(entry, Outcome.CONFLICT, f"{target.label} is not the one that this run made", _look(target))
-        insist(
+        retry(
             lambda: self.changes.delete(target, "puts it back as it was", foreign=True),
             within=self.within,
-            what=f"remove {target.label}",
+            description=f"remove {target.label}",
         )
         self.changes.waits.gone(target, within=self.within)
         return _told(entry, Outcome.RESTORED, f"{target.label}, which this suite made, is removed")
@@ -176,17 +176,17 @@ class _Restorer:
             heal(self.journal.run.run, dict(entry.arguments))
         except SuiteError:
             raise
-        except Exception as trouble:  # a healer that is broken must not keep the others from being run
-            first = (str(trouble).splitlines() or [""])[0]
+        except Exception as error:  # a healer that is broken must not keep the others from being run
+            first = (str(error).splitlines() or [""])[0]
             hand = f"undo {entry.procedure} by hand, then pytest --restore"
-            return _told(entry, Outcome.FAILED, f"{entry.label}: {type(trouble).__name__}: {first}", hand)
+            return _told(entry, Outcome.FAILED, f"{entry.label}: {type(error).__name__}: {first}", hand)
         return _told(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
 
     def _read(self, target: ObjectRef) -> Obj | None:
-        return insist(
+        return retry(
             lambda: self.kube.find(target.api_version, target.kind, target.name, target.namespace),
             within=self.within,
-            what=f"read {target.label}",
+            description=f"read {target.label}",
         )
 
 

@@ -161,7 +161,7 @@ class Attempt:
             raise Ended("BROKEN", "no adapter has a DNS server")
         if not names:
             raise Ended("BROKEN", f"no suffix known for '{query}'")
-        trouble = ""
+        last_problem = ""
         for name in names:
             problem = ""
             for where in servers:
@@ -173,9 +173,9 @@ class Attempt:
                     self.out["name"] = name
                     return list(answer.records)
                 break  # this server knows that there is nothing
-            trouble = problem or trouble
-        if trouble:
-            raise Ended("DNS_FAILED", trouble)
+            last_problem = problem or last_problem
+        if last_problem:
+            raise Ended("DNS_FAILED", last_problem)
         raise Ended("NO_SUCH_NAME", f"no {record} record for {', '.join(names)}")
 
     async def ask(self, where: tuple[str, int], name: str, record: str, *, tcp: bool) -> tuple[dns.Answer | None, str]:
@@ -284,7 +284,7 @@ async def _http(attempt: Attempt) -> None:
     lines += ["User-Agent: probe", "Connection: close"]
     if body:
         lines += ["Content-Type: application/octet-stream", f"Content-Length: {len(body)}"]
-    kept, size, trouble = bytearray(), 0, None
+    kept, size, failure = bytearray(), 0, None
     with contextlib.closing(await attempt.reach(socket.SOCK_STREAM)) as sock:
         try:
             await attempt.push(sock, "\r\n".join([*lines, "", ""]).encode() + body)
@@ -293,13 +293,13 @@ async def _http(attempt: Attempt) -> None:
                 kept += chunk[: KEEP_LIMIT - len(kept)]
         except Expired:
             why = "then silence" if time.monotonic() < attempt.last else "but no end"
-            trouble = Ended("NO_ANSWER", f"connected, {why} after {size} bytes")
+            failure = Ended("NO_ANSWER", f"connected, {why} after {size} bytes")
         except OSError as error:
             verdict, detail = winsock(error)
-            trouble = Ended("ABORTED" if verdict == "TIMED_OUT" else verdict, detail)
+            failure = Ended("ABORTED" if verdict == "TIMED_OUT" else verdict, detail)
     missing = keep_http(attempt.out, bytes(kept), size) if size else None
-    if trouble is not None and (trouble.verdict != "RESET" or missing != ""):
-        raise trouble
+    if failure is not None and (failure.verdict != "RESET" or missing != ""):
+        raise failure
     if not size:
         raise Ended("CLOSED", "the peer closed without answering")
     if missing:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conformance.disrupt.parties import Parties
+from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.vni import Delivery
 from conformance.disrupt.vni_change import VniChange
 from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance
@@ -119,13 +119,13 @@ def party(name: str, os: OS, node: str, address: str) -> Workload:
 
 def story(world: World, *, second: bool = True) -> Story:
     others = [party("wp", "windows", "w2", "10.2.2.1")] if second else []
-    parties = Parties(
+    demo_pods = DemoPods(
         linux_clients=Group([party("lc", "linux", "l1", "10.1.1.1")]),
         linux_servers=Group([party("ls", "linux", "l1", "10.1.1.2"), party("lp", "linux", "l2", "10.1.2.1")]),
         windows_clients=Group([party("wc", "windows", "w1", "10.2.1.1")]),
         windows_servers=Group([party("ws", "windows", "w1", "10.2.1.2"), *others]),
     )
-    server = parties.linux_servers[0]
+    server = demo_pods.linux_servers[0]
     service = replace(server.tcp(8080), host="10.96.0.9", path=Path.CLUSTER_IP)
     told = Story(change=None)  # type: ignore[arg-type]
     context = Context(claims=("VXLAN-9",), record=told.recorded.__setitem__)
@@ -135,7 +135,7 @@ def story(world: World, *, second: bool = True) -> Story:
     )  # fmt: skip
     told.change = VniChange(
         vni=vni, procedure=world, journal=world, expect=Expect(world, load_timings(), context, world.clock),  # type: ignore[arg-type]
-        parties=lambda: parties, newcomers=lambda: world.log.append("newcomers"),
+        demo_pods=lambda: demo_pods, new_pods=lambda: world.log.append("new pods"),
         windows=["w1", "w2"] if second else ["w1"], lifted=told.lifted.append,
         services=lambda now: [(now.windows_clients[0], service)], revive=world.revive,
     )  # fmt: skip
@@ -153,7 +153,7 @@ def test_the_healers_are_noted_before_anything_is_changed_and_new_pods_come_afte
     world = World()
     delivered(world)
     assert world.log == [
-        "note hns-network w1", "note hns-network w2", f"deliver {NEW} to l1,l2,w1,w2", "newcomers",
+        "note hns-network w1", "note hns-network w2", f"deliver {NEW} to l1,l2,w1,w2", "new pods",
     ]  # fmt: skip
 
 

@@ -43,6 +43,8 @@ class Network:
     """s.  From telling an agent to the attempt's beginning."""
     routes: dict[tuple[str, str], Passes] = field(default_factory=dict)
     """Names of the source's pod and target's host to what happens to packets; those not named pass."""
+    cold: dict[str, float] = field(default_factory=dict)
+    """Names of pods to when their agents have started: what they are asked for before leaves then."""
     begun: list[tuple[float, Attempt]] = field(default_factory=list)
     cancelled: int = 0
 
@@ -79,7 +81,7 @@ class NetworkAsking:
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
         network, tickets = self.network, []
         for attempt in attempts:
-            begun = network.clock.now + network.late()
+            begun = max(network.clock.now, network.cold.get(attempt.source.pod, 0.0)) + network.late()
             network.begun.append((begun, attempt))
             ends, verdict = network.outcome(attempt, begun)
             seen = Observation(
@@ -98,6 +100,9 @@ class NetworkAsking:
             return Answered(ticket, seen)
         clock.sleep(within)
         return None
+
+    def waits(self, source: str) -> bool:
+        return any(begun > self.network.clock.now for begun, one in self.network.begun if one.source.uid == source)
 
     def cancel(self) -> None:
         self.network.cancelled += len(self._coming)

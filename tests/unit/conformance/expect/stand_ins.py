@@ -121,8 +121,8 @@ class ScriptedAsking:
             tickets.append(self._tickets)
             try:
                 seen = self.prober._answer(attempt)
-            except SuiteError as trouble:
-                heapq.heappush(self._coming, (now, self._tickets, Answered(self._tickets, trouble=trouble)))
+            except SuiteError as error:
+                heapq.heappush(self._coming, (now, self._tickets, Answered(self._tickets, error=error)))
                 continue
             seen = replace(
                 seen, began=now, clock=attempt.source.pod, at=unix(now), began_at=unix(now), began_at_error=0.001
@@ -140,6 +140,9 @@ class ScriptedAsking:
             return answered
         clock.sleep(within)
         return None
+
+    def waits(self, source: str) -> bool:
+        return False
 
     def cancel(self) -> None:
         self._coming.clear()
@@ -176,6 +179,9 @@ class ImmediateAsking:
             return self._answers.popleft()
         self.prober.clock.sleep(within)
         return None
+
+    def waits(self, source: str) -> bool:
+        return False
 
     def cancel(self) -> None:
         self._answers.clear()

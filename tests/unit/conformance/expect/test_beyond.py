@@ -11,6 +11,7 @@ from conformance.errors import ControlBroken, MissingCapability, Nonconformance,
 from conformance.expect.beyond import Beyond
 from conformance.expect.commands import Commands
 from conformance.expect.traffic import Context, Expect
+from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict
@@ -40,9 +41,9 @@ class Ended:
 
 @dataclass
 class Town:
-    """What each ping prints, by (pod, address)."""
+    """What each ping prints, by (pod, address): the answers of successive pings, the last one lasts."""
 
-    printed: dict[tuple[str, str], str]
+    printed: dict[tuple[str, str], str | list[str]]
     tcp: Verdict = Verdict.CONNECTED
     target: tuple[str, int] | None = (OUTSIDE, 80)
     kept: list[Seen] = field(default_factory=list)
@@ -57,7 +58,10 @@ class Town:
     def _run(self, source: Workload, argv: Sequence[str], within: float) -> Ended:
         self.commands.append(" ".join(argv))
         assert within > 6
-        return Ended(self.printed[source.pod, argv[-1]].format(argv[-1]))
+        script = self.printed[source.pod, argv[-1]]
+        texts = [script] if isinstance(script, str) else script
+        number = min(self.commands.count(" ".join(argv)), len(texts)) - 1
+        return Ended(texts[number].format(argv[-1]))
 
 
 def test_a_reply_within_the_cluster_and_none_beyond_it_confirm() -> None:
@@ -67,51 +71,86 @@ def test_a_reply_within_the_cluster_and_none_beyond_it_confirm() -> None:
     beyond = town.beyond()
     beyond.control([WINDOWS], LINUX, because="x")
     beyond.ping([WINDOWS], SERVER, because="x")
-    beyond.do_not_ping([WINDOWS], because="x")
+    beyond.do_not_ping([WINDOWS], beside=LINUX, because="x")
     assert told(town.kept) == []
     assert town.commands == [
         f"ping -c 3 -W 1 {OUTSIDE}",
         "ping -n 3 -w 1000 192.168.0.9",
-        f"ping -n 3 -w 1000 {OUTSIDE}",
+        *[f"ping -n 3 -w 1000 {OUTSIDE}"] * 3,
+        f"ping -c 3 -W 1 {OUTSIDE}",
     ]
 
 
 @pytest.mark.parametrize("printed", [LOST, UNREACHABLE])
 def test_neither_total_loss_nor_unreachable_is_a_reply(printed: str) -> None:
-    town = Town({("windows", OUTSIDE): printed, ("windows", SERVER.address): printed})
-    town.beyond().do_not_ping([WINDOWS], because="x")
+    town = Town({
+        ("windows", OUTSIDE): printed, ("windows", SERVER.address): printed, ("linux", OUTSIDE): LINUX_ANSWERED,
+    })  # fmt: skip
+    town.beyond().do_not_ping([WINDOWS], beside=LINUX, because="x")
     assert told(town.kept) == []
     with pytest.raises(
         Nonconformance,
-        match=r"XSVC-4  ns/windows .* -> 192.168.0.9  expected a reply, observed none \(3 tries, 3.0 s\)",
+        match=r"XSVC-4  ns/windows .* -> 192.168.0.9  expected a reply, observed none \(9 tries, 9.1 s\)",
     ):
         town.beyond().ping([WINDOWS], SERVER, because="x")
 
 
 def test_a_reply_from_beyond_lifts_the_limitation() -> None:
     town = Town({("windows", OUTSIDE): ANSWERED})
-    town.beyond().do_not_ping([WINDOWS], because="x")
+    town.beyond().do_not_ping([WINDOWS], beside=LINUX, because="x")
     assert "ping -n 3 -w 1000 198.51.100.10: answered" in told(town.kept)[0]
 
 
 def test_a_reply_of_another_address_is_none() -> None:
-    town = Town({("windows", OUTSIDE): ANSWERED.replace("Reply from {0}", "Reply from 198.51.100.101")})
-    town.beyond().do_not_ping([WINDOWS], because="x")
+    town = Town({
+        ("windows", OUTSIDE): ANSWERED.replace("Reply from {0}", "Reply from 198.51.100.101"),
+        ("linux", OUTSIDE): LINUX_ANSWERED,
+    })  # fmt: skip
+    town.beyond().do_not_ping([WINDOWS], beside=LINUX, because="x")
     assert told(town.kept) == []
 
 
 def test_a_target_that_answers_no_ping_or_no_tcp_decides_nothing() -> None:
     with pytest.raises(
-        ControlBroken, match=r"XSVC-4  ns/linux .* expected a reply, observed none .3 tries, 3.0 s.: .* answers no ping"
+        ControlBroken, match=r"XSVC-4  ns/linux .* expected a reply, observed none .9 tries, 9.1 s.: .* answers no ping"
     ):
         Town({("linux", OUTSIDE): LINUX_LOST}).beyond().control([WINDOWS], LINUX, because="x")
     with pytest.raises(ControlBroken, match="beyond the cluster"):
         Town({}, tcp=Verdict.TIMED_OUT).beyond().control([WINDOWS], LINUX, because="x")
 
 
+def test_one_lost_ping_neither_confirms_the_limitation_nor_violates_what_works() -> None:
+    town = Town({("windows", OUTSIDE): [LOST, LOST, ANSWERED], ("windows", SERVER.address): [LOST, ANSWERED]})
+    town.beyond().do_not_ping([WINDOWS], beside=LINUX, because="x")
+    assert [one.verdict for one in town.kept] == [ClaimVerdict.LIFTED]
+    town.beyond().ping([WINDOWS], SERVER, because="x")
+    assert town.kept[-1].verdict is ClaimVerdict.CONFIRMED
+
+
+def test_a_target_that_answers_no_ping_any_more_afterwards_decides_nothing() -> None:
+    town = Town({("windows", OUTSIDE): LOST, ("linux", OUTSIDE): [LINUX_ANSWERED, LINUX_LOST]})
+    beyond = town.beyond()
+    beyond.control([WINDOWS], LINUX, because="x")
+    with pytest.raises(ControlBroken, match="answers no ping"):
+        beyond.do_not_ping([WINDOWS], beside=LINUX, because="x")
+    assert [one.verdict for one in town.kept] == [ClaimVerdict.INCONCLUSIVE]
+
+
+def test_every_pod_s_ping_is_decided_whatever_became_of_the_others() -> None:
+    other = replace(workload("other", "windows"), node="windows-2")
+    town = Town({("windows", SERVER.address): LOST, ("other", SERVER.address): ANSWERED})
+    with pytest.raises(Nonconformance):
+        town.beyond().ping([WINDOWS, other], SERVER, because="x")
+    assert [(one.source, one.verdict) for one in town.kept] == [
+        ("windows-1", ClaimVerdict.VIOLATED), ("windows-2", ClaimVerdict.CONFIRMED),
+    ]  # fmt: skip
+
+
 def test_a_ping_that_did_not_run_is_broken() -> None:
     with pytest.raises(ProbeBroken, match="it did not ping"):
-        Town({("windows", OUTSIDE): "'ping' is not recognized"}).beyond().do_not_ping([WINDOWS], because="x")
+        Town({("windows", OUTSIDE): "'ping' is not recognized"}).beyond().do_not_ping(
+            [WINDOWS], beside=LINUX, because="x"
+        )
 
 
 def test_without_a_target_nothing_is_asked() -> None:

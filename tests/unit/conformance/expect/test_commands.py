@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from conformance.errors import Nonconformance, ProbeBroken
 from conformance.expect.commands import Commands
 from conformance.expect.traffic import Context
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import target, workload
@@ -79,3 +81,39 @@ def test_a_command_that_gets_through_a_denial_is_a_violation() -> None:
 def test_a_command_that_fails_otherwise_under_a_denial_breaks_the_probe() -> None:
     with pytest.raises(ProbeBroken, match="failed for another reason"):
         commands(1, "powershell: not recognized").web_request_times_out([(WINDOWS, SERVER)], because="x")
+
+
+CLIENTS = [replace(workload(f"windows-{number}", "windows"), node=f"windows-{number}") for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "raised", "verdicts"),
+    [
+        (["through", "denied", "through"], Nonconformance, ["VIOLATED", "CONFIRMED", "VIOLATED"]),
+        (["broken", "denied", "through"], Nonconformance, ["INCONCLUSIVE", "CONFIRMED", "VIOLATED"]),
+        (["broken", "denied", "gone"], ProbeBroken, ["INCONCLUSIVE", "CONFIRMED", "INCONCLUSIVE"]),
+    ],
+)
+def test_every_pair_is_decided_whatever_the_others_said_and_the_failures_are_named(
+    answers: list[str], raised: type[Exception], verdicts: list[str]
+) -> None:
+    ends = {"through": Ended(0, PAGE), "denied": Ended(1, TIMED_OUT), "broken": Ended(1, "not recognized")}
+    kept: list[Seen] = []
+    by_pod = dict(zip((one.pod for one in CLIENTS), answers, strict=True))
+
+    def run(where: Workload, argv: Sequence[str], within: float) -> Ended:
+        if by_pod[where.pod] == "gone":
+            raise ProbeBroken(f"exec in {where.label} failed")
+        return ends[by_pod[where.pod]]
+
+    command = Commands(run, load_timings(), Context(claims=("DEMO-7",), keep=kept.extend))
+    with pytest.raises(raised) as failed:
+        command.web_request_times_out([(one, SERVER) for one in CLIENTS], because="only linux-client is allowed")
+    assert [(one.source, one.verdict) for one in kept] == [
+        (one.node, ClaimVerdict[word]) for one, word in zip(CLIENTS, verdicts, strict=True)
+    ]
+    (note,) = failed.value.__notes__
+    other = next(one for one, word in zip(CLIENTS, verdicts, strict=True) if word != "CONFIRMED" and
+                 one.node not in str(failed.value).splitlines()[0])  # fmt: skip
+    assert note.startswith("  also      ")
+    assert other.label in note

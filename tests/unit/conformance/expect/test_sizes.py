@@ -158,10 +158,26 @@ def test_a_server_that_hears_nothing_breaks_the_control() -> None:
         sizes(Net(deaf=True)).carries([(LINUX, LINUX_SERVER)], because="x")
 
 
-def test_what_windows_pods_carry_is_recorded_and_not_judged() -> None:
-    net = Net(own={"linux-server": 1350}, way=1350)
-    there, _ = sizes(net).carries([(WINDOWS, LINUX_SERVER)], because="x")
-    assert (there.mtu, there.above.verdict) == (1350, Verdict.TIMED_OUT)
+@pytest.mark.parametrize(
+    "pair", [(WINDOWS, LINUX_SERVER), (WINDOWS, WINDOWS_SERVER)], ids=["windows->linux", "windows->windows"]
+)
+def test_a_black_hole_on_the_way_from_a_windows_pod_is_a_violation_too(pair: tuple[Workload, Workload]) -> None:
+    net, kept = Net(own={pair[1].pod: 1350}, way=1350), list[Seen]()
+    with pytest.raises(Nonconformance, match=r"ns/windows-client .* PROHIBITED .* observed TIMED_OUT from 1351 bytes"):
+        sizes(net, kept).carries([pair], because="x")
+    assert [one.verdict for one in kept] == [ClaimVerdict.VIOLATED, ClaimVerdict.CONFIRMED]
+
+
+def test_a_way_that_cannot_be_measured_leaves_the_other_ways_verdicts_alone() -> None:
+    class Deaf(Net):
+        def _verdict(self, attempt: Attempt) -> Verdict:
+            away = attempt.whole and attempt.source.pod == "linux-client"
+            return Verdict.TIMED_OUT if away else super()._verdict(attempt)
+
+    kept = list[Seen]()
+    with pytest.raises(ProbeBroken, match="none of 576 bytes"):
+        sizes(Deaf(), kept).carries([(LINUX, LINUX_SERVER)], because="x")
+    assert [one.verdict for one in kept] == [ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED]
 
 
 def test_no_large_packet_at_all_is_no_size() -> None:

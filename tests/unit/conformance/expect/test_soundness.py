@@ -212,6 +212,18 @@ def test_agents_begin_at_the_cadence_of_their_own_system() -> None:
     assert network.cancelled == 0 or network.cancelled <= len(network.begun)
 
 
+@pytest.mark.parametrize("os", SYSTEMS)
+@pytest.mark.parametrize("starts", [0.9, 4.3, 20.0])
+def test_a_source_whose_attempts_have_not_left_is_asked_no_more_until_they_have(os: OS, starts: float) -> None:
+    network = jitter(0, most=0.0)
+    network.cold["stranger"] = starts
+    assert isinstance(closed(network, os, never), Held)
+    early = [one for begun, one in network.begun if one.source.pod == "stranger" and begun <= starts]
+    assert len(early) == 2, "one for each of its routes"
+    patience = FIELD.of(os)
+    assert network.clock.now <= starts + patience.agree_span + patience.hold + patience.tcp_give_up + 0.4
+
+
 def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_begun_meanwhile() -> None:
     network, early, slow = jitter(0, most=0.0), workload("stranger"), workload("friend")
 

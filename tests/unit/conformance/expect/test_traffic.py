@@ -244,6 +244,15 @@ def test_a_dead_server_is_a_broken_control_and_no_denial(expect: Make) -> None:
     assert not isinstance(broken.value, AssertionError)
 
 
+def test_a_control_waits_as_long_as_a_new_pod_may_need_for_its_first_policy_and_a_judged_path_does_not(
+    expect: Make,
+) -> None:
+    late: list[Answer] = [*[DROPPED] * 80, UP]  # Windows is asked every second, and policy may take 60 s
+    expect(stranger=late).controls([(STRANGER, SERVER)], because="its node's Felix is late")
+    with pytest.raises(Nonconformance):
+        expect(stranger=late).reachable(STRANGER, SERVER, because="nothing forbids it")
+
+
 @pytest.mark.parametrize("when", [0, 1, 4], ids=["at once", "while settling", "while holding"])
 def test_a_broken_probe_is_never_a_denial(expect: Make, when: int) -> None:
     script: list[Answer] = [*([DROPPED] * when), ProbeBroken("exec lost its status")]
@@ -406,6 +415,15 @@ def test_a_route_that_stays_closed_once_the_policy_is_removed_is_a_violation(exp
     with pytest.raises(Nonconformance, match=r"ns/stranger .* expected CONNECTED, observed TIMED_OUT"):
         one.removed(stays, because="nothing is in force any more")
     assert stays.done == ["applied", "removed"]
+
+
+def test_a_route_that_wavers_once_the_policy_is_removed_is_a_broken_control(expect: Make) -> None:
+    one = expect(friend=[UP], stranger=[UP])
+    policies = changed(one, friend=[UP], stranger=[UP, DROPPED])
+    policies.without["stranger"] *= 200
+    one.change(policies, **ROUTES, because="only the friend may enter")
+    with pytest.raises(ControlBroken, match=r"ns/stranger .* observed CONNECTED"):
+        one.removed(policies, because="nothing is in force any more")
 
 
 def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:

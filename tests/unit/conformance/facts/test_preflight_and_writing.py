@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from conformance.errors import ClusterUnusable, MissingCapability, UsageProblem
-from conformance.facts.bundle import collect
 from conformance.facts.calico_api import CalicoApi
 from conformance.facts.detect import detect
+from conformance.facts.diagnostics_bundle import collect
 from conformance.facts.preflight import preflight
 from conformance.kube.changes import Changes
 from conformance.kube.guard import GuardRefused

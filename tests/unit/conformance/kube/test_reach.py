@@ -19,7 +19,7 @@ from conformance.kube.reach import NOBODY_ASKED, ApiGone, Reach
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.kube.waits import Waits
 from conformance.settings import load_timings
-from conformance.undo.journal.patience import insist
+from conformance.undo.journal.retry import retry
 from tests.unit.conformance.kube.fake_api import FakeApi, kubeconfig, listing, status
 
 PATIENCE = 10.0
@@ -71,7 +71,7 @@ def test_two_hiccups_between_which_nobody_asked_are_no_silence(tmp_path: Path, n
     assert one.gone == ""
 
 
-def test_its_going_is_the_environments_trouble_and_the_api_servers() -> None:
+def test_its_absence_is_the_environments_fault_and_the_api_servers() -> None:
     assert issubclass(ApiGone, EnvironmentBroken)
     assert issubclass(ApiGone, ApiUnreachable)
     assert str(ApiGone("away")) == "away"
@@ -106,7 +106,7 @@ def test_a_server_that_stays_away_ends_every_request_and_exec_after_one_patience
         lambda: kube.get("v1", "Pod", "x", "n"),
         lambda: list(kube.watch("v1", "Pod", "n", "1", seconds=30)),
         lambda: execute.run(kube, "n", "p", "c", ["true"], within=5),
-        lambda: insist(lambda: kube.read("/version"), within=60, what="putting back"),
+        lambda: retry(lambda: kube.read("/version"), within=60, description="putting back"),
         lambda: Waits(kube).pods_ready("n", "app=x", 1, within=60),
     ):
         with pytest.raises(ApiGone):
@@ -154,8 +154,8 @@ def test_after_an_interruption_others_wait_no_longer_and_clearing_up_may_ask_for
     def wait() -> None:
         try:
             Waits(kube).pods_ready("n", "app=x", 1, within=60)
-        except Exception as trouble:
-            ended.append(trouble)
+        except Exception as error:
+            ended.append(error)
 
     waiting = threading.Thread(target=wait)
     waiting.start()

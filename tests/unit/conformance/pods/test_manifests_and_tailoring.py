@@ -176,7 +176,7 @@ def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:
     assert changed(one, None).endswith("is gone")
 
 
-@pytest.mark.parametrize("path", [*{role.manifest for role in PLAIN}, "services/win-webserver.yaml"])
+@pytest.mark.parametrize("path", [*sorted({role.manifest for role in PLAIN}), "services/win-webserver.yaml"])
 def test_a_windows_server_that_starves_for_a_while_stays_an_endpoint(path: str) -> None:
     for made in (one for one in manifest.load(MANIFESTS / path) if one["kind"] == "Deployment"):
         spec = made["spec"]["template"]["spec"]

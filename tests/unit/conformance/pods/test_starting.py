@@ -56,7 +56,7 @@ def test_a_pod_of_which_nothing_ran_is_the_clusters_and_so_is_one_that_is_never_
         assert isinstance(verdict_on([pod({"state": state})], NOT_READY, [], "x"), Nonconformance)
 
 
-def test_a_pod_without_node_or_none_at_all_adds_nothing_to_the_trouble() -> None:
+def test_a_pod_without_node_or_none_at_all_adds_nothing_to_the_error() -> None:
     assert verdict_on([pod({"state": {}}, node="")], NOT_READY, [], "x") is NOT_READY
     assert verdict_on([], NOT_READY, [], "x") is NOT_READY
 

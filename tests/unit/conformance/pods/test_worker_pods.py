@@ -1,4 +1,4 @@
-"""Pods are deployed once, when first asked for, on the nodes that their paths need; trouble stays with who asks."""
+"""Pods are deployed once, when first asked for, on the nodes that their paths need; an error concerns only who asks."""
 
 from __future__ import annotations
 

@@ -114,8 +114,11 @@ def test_beginning_does_not_wait_for_an_agent_that_is_being_started(
         asking.begin([make.attempt(listening)])
     assert time.monotonic() - begun < 0.2
     assert asking.next(0.05) is None
+    source = make.attempt(listening).source.uid
+    assert asking.waits(source)
     may_start.set()
     assert [one.observation.tries for one in all_of(asking) if one.observation] == [1, 1, 1]
+    assert not asking.waits(source)
     assert len(agents.started) == 1, "what was begun meanwhile waited for the same agent"
 
 
@@ -186,7 +189,7 @@ def test_attempts_of_an_agent_that_died_are_carried_out_by_its_successor(
     assert prober.counts.repeated["w1", "linux"] == 2
 
 
-def test_trouble_is_told_per_attempt_and_what_others_saw_is_kept(
+def test_errors_are_told_per_attempt_and_what_others_saw_is_kept(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     good, bad = make.workload("good"), make.workload("bad")
@@ -201,13 +204,13 @@ def test_trouble_is_told_per_attempt_and_what_others_saw_is_kept(
     of_good, of_bad = asking.begin([make.attempt(listening, good), make.attempt(listening, bad)])
     found = {one.ticket: one for one in all_of(asking)}
     assert found[of_good].observation
-    assert found[of_good].trouble is None
+    assert found[of_good].error is None
     assert found[of_bad].observation is None
-    assert isinstance(found[of_bad].trouble, ProbeBroken)
-    assert "executable file not found" in str(found[of_bad].trouble)
+    assert isinstance(found[of_bad].error, ProbeBroken)
+    assert "executable file not found" in str(found[of_bad].error)
 
 
-def test_a_pod_that_was_replaced_is_the_environments_trouble(
+def test_a_pod_that_was_replaced_is_the_environments_fault(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     agents.script = [lambda channel, _: channel.cut()] * 5
@@ -215,7 +218,7 @@ def test_a_pod_that_was_replaced_is_the_environments_trouble(
     asking = prober.asking()
     asking.begin([make.attempt(listening)])
     (answered,) = all_of(asking)
-    assert isinstance(answered.trouble, EnvironmentBroken)
+    assert isinstance(answered.error, EnvironmentBroken)
 
 
 def test_a_bug_in_carrying_out_attempts_is_heard_and_leaves_nobody_waiting(
@@ -248,6 +251,10 @@ def test_no_more_attempts_are_under_way_than_half_of_what_an_agent_opens_at_once
     prober.observe([make.attempt(listening)])
     ((agent, _),) = prober.agents._agents.values()
     agent._most = 2
+    asking, attempt = prober.asking(), make.attempt(silent, kind=Kind.UDP, give_up=0.2)
+    asking.begin([attempt] * 3)
+    assert asking.waits(attempt.source.uid), "one of them has not left"
+    asking.cancel()
     begun = time.monotonic()
     seen = prober.observe([make.attempt(silent, kind=Kind.UDP, give_up=0.2)] * 6)
     assert [one.verdict for one in seen] == [Verdict.TIMED_OUT] * 6

@@ -82,7 +82,7 @@ def test_what_is_not_decided_is_incomplete_and_never_qualified(verdict: str) -> 
     assert exit_code(results) == 6
 
 
-def test_trouble_that_belongs_to_no_node_counts_for_every_build() -> None:
+def test_an_error_that_belongs_to_no_node_counts_for_every_build() -> None:
     broken: dict[str, Any] = decided("DEMO-7", {NEW: "CONFIRMED"}) | {"verdict": "INCONCLUSIVE", "reason": "API gone"}
     assert str(gate(report([broken, *SVC]))[0].standing[0]) == "DEMO-7 INCONCLUSIVE: API gone"
 
@@ -244,3 +244,9 @@ def test_every_verdict_at_every_place_with_every_waiver_is_answered_by_the_table
         else:
             expected = "incomplete" if open_ else "not qualified"
         assert answer == expected, f"{claim} {verdict} at {place} with a waiver for {choice}"
+
+
+def test_nodes_that_a_claim_is_not_about_are_no_obstacle_beside_those_that_it_is() -> None:
+    mixed = decided("DEMO-7", {NEW: "CONFIRMED"})
+    mixed["decisions"] += decided("DEMO-7", {"": "NOT_APPLICABLE"})["decisions"]
+    assert gate(report([mixed, *SVC]))[0].answer == "qualified"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conformance.report.page import render
+from conformance.report.page import bundles, render
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, decided, report
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -48,11 +48,13 @@ def test_the_first_line_says_what_the_run_found() -> None:
 
 def test_a_gate_decides_the_first_line_and_a_lab_never_qualifies() -> None:
     gate = {"name": "core", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": [], "waived": []}
-    assert "<h1>Qualified</h1>" in render(plain(LEAK) | {"gates": [gate]})
-    lab = plain(LEAK, evidence="lab") | {"gates": [gate]}
-    assert "<h1>Would qualify; a lab qualifies nothing</h1>" in render(lab)
+    assert "<h1>Qualified: core; beyond that DEMO-7 violated</h1>" in render(plain(LEAK) | {"gates": [gate]})
+    good = decided("DEMO-7", {NEW: "CONFIRMED"})
+    assert "<h1>Qualified: core</h1>" in render(plain(good) | {"gates": [gate]})
+    lab = plain(good, evidence="lab") | {"gates": [gate]}
+    assert "<h1>Would qualify: core; a lab qualifies nothing</h1>" in render(lab)
     assert "qualifies no release" in render(lab)
-    assert "<h1>Incomplete</h1>" in render(plain(LEAK) | {"gates": [gate, gate | {"answer": "incomplete"}]})
+    assert "<h1>Incomplete: core</h1>" in render(plain(LEAK) | {"gates": [gate, gate | {"answer": "incomplete"}]})
 
 
 def test_a_run_that_was_cut_short_says_so_first() -> None:
@@ -78,6 +80,44 @@ def test_everything_that_a_cluster_named_is_escaped() -> None:
     assert "<img" not in page
     assert "javascript:1" not in page
     assert "49" not in re.findall(r"\"'&amp;(\S+)", page)
+
+
+def test_what_a_failure_left_is_on_the_page_and_escaped(tmp_path: Path) -> None:
+    folder = tmp_path / "attachments" / "one"
+    folder.mkdir(parents=True)
+    (folder / "events.txt").write_text(HOSTILE)
+    (folder / "long.txt").write_text("x" * 30_000)
+    left = ["attachments/one/events.txt", "attachments/one/long.txt"]
+    tests = [
+        {"test": "t::one", "verdict": "VIOLATED", "attachments": left},
+        {"test": "t::two", "verdict": "CONFIRMED", "attachments": left},
+    ]
+    found = bundles(plain(LEAK) | {"tests": tests}, tmp_path)
+    assert list(found) == ["t::one"]
+    assert found["t::one"][1][1].endswith("... 10000 characters more in attachments/one/long.txt")
+    page = render(plain(LEAK), failures=found)
+    assert "What failures left behind" in page
+    assert "<img" not in page
+
+
+def test_versions_nodes_and_their_part_in_the_run_are_told() -> None:
+    one = {
+        "workload": "calico-node-windows", "container": "felix", "image": "calico/node:v3.31.2", "version": "v3.31.2",
+        "digest": "sha256:" + "a" * 64, "nodes": ["win-0"],
+    }  # fmt: skip
+    installed = {"cluster_uid": "u-1", "components": [one], "kubelets": {"win-0": "v1.34.1"}, "unread": []}
+    page = render(plain(LEAK) | {"installed": installed, "covered": {"win-0": "build 20348"}})
+    assert "covered: build 20348" in page
+    assert "not covered" in page
+    assert "sha256:aaaaaaaaaaaa" in page
+    assert "u-1" in page
+
+
+def test_each_recovery_has_a_bar_the_longest_first() -> None:
+    slow, quick = decided("RST-1", {NEW: "CONFIRMED"}), decided("RST-2", {NEW: "CONFIRMED"})
+    quick["measured"], slow["measured"] = {"seconds to a new connection": 2.0}, {"seconds to a new connection": 9.0}
+    drawing = render(plain(quick, slow)).partition('id="recovery"')[2].partition("</svg>")[0]
+    assert re.findall(r"(RST-\d|\d\.\d\d s)</text>", drawing) == ["RST-1", "9.00 s", "RST-2", "2.00 s"]
 
 
 def test_the_page_fetches_nothing() -> None:

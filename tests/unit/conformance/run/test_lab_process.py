@@ -99,7 +99,7 @@ def test_it_ends_when_the_run_is_killed(hybridlab: Path, tmp_path: Path) -> None
     assert not gone(lab_pid)
     run.kill()
     run.wait()
-    assert until(lambda: ended(lab_pid), bool, within=5, every=0.02, what="the lab ends").met
+    assert until(lambda: ended(lab_pid), bool, within=5, every=0.02, description="the lab ends").converged
 
 
 KILLED_RUN = """

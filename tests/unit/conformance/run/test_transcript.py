@@ -49,6 +49,9 @@ class Scripted:
         seen = one and Observation(attempt=one, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, began_at=1.5)
         return Answered(1, seen) if seen else None
 
+    def waits(self, source: str) -> bool:
+        return False
+
     def cancel(self) -> None:
         self.cancelled += 1
         self.begun.clear()

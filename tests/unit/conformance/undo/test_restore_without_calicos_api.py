@@ -10,17 +10,13 @@ import pytest
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.undo.journal import Outcome
-from conformance.undo.journal.entry import Entry
 from conformance.undo.journal.fields import Content, Field
+from conformance.undo.journal.record import Entry
 from conformance.undo.journal.restore import restore
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
-FIELD = Field(
-    path=("spec", "vxlanVNI"),
-    before=Content(present=True, value=4096),
-    ours=Content(present=True, value=4097),
-    parents=1,
-)
+BEFORE, OURS = Content(present=True, value=4096), Content(present=True, value=4097)
+FIELD = Field(path=("spec", "vxlanVNI"), before=BEFORE, ours=OURS, parents=1)
 
 
 class Cluster:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hybridlab.dataplane.contract import DataplaneError
-from tests.unit.hybridlab.calico.cluster_bench import bench
+from tests.unit.hybridlab.calico.cluster_harness import harness
 from tests.unit.hybridlab.calico.test_cluster import DENY, POLICIES
 
 
@@ -23,7 +23,7 @@ def resets(b: Any, pod: Any) -> Any:
 
 def test_a_new_endpoint_has_the_plugins_denial_until_felix_gives_its_list() -> None:
     async def run() -> None:
-        async with bench(felix=False) as b:
+        async with harness(felix=False) as b:
             pod, _ = await b.pod("w", "windows-2022")
             felix = b.calico.felixes["windows-2022"]
             (only,) = felix.acls[pod["metadata"]["uid"]]
@@ -39,7 +39,7 @@ def test_a_new_endpoint_has_the_plugins_denial_until_felix_gives_its_list() -> N
 
 def test_only_endpoints_whose_list_changes_get_it_anew_and_are_reset() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             chosen, _ = await b.pod("chosen", "windows-2022", app="chosen")
             beside, _ = await b.pod("beside", "windows-2022", app="beside")
             linux, _ = await b.pod("linux", "linux-1", app="chosen")
@@ -64,7 +64,7 @@ def test_only_endpoints_whose_list_changes_get_it_anew_and_are_reset() -> None:
 @pytest.mark.parametrize(("version", "again"), [("v3.31.0", 0), ("v3.30.7", 1), ("v3.32.1", 0), ("v3.29.0", 1)])
 def test_a_label_that_means_nothing_gives_the_list_anew_before_3_31_only(version: str, again: int) -> None:
     async def run() -> None:
-        async with bench(f"calico.version={version}") as b:
+        async with harness(f"calico.version={version}") as b:
             pod, _ = await b.pod("w", "windows-2022", app="w")
             await b.settled()
             before, count = shown_of(b, pod), resets(b, pod)
@@ -78,7 +78,7 @@ def test_a_label_that_means_nothing_gives_the_list_anew_before_3_31_only(version
 
 def test_another_policy_with_the_same_effect_changes_nothing() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, _ = await b.pod("w", "windows-2022")
             await b.client.create(POLICIES, DENY)
             await b.settled()
@@ -92,7 +92,7 @@ def test_another_policy_with_the_same_effect_changes_nothing() -> None:
 
 def test_a_felix_that_starts_gives_every_list_anew_with_the_ids_that_it_had() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, _ = await b.pod("w", "windows-2022")
             linux, _ = await b.pod("l", "linux-1")
             ingress: list[Any] = [{"from": [{"podSelector": {}}]}]
@@ -118,7 +118,7 @@ def test_a_felix_that_starts_gives_every_list_anew_with_the_ids_that_it_had() ->
 
 def test_faults_that_wait_for_a_reprogramming_may_come_go_and_fail_without_felix_starting_again() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, _ = await b.pod("w", "windows-2022")
             await b.settled()
             felix, told = b.calico.felixes["windows-2022"], []

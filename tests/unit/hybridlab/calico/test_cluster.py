@@ -13,7 +13,7 @@ from hybridlab.dataplane.contract import DataplaneError
 from hybridlab.dataplane.pod_network import SandboxError
 from hybridlab.profiles.load import load
 from hybridlab.profiles.model import CalicoDefects
-from tests.unit.hybridlab.calico.cluster_bench import Bench, bench
+from tests.unit.hybridlab.calico.cluster_harness import Harness, harness
 
 DENY = {"metadata": {"name": "deny", "namespace": "demo"}, "spec": {"podSelector": {}}}
 POLICIES = "networkpolicies.networking.k8s.io"
@@ -23,7 +23,7 @@ BLOCKS = "ipamblocks.crd.projectcalico.org"
 
 def test_routes_lead_to_every_other_nodes_block_over_its_tunnel() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             await b.until(lambda: len(b.dataplane.routes) == 6)
             routes = b.dataplane.routes["linux-1"]
             blocks = {block.node: str(block.cidr) for block in b.calico.ipam.blocks()}
@@ -45,7 +45,7 @@ def test_routes_lead_to_every_other_nodes_block_over_its_tunnel() -> None:
 
 def test_linux_has_no_mac_annotation_and_the_mac_of_its_name() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             await b.until(lambda: len(b.dataplane.routes) == 6)
             node = await b.client.get("nodes", "linux-1")
             assert "projectcalico.org/VXLANTunnelMACAddr" not in node["metadata"]["annotations"]
@@ -59,7 +59,7 @@ def test_linux_has_no_mac_annotation_and_the_mac_of_its_name() -> None:
 
 def test_a_pod_gets_address_gateway_mtu_and_mac_by_its_nodes_system() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             _, linux = await b.pod("l", "linux-1")
             windows_pod, windows = await b.pod("w", "windows-2022")
             assert (linux.gateway, linux.mtu, linux.mac) == ("169.254.1.1", 1440, None)
@@ -77,7 +77,7 @@ def test_a_pod_gets_address_gateway_mtu_and_mac_by_its_nodes_system() -> None:
 
 def test_the_api_says_what_ipam_does_as_soon_as_a_pod_is_attached() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, attachment = await b.pod("w", "windows-2022")
             block = b.calico.ipam.blocks_of("windows-2022")[0]
             name = str(block.cidr).replace(".", "-").replace("/", "-")
@@ -99,13 +99,13 @@ def test_the_api_says_what_ipam_does_as_soon_as_a_pod_is_attached() -> None:
     asyncio.run(run())
 
 
-async def handles(b: Bench) -> list[dict[str, Any]]:
+async def handles(b: Harness) -> list[dict[str, Any]]:
     return (await b.client.list("ipamhandles.crd.projectcalico.org"))[0]
 
 
 def test_attaching_twice_gives_the_same_and_detaching_twice_does_nothing() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, first = await b.pod("l", "linux-1")
             assert await b.calico.pod_network.attach(pod, "linux-1") is first
             await b.calico.pod_network.detach(pod["metadata"]["uid"])
@@ -116,7 +116,7 @@ def test_attaching_twice_gives_the_same_and_detaching_twice_does_nothing() -> No
 
 def test_two_hundred_pods_need_few_updates_and_share_one_program() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             await b.client.create(POLICIES, DENY)
             await b.settled()
             before = len(b.dataplane.updates)
@@ -133,7 +133,7 @@ def test_two_hundred_pods_need_few_updates_and_share_one_program() -> None:
 
 def test_a_policy_reaches_every_node_that_has_a_pod_of_it_and_no_other() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, _ = await b.pod("l", "linux-1")
             far, _ = await b.pod("w", "windows-2022")
             other, _ = await b.pod("o", "linux-2", "other")
@@ -151,7 +151,7 @@ def test_a_policy_reaches_every_node_that_has_a_pod_of_it_and_no_other() -> None
 
 def test_without_its_felix_a_node_keeps_the_old_policy_and_catches_up_when_it_is_back() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pods = [(await b.pod("l", "linux-1"))[0], (await b.pod("m", "linux-2"))[0]]
             await b.settled()
             await b.calico.felix_stopped("linux-1")
@@ -168,7 +168,7 @@ def test_without_its_felix_a_node_keeps_the_old_policy_and_catches_up_when_it_is
 
 def test_a_starting_felix_programs_everything_anew_and_removes_what_it_no_longer_needs() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, _ = await b.pod("l", "linux-1", app="web")
             allow = {"from": [{"podSelector": {"matchLabels": {"app": "web"}}}]}
             await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}})
@@ -188,7 +188,7 @@ def test_a_starting_felix_programs_everything_anew_and_removes_what_it_no_longer
 
 def test_a_new_member_changes_the_set_and_no_program() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             await b.pod("l", "linux-1", app="web")
             allow = {"from": [{"podSelector": {"matchLabels": {"app": "client"}}}]}
             await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}})
@@ -212,7 +212,7 @@ def test_a_new_member_changes_the_set_and_no_program() -> None:
 
 def test_an_edit_of_a_rule_alone_reaches_the_pods_that_the_policy_already_selects() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, _ = await b.pod("l", "linux-1")
             ingress = [{"ports": [{"port": 80}]}]
             await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": ingress}})
@@ -228,7 +228,7 @@ def test_an_edit_of_a_rule_alone_reaches_the_pods_that_the_policy_already_select
 
 def test_a_namespaces_labels_and_a_pods_end_count() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             await b.pod("l", "linux-1")
             allow = {"from": [{"namespaceSelector": {"matchLabels": {"trusted": "yes"}}}]}
             await b.client.create(POLICIES, {**DENY, "spec": {"podSelector": {}, "ingress": [allow]}})
@@ -249,7 +249,7 @@ def test_after_a_refusal_everything_is_programmed_again(monkeypatch: pytest.Monk
     monkeypatch.setattr("hybridlab.calico.felix_queue.RETRY_SECONDS", 0.01)
 
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, _ = await b.pod("l", "linux-1")
             await b.settled()
             b.dataplane.refuse = "the kernel says no"
@@ -263,7 +263,7 @@ def test_after_a_refusal_everything_is_programmed_again(monkeypatch: pytest.Monk
 
 def test_a_policy_that_cannot_be_read_is_logged_and_left_out() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, _ = await b.pod("l", "linux-1")
             wrong = {"metadata": {"name": "p", "namespace": "demo"}, "spec": {"selector": "a ! b"}}
             await b.client.create("networkpolicies.projectcalico.org", wrong)
@@ -276,7 +276,7 @@ def test_a_policy_that_cannot_be_read_is_logged_and_left_out() -> None:
 
 def test_the_profiles_programming_delay_holds_policy_back_on_that_system_only() -> None:
     async def run() -> None:
-        async with bench("timing.windows_policy_delay_ms=200") as b:
+        async with harness("timing.windows_policy_delay_ms=200") as b:
             windows, _ = await b.pod("w", "windows-2022")
             await b.until(lambda: b.program(windows))
             linux, _ = await b.pod("l", "linux-1")
@@ -290,7 +290,7 @@ def test_the_profiles_programming_delay_holds_policy_back_on_that_system_only() 
 
 def test_turning_strict_affinity_off_stops_new_windows_pods_and_degrades_the_status() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             await b.pod("before", "windows-2022")
             change = {"spec": {"strictAffinity": False}}
             await b.client.patch("ipamconfigurations.projectcalico.org", "default", change)
@@ -312,7 +312,7 @@ def test_turning_strict_affinity_off_stops_new_windows_pods_and_degrades_the_sta
     asyncio.run(run())
 
 
-async def condition(b: Bench, name: str, kind: str) -> dict[str, Any]:
+async def condition(b: Harness, name: str, kind: str) -> dict[str, Any]:
     status = await b.client.get("tigerastatuses.operator.tigera.io", name)
     return next(found for found in status["status"]["conditions"] if found["type"] == kind)
 
@@ -338,7 +338,7 @@ def test_the_objects_say_what_the_profile_is_and_the_operator_refuses_what_windo
     override: str, pool: Any, degraded: str
 ) -> None:
     async def run() -> None:
-        async with bench(override) as b:
+        async with harness(override) as b:
             found = await b.client.get("ippools.projectcalico.org", "default-ipv4-ippool")
             assert (found["spec"]["vxlanMode"], found["spec"]["ipipMode"]) == pool
             state = await condition(b, "calico-windows", "Degraded")
@@ -351,7 +351,7 @@ def test_the_objects_say_what_the_profile_is_and_the_operator_refuses_what_windo
 
 def test_with_the_old_api_group_only_everything_is_there_under_its_old_names() -> None:
     async def run() -> None:
-        async with bench("calico.v3_api=false") as b:
+        async with harness("calico.v3_api=false") as b:
             await b.until(lambda: len(b.dataplane.routes) == 6)
             found = await b.client.get("ipamconfigs.crd.projectcalico.org", "default")
             assert found["spec"]["strictAffinity"] is True
@@ -364,7 +364,7 @@ def test_with_the_old_api_group_only_everything_is_there_under_its_old_names() -
 
 def test_a_vni_that_windows_cannot_do_fails_its_pods_and_not_linux() -> None:
     async def run() -> None:
-        async with bench("network.vxlan_vni=4095") as b:
+        async with harness("network.vxlan_vni=4095") as b:
             await b.pod("l", "linux-1")
             with pytest.raises(SandboxError, match="Windows does not support VXLANVNI < 4096"):
                 await b.pod("w", "windows-2022")
@@ -374,7 +374,7 @@ def test_a_vni_that_windows_cannot_do_fails_its_pods_and_not_linux() -> None:
 
 def test_linux_follows_the_vni_of_felix_configuration_and_windows_keeps_its_own() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             await b.until(lambda: len(b.dataplane.routes) == 6)
             change = {"spec": {"vxlanVNI": 4097, "vxlanPort": 4790}}
             await b.client.patch("felixconfigurations.projectcalico.org", "default", change)
@@ -398,7 +398,7 @@ def test_without_dsr_a_windows_nodes_service_traffic_comes_from_the_second_addre
     override: str, vip: bool
 ) -> None:
     async def run() -> None:
-        async with bench(override) as b:
+        async with harness(override) as b:
             block = b.calico.ipam.blocks_of("windows-2022")[0]
             assert b.calico.snat_for("windows-2022") == (block.address(2) if vip else None)
             assert b.calico.snat_for("linux-1") is None
@@ -412,7 +412,7 @@ def test_a_felix_that_fails_unforeseen_says_so_and_starts_again(monkeypatch: pyt
     monkeypatch.setattr("hybridlab.calico.felix.RETRY_SECONDS", 0.01)
 
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             pod, _ = await b.pod("l", "linux-1")
             await b.settled()
             real = b.dataplane.update_policy
@@ -431,7 +431,7 @@ def test_a_felix_that_fails_unforeseen_says_so_and_starts_again(monkeypatch: pyt
 
 def test_a_pod_that_cannot_be_wired_leaves_nothing_behind_and_can_be_tried_again() -> None:
     async def run() -> None:
-        async with bench() as b:
+        async with harness() as b:
             real = b.dataplane.add_pod
 
             async def refuses(spec: Any) -> None:
@@ -468,7 +468,7 @@ EVERYBODY: list[dict[str, Any]] = [{"namespaces": {}}]
 )
 def test_cluster_wide_policies_of_kubernetes_reach_both_systems(version: Any, resource: Any, spec: Any) -> None:
     async def run() -> None:
-        async with bench(f"calico.version={version}") as b:
+        async with harness(f"calico.version={version}") as b:
             linux, _ = await b.pod("l", "linux-1")
             windows, _ = await b.pod("w", "windows-2022")
             body = {"metadata": {"name": "default"}, "spec": {"subject": SUBJECT, **spec}}
@@ -491,7 +491,7 @@ def test_a_panic_leaves_what_was_programmed_and_ends_with_the_policies() -> None
     """Felix panics in a loop; the pod keeps its list, and gets a new one when the policies are gone."""
 
     async def run() -> None:
-        async with bench(profile="v3.31-as-shipped") as b:
+        async with harness(profile="v3.31-as-shipped") as b:
             pod, _ = await b.pod("w", "windows-2022", app="w")
             await b.client.create("tiers.projectcalico.org", {"metadata": {"name": "first"}, "spec": {"order": 1}})
             await b.client.create(GLOBAL_POLICIES, tcp_80("first.p", "first", "Pass"))

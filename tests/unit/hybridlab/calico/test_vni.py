@@ -15,32 +15,32 @@ from hybridlab.dataplane.model import PodSpec
 from hybridlab.dataplane.pod_network import SandboxError
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
-from tests.unit.hybridlab.calico.cluster_bench import Bench, bench
+from tests.unit.hybridlab.calico.cluster_harness import Harness, harness
 
 CONFIGURATIONS = "felixconfigurations.projectcalico.org"
 WINDOWS = "windows-2022"
 
 
-def scenario(body: Callable[[Bench], Awaitable[None]], *overrides: str) -> None:
+def scenario(body: Callable[[Harness], Awaitable[None]], *overrides: str) -> None:
     async def run() -> None:
-        async with bench(*overrides) as made:
+        async with harness(*overrides) as made:
             await made.until(lambda: all(felix.routing.routes for felix in made.calico.felixes.values()))
             await body(made)
 
     asyncio.run(run())
 
 
-def vni(made: Bench, node: str) -> int | None:
+def vni(made: Harness, node: str) -> int | None:
     spec = made.dataplane.vxlan[node]
     return None if spec is None else spec.vni
 
 
-def starts(made: Bench, node: str) -> int:
+def starts(made: Harness, node: str) -> int:
     return sum(where == node and "Felix starting up" in line for where, line in made.logged)
 
 
 def test_linux_starts_again_and_moves_and_windows_does_neither() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         await made.client.patch(CONFIGURATIONS, "default", {"spec": {"vxlanVNI": 4097}})
         await made.until(lambda: vni(made, "linux-1") == 4097)
         await made.settled()
@@ -52,7 +52,7 @@ def test_linux_starts_again_and_moves_and_windows_does_neither() -> None:
 
 
 def test_a_node_s_own_configuration_makes_that_felix_start_again_on_either_system() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         for node in ("linux-1", WINDOWS):
             spec = {"usageReportingInitialDelay": "301s"}
             await made.client.create(CONFIGURATIONS, {"metadata": {"name": f"node.{node}"}, "spec": spec})
@@ -64,7 +64,7 @@ def test_a_node_s_own_configuration_makes_that_felix_start_again_on_either_syste
 
 
 def test_a_felix_whose_pod_goes_meanwhile_stays_down() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         restart = asyncio.create_task(made.calico.restart_felix("linux-1"))
         await asyncio.sleep(0)
         await made.calico.felix_stopped("linux-1")
@@ -77,7 +77,7 @@ def test_a_felix_whose_pod_goes_meanwhile_stays_down() -> None:
 
 
 def test_a_delivered_vni_is_stored_and_the_vsid_stays_until_the_network_is_made_anew() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         pod, _ = await made.pod("w", WINDOWS)
         await made.calico.felix_stopped(WINDOWS)
@@ -96,7 +96,7 @@ def test_a_delivered_vni_is_stored_and_the_vsid_stays_until_the_network_is_made_
 
 
 def test_the_plugin_makes_the_network_that_is_missing() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         assert node.hns.pod_network is not None
         await made.calico.remove_hns_network(WINDOWS, node.hns.pod_network.id)
@@ -109,7 +109,7 @@ def test_the_plugin_makes_the_network_that_is_missing() -> None:
 
 
 def test_a_pod_whose_network_is_removed_while_it_starts_fails_and_leaves_nothing() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         there, _ = await made.pod("there", WINDOWS)
         add = made.dataplane.add_pod
@@ -134,7 +134,7 @@ def test_a_pod_whose_network_is_removed_while_it_starts_fails_and_leaves_nothing
 
 
 def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_for_this_one() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         pods = [(await made.pod(name, WINDOWS))[0]["metadata"]["uid"] for name in ("one", "two")]
         node.hns.ensure_pod_network("192.168.255.0/26", 4096)
@@ -152,13 +152,13 @@ def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_fo
 
 
 def test_a_vni_that_windows_does_not_support_lets_no_pod_in_and_makes_no_network() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         assert made.calico.windows[WINDOWS].hns.pod_network is None
         with pytest.raises(SandboxError, match=r"Windows does not support VXLANVNI < 4096"):
             await made.pod("w", WINDOWS)
 
     async def run() -> None:
-        async with bench("network.vxlan_vni=4095") as made:
+        async with harness("network.vxlan_vni=4095") as made:
             await body(made)
 
     asyncio.run(run())
@@ -166,7 +166,7 @@ def test_a_vni_that_windows_does_not_support_lets_no_pod_in_and_makes_no_network
 
 @pytest.mark.parametrize("given", ["many", [4097]])
 def test_a_vni_that_is_no_number_lets_no_pod_in_and_is_named(given: object) -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         configuration = {"plugins": [{"type": "calico", "vxlan_vni": given}]}
         made.calico.windows[WINDOWS].configure({}, {"CNI_NETWORK_CONFIG": json.dumps(configuration)})
         with pytest.raises(SandboxError, match=r"vxlan_vni of the CNI configuration is .*, which is no number"):
@@ -176,7 +176,7 @@ def test_a_vni_that_is_no_number_lets_no_pod_in_and_is_named(given: object) -> N
 
 
 def test_a_pod_that_leaves_takes_its_endpoint_along() -> None:
-    async def body(made: Bench) -> None:
+    async def body(made: Harness) -> None:
         pod, attachment = await made.pod("w", WINDOWS)
         hns = made.calico.windows[WINDOWS].hns
         assert [(one.address, one.mac) for one in hns.endpoints if one.pod] == [(attachment.address, attachment.mac)]

@@ -14,13 +14,13 @@ import pytest
 
 from hybridlab.api.interference import Interference
 from hybridlab.dataplane.model import Zone
-from hybridlab.faults.bench import Bench
 from hybridlab.faults.errors import BadFault, FaultFailed
 from hybridlab.faults.injector import Injector
+from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.registry import FAULTS
 from hybridlab.faults.zone_gate import WRONG_ADDRESS, ZoneGate
-from tests.unit.hybridlab.calico.cluster_bench import Bench as CalicoBench
-from tests.unit.hybridlab.calico.cluster_bench import bench as calico_bench
+from tests.unit.hybridlab.calico.cluster_harness import Harness as CalicoBench
+from tests.unit.hybridlab.calico.cluster_harness import harness as calico_harness
 
 ZONE = Zone(
     domain="cluster.local",
@@ -111,7 +111,7 @@ class Lab:
         self.interference = Interference()
         self.killed: list[tuple[str, str]] = []
         self.injector = Injector(
-            Bench(calico.dataplane.plane, calico.calico, calico.client, self.gate, self.interference, self.kill)
+            LabParts(calico.dataplane.plane, calico.calico, calico.client, self.gate, self.interference, self.kill)
         )
 
     async def kill(self, pod: Any, container: Any) -> None:
@@ -123,7 +123,7 @@ class Lab:
 
 @contextlib.asynccontextmanager
 async def lab() -> AsyncIterator[Lab]:
-    async with calico_bench() as calico:
+    async with calico_harness() as calico:
         service = {
             "metadata": {"name": "web", "namespace": "demo"},
             "spec": {

@@ -52,7 +52,7 @@ class Ran:
 
 
 @dataclass
-class Bench:
+class Harness:
     """Runs applets; servers are asyncio's."""
 
     net: LoopbackNet = field(default_factory=LoopbackNet)
@@ -116,8 +116,8 @@ async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def harness() -> Harness:
+    return Harness()
 
 
 @pytest.fixture

@@ -17,96 +17,96 @@ from .conftest import Ran, answering, http_answer, silent, tcp
 if TYPE_CHECKING:
     from hybridlab.runtime.applet import Applet
 
-    from .conftest import Bench, Serve
+    from .conftest import Harness, Serve
 
 
-def against(bench: Bench, serve: Serve, applet: Applet, *argv: str) -> tuple[Ran, int]:
+def against(harness: Harness, serve: Serve, applet: Applet, *argv: str) -> tuple[Ran, int]:
     """Run a command whose ``{}`` is the port of a server."""
 
     async def scenario() -> tuple[Ran, int]:
         async with tcp(serve) as port:
-            return await bench.call(applet, *(word.format(port) for word in argv)), port
+            return await harness.call(applet, *(word.format(port) for word in argv)), port
 
     return asyncio.run(scenario())
 
 
-def test_nc_names_an_open_port_on_standard_error(bench: Bench) -> None:
-    bench.net.names["web"] = "127.0.0.1"
-    ran, port = against(bench, answering(b""), nc, "nc", "-vz", "-w", "3", "web", "{}")
+def test_nc_names_an_open_port_on_standard_error(harness: Harness) -> None:
+    harness.net.names["web"] = "127.0.0.1"
+    ran, port = against(harness, answering(b""), nc, "nc", "-vz", "-w", "3", "web", "{}")
     assert ran == Ran(0, "", f"web (127.0.0.1:{port}) open\n")
-    ran, port = against(bench, answering(b""), nc, "nc", "-z", "127.0.0.1", "{}")
+    ran, port = against(harness, answering(b""), nc, "nc", "-z", "127.0.0.1", "{}")
     assert ran == Ran(0, "", "")
 
 
-def test_nc_is_silent_about_a_refusal_with_one_v(bench: Bench, closed_port: int) -> None:
-    assert bench.run(nc, "nc", "-vz", "127.0.0.1", str(closed_port)) == Ran(1, "", "")
+def test_nc_is_silent_about_a_refusal_with_one_v(harness: Harness, closed_port: int) -> None:
+    assert harness.run(nc, "nc", "-vz", "127.0.0.1", str(closed_port)) == Ran(1, "", "")
     words = f"nc: 127.0.0.1 (127.0.0.1:{closed_port}): Connection refused\nsent 0, rcvd 0\n"
-    assert bench.run(nc, "nc", "-vvz", "127.0.0.1", str(closed_port)) == Ran(1, "", words)
+    assert harness.run(nc, "nc", "-vvz", "127.0.0.1", str(closed_port)) == Ran(1, "", words)
 
 
 @pytest.mark.parametrize("name", ["nosuch", "silent"])
-def test_a_name_that_does_not_resolve_is_a_bad_address(bench: Bench, name: str) -> None:
-    assert bench.run(nc, "nc", "-vz", name, "80") == Ran(1, "", f"nc: bad address '{name}'\n")
-    assert bench.run(wget, "wget", "-q", "-O", "-", f"http://{name}") == Ran(1, "", f"wget: bad address '{name}'\n")
+def test_a_name_that_does_not_resolve_is_a_bad_address(harness: Harness, name: str) -> None:
+    assert harness.run(nc, "nc", "-vz", name, "80") == Ran(1, "", f"nc: bad address '{name}'\n")
+    assert harness.run(wget, "wget", "-q", "-O", "-", f"http://{name}") == Ran(1, "", f"wget: bad address '{name}'\n")
 
 
-def test_nc_carries_what_the_server_says(bench: Bench) -> None:
-    ran, _ = against(bench, answering(b""), nc, "nc", "127.0.0.1", "{}")
+def test_nc_carries_what_the_server_says(harness: Harness) -> None:
+    ran, _ = against(harness, answering(b""), nc, "nc", "127.0.0.1", "{}")
     assert ran == Ran(0, "", "")
 
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"hello\n")
         writer.close()
 
-    ran, _ = against(bench, greet, nc, "nc", "127.0.0.1", "{}")
+    ran, _ = against(harness, greet, nc, "nc", "127.0.0.1", "{}")
     assert ran == Ran(0, "hello\n", "")
 
 
-def test_wget_prints_the_page_and_nothing_else_when_quiet(bench: Bench) -> None:
-    ran, _ = against(bench, http_answer("page"), wget, "wget", "-q", "-O", "-", "-T", "3", "http://127.0.0.1:{}/")
+def test_wget_prints_the_page_and_nothing_else_when_quiet(harness: Harness) -> None:
+    ran, _ = against(harness, http_answer("page"), wget, "wget", "-q", "-O", "-", "-T", "3", "http://127.0.0.1:{}/")
     assert ran == Ran(0, "page", "")
-    ran, port = against(bench, http_answer("page"), wget, "wget", "-O", "-", "http://127.0.0.1:{}/")
+    ran, port = against(harness, http_answer("page"), wget, "wget", "-O", "-", "http://127.0.0.1:{}/")
     assert ran.out == "page"
     assert ran.err.startswith(f"Connecting to 127.0.0.1 (127.0.0.1:{port})\n")
 
 
-def test_wget_words_its_failures_as_busybox_does(bench: Bench, closed_port: int) -> None:
-    ran = bench.run(wget, "wget", "-q", "-O", "-", f"http://127.0.0.1:{closed_port}")
+def test_wget_words_its_failures_as_busybox_does(harness: Harness, closed_port: int) -> None:
+    ran = harness.run(wget, "wget", "-q", "-O", "-", f"http://127.0.0.1:{closed_port}")
     assert ran == Ran(1, "", "wget: can't connect to remote host (127.0.0.1): Connection refused\n")
-    ran, _ = against(bench, silent, wget, "wget", "-q", "-T", "0.1", "-O", "-", "http://127.0.0.1:{}")
+    ran, _ = against(harness, silent, wget, "wget", "-q", "-T", "0.1", "-O", "-", "http://127.0.0.1:{}")
     assert ran == Ran(1, "", "wget: download timed out\n")
-    ran, _ = against(bench, http_answer("", "404 Not Found"), wget, "wget", "-q", "-O", "-", "http://127.0.0.1:{}")
+    ran, _ = against(harness, http_answer("", "404 Not Found"), wget, "wget", "-q", "-O", "-", "http://127.0.0.1:{}")
     assert ran == Ran(1, "", "wget: server returned error: HTTP/1.1 404 Not Found\n")
-    ran, _ = against(bench, answering(b"\r\n"), wget, "wget", "-q", "-O", "-", "http://127.0.0.1:{}")
+    ran, _ = against(harness, answering(b"\r\n"), wget, "wget", "-q", "-O", "-", "http://127.0.0.1:{}")
     assert ran == Ran(1, "", "wget: error getting response\n")
 
 
-def test_wget_refuses_what_it_does_not_do(bench: Bench) -> None:
-    assert bench.run(wget, "wget", "https://127.0.0.1") == Ran(1, "", "not emulated: wget https\n")
+def test_wget_refuses_what_it_does_not_do(harness: Harness) -> None:
+    assert harness.run(wget, "wget", "https://127.0.0.1") == Ran(1, "", "not emulated: wget https\n")
 
 
-def test_curl_exits_with_curls_numbers(bench: Bench, closed_port: int) -> None:
-    ran, _ = against(bench, http_answer("page"), curl, "curl", "-s", "-w", " %{{http_code}}", "http://127.0.0.1:{}")
+def test_curl_exits_with_curls_numbers(harness: Harness, closed_port: int) -> None:
+    ran, _ = against(harness, http_answer("page"), curl, "curl", "-s", "-w", " %{{http_code}}", "http://127.0.0.1:{}")
     assert ran == Ran(0, "page 200", "")
-    assert bench.run(curl, "curl", "-s", f"http://127.0.0.1:{closed_port}") == Ran(7, "", "")
-    assert bench.run(curl, "curl", "-s", "http://nosuch/").code == 6
-    ran, _ = against(bench, silent, curl, "curl", "-sS", "-m", "0.1", "http://127.0.0.1:{}")
+    assert harness.run(curl, "curl", "-s", f"http://127.0.0.1:{closed_port}") == Ran(7, "", "")
+    assert harness.run(curl, "curl", "-s", "http://nosuch/").code == 6
+    ran, _ = against(harness, silent, curl, "curl", "-sS", "-m", "0.1", "http://127.0.0.1:{}")
     assert (ran.code, ran.err.startswith("curl: (28) Operation timed out after")) == (28, True)
-    ran, _ = against(bench, http_answer("no", "503 Service Unavailable"), curl, "curl", "-fs", "http://127.0.0.1:{}")
+    ran, _ = against(harness, http_answer("no", "503 Service Unavailable"), curl, "curl", "-fs", "http://127.0.0.1:{}")
     assert ran == Ran(22, "", "")
 
 
-def test_agnhost_connect_prints_nothing_or_one_word(bench: Bench, closed_port: int) -> None:
-    ran, _ = against(bench, answering(b""), agnhost, "/agnhost", "connect", "127.0.0.1:{}", "--timeout=1s")
+def test_agnhost_connect_prints_nothing_or_one_word(harness: Harness, closed_port: int) -> None:
+    ran, _ = against(harness, answering(b""), agnhost, "/agnhost", "connect", "127.0.0.1:{}", "--timeout=1s")
     assert ran == Ran(0, "", "")
-    assert bench.run(agnhost, "agnhost", "connect", f"127.0.0.1:{closed_port}") == Ran(1, "", "REFUSED\n")
-    ran = bench.run(agnhost, "agnhost", "connect", "nosuch:80")
+    assert harness.run(agnhost, "agnhost", "connect", f"127.0.0.1:{closed_port}") == Ran(1, "", "REFUSED\n")
+    ran = harness.run(agnhost, "agnhost", "connect", "nosuch:80")
     assert ran == Ran(1, "", "DNS: lookup nosuch on 127.0.0.1:53: no such host\n")
-    assert bench.run(agnhost, "agnhost", "dns-suffix") == Ran(1, "", "not emulated: agnhost dns-suffix\n")
+    assert harness.run(agnhost, "agnhost", "dns-suffix") == Ran(1, "", "not emulated: agnhost dns-suffix\n")
 
 
-def test_agnhost_on_windows_does_not_know_a_refusal(bench: Bench, closed_port: int) -> None:
-    bench.settings["os"] = "windows"
-    ran = bench.run(agnhost, "agnhost.exe", "connect", f"127.0.0.1:{closed_port}", "--timeout=1s")
+def test_agnhost_on_windows_does_not_know_a_refusal(harness: Harness, closed_port: int) -> None:
+    harness.settings["os"] = "windows"
+    ran = harness.run(agnhost, "agnhost.exe", "connect", f"127.0.0.1:{closed_port}", "--timeout=1s")
     words = "No connection could be made because the target machine actively refused it."
     assert ran == Ran(1, "", f"OTHER: dial tcp 127.0.0.1:{closed_port}: connectex: {words}\n")

@@ -16,20 +16,20 @@ from hybridlab.windows.powershell.applets import applets
 from .conftest import Ran, http_answer, silent, tcp
 
 if TYPE_CHECKING:
-    from .conftest import Bench, Serve
+    from .conftest import Harness, Serve
 
 POWERSHELL = applets()["powershell"]
 
 
-def run(bench: Bench, *argv: str) -> Ran:
-    ran = bench.run(POWERSHELL, "powershell", *argv)
+def run(harness: Harness, *argv: str) -> Ran:
+    ran = harness.run(POWERSHELL, "powershell", *argv)
     return Ran(ran.code, ran.out.replace("\r\n", "\n"), ran.err.replace("\r\n", "\n"))
 
 
-def against(bench: Bench, serve: Serve, script: str) -> Ran:
+def against(harness: Harness, serve: Serve, script: str) -> Ran:
     async def scenario() -> Ran:
         async with tcp(serve) as port:
-            return await bench.call(POWERSHELL, "powershell", "-Command", script.replace("PORT", str(port)))
+            return await harness.call(POWERSHELL, "powershell", "-Command", script.replace("PORT", str(port)))
 
     ran = asyncio.run(scenario())
     return Ran(ran.code, ran.out.replace("\r\n", "\n"), ran.err.replace("\r\n", "\n"))
@@ -65,9 +65,9 @@ def against(bench: Bench, serve: Serve, script: str) -> Ran:
         ("[Text.Encoding]::UTF8.GetString([Text.Encoding]::UTF8.GetBytes('hé'))", "hé\n"),
     ],
 )
-def test_the_language_computes_what_powershell_does(bench: Bench, script: str, output: str) -> None:
-    bench.env["POD_NAME"] = "web"
-    ran = run(bench, "-NoProfile", "-Command", script)
+def test_the_language_computes_what_powershell_does(harness: Harness, script: str, output: str) -> None:
+    harness.env["POD_NAME"] = "web"
+    ran = run(harness, "-NoProfile", "-Command", script)
     assert ran == Ran(0, output, "")
 
 
@@ -79,30 +79,30 @@ def test_the_language_computes_what_powershell_does(bench: Bench, script: str, o
         ("notepad x", "command notepad"),
         ("$x = [System.IO.File]::ReadAllText('x')", "the type [io.file]"),
         ("New-Object Net.WebClient", "New-Object Net.WebClient"),
-        ("'x'.Normalize()", "method Normalize of a string with 0 arguments"),
+        ("'x'.Normalize()", "method Normalize of a string with no arguments"),
         ("Invoke-WebRequest http://127.0.0.1 -Proxy http://127.0.0.1", "parameter -Proxy of Invoke-WebRequest"),
         ("Invoke-WebRequest http://127.0.0.1 -SessionVariable s", "parameter -sessionvariable of Invoke-WebRequest"),
         ("'x' > C:\\file", "redirection to a file"),
         ("Start-Job { 1 }", "cmdlet Start-Job"),
     ],
 )
-def test_what_it_does_not_know_is_named_and_fails(bench: Bench, script: str, construct: str) -> None:
-    ran = run(bench, script)
+def test_what_it_does_not_know_is_named_and_fails(harness: Harness, script: str, construct: str) -> None:
+    ran = run(harness, script)
     assert ran.code == 1
     assert ran.err.lower() == f"not emulated: {construct}\n".lower()
 
 
-def test_command_words_are_joined_into_a_script(bench: Bench) -> None:
+def test_command_words_are_joined_into_a_script(harness: Harness) -> None:
     script = "(iwr -UseBasicParsing http://127.0.0.1:PORT/).Content"
-    ran = against(bench, http_answer("<title>Welcome</title>"), script)
+    ran = against(harness, http_answer("<title>Welcome</title>"), script)
     assert ran == Ran(0, "<title>Welcome</title>\n", "")
-    assert run(bench, "Write-Output", "a", "b") == Ran(0, "a\nb\n", "")
+    assert run(harness, "Write-Output", "a", "b") == Ran(0, "a\nb\n", "")
 
 
-def test_a_web_response_is_listed_as_5_1_lists_it(bench: Bench) -> None:
+def test_a_web_response_is_listed_as_5_1_lists_it(harness: Harness) -> None:
     page = "<html><body><H1>Windows Container Web Server</H1><p>IP 10.1.2.3 callerCount 1 </body></html>"
     ran = against(
-        bench, http_answer(page), "Invoke-WebRequest -Uri http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 5"
+        harness, http_answer(page), "Invoke-WebRequest -Uri http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 5"
     )
     assert (ran.code, ran.err) == (0, "")
     lines = ran.out.splitlines()
@@ -119,18 +119,18 @@ def test_a_web_response_is_listed_as_5_1_lists_it(bench: Bench) -> None:
     ]
 
 
-def test_long_bodies_are_cut_in_the_list_and_whole_in_the_property(bench: Bench) -> None:
+def test_long_bodies_are_cut_in_the_list_and_whole_in_the_property(harness: Harness) -> None:
     body = "x" * 1000
-    ran = against(bench, http_answer(body), "iwr http://127.0.0.1:PORT -UseBasicParsing | fl Content")
+    ran = against(harness, http_answer(body), "iwr http://127.0.0.1:PORT -UseBasicParsing | fl Content")
     assert "..." not in ran.out
-    ran = against(bench, http_answer(body), "iwr http://127.0.0.1:PORT -UseBasicParsing")
+    ran = against(harness, http_answer(body), "iwr http://127.0.0.1:PORT -UseBasicParsing")
     assert "..." in ran.out
-    ran = against(bench, http_answer(body), "(iwr http://127.0.0.1:PORT -UseBasicParsing).Content.Length")
+    ran = against(harness, http_answer(body), "(iwr http://127.0.0.1:PORT -UseBasicParsing).Content.Length")
     assert ran.out == "1000\n"
 
 
-def test_a_timeout_is_worded_and_placed_as_5_1_does(bench: Bench) -> None:
-    ran = against(bench, silent, "Invoke-WebRequest -Uri http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 1")
+def test_a_timeout_is_worded_and_placed_as_5_1_does(harness: Harness) -> None:
+    ran = against(harness, silent, "Invoke-WebRequest -Uri http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 1")
     assert (ran.code, ran.out) == (1, "")
     lines = ran.err.splitlines()
     assert lines[:2] == ["Invoke-WebRequest : The operation has timed out.", "At line:1 char:1"]
@@ -141,9 +141,9 @@ def test_a_timeout_is_worded_and_placed_as_5_1_does(bench: Bench) -> None:
     assert "FullyQualifiedErrorId : WebCmdletWebResponseException,Microsoft.PowerShel" in ran.err
 
 
-def test_the_other_web_errors_have_their_own_words(bench: Bench, closed_port: int) -> None:
+def test_the_other_web_errors_have_their_own_words(harness: Harness, closed_port: int) -> None:
     def first_line(script: str) -> str:
-        ran = run(bench, script)
+        ran = run(harness, script)
         assert ran.code == 1
         return ran.err.splitlines()[0]
 
@@ -151,102 +151,107 @@ def test_the_other_web_errors_have_their_own_words(bench: Bench, closed_port: in
     assert refused == "Invoke-WebRequest : Unable to connect to the remote server"
     unknown = first_line("Invoke-WebRequest http://nosuch/ -UseBasicParsing")
     assert unknown == "Invoke-WebRequest : The remote name could not be resolved: 'nosuch'"
-    ran = against(bench, http_answer("", "404 Not Found"), "iwr http://127.0.0.1:PORT/x -UseBasicParsing")
+    ran = against(harness, http_answer("", "404 Not Found"), "iwr http://127.0.0.1:PORT/x -UseBasicParsing")
     assert ran.err.splitlines()[0] == "iwr : The remote server returned an error: (404) Not Found."
-    ran = against(bench, http_answer("page"), "iwr http://127.0.0.1:PORT/")
+    ran = against(harness, http_answer("page"), "iwr http://127.0.0.1:PORT/")
     assert "Internet" in ran.err.splitlines()[0]
     assert ran.code == 1
 
 
-def test_an_error_ends_its_statement_and_the_last_one_decides_the_exit_code(bench: Bench) -> None:
-    ran = run(bench, "Invoke-WebRequest http://nosuch -UseBasicParsing; 'after'")
+def test_an_error_ends_its_statement_and_the_last_one_decides_the_exit_code(harness: Harness) -> None:
+    ran = run(harness, "Invoke-WebRequest http://nosuch -UseBasicParsing; 'after'")
     assert (ran.code, ran.out) == (0, "after\n")
-    ran = run(bench, "$ErrorActionPreference = 'Stop'; Invoke-WebRequest http://nosuch -UseBasicParsing; 'after'")
+    ran = run(harness, "$ErrorActionPreference = 'Stop'; Invoke-WebRequest http://nosuch -UseBasicParsing; 'after'")
     assert (ran.code, ran.out) == (1, "")
-    ran = run(bench, "try { iwr http://nosuch -UseBasicParsing -ErrorAction Stop } catch { 'caught'; exit 3 }")
+    ran = run(harness, "try { iwr http://nosuch -UseBasicParsing -ErrorAction Stop } catch { 'caught'; exit 3 }")
     assert (ran.code, ran.out) == (3, "caught\n")
-    assert run(bench, "exit 5").code == 5
-    assert run(bench, "throw 'x'").code == 1
+    assert run(harness, "exit 5").code == 5
+    assert run(harness, "throw 'x'").code == 1
 
 
-def test_encoded_commands_are_utf16_and_report_errors_as_clixml(bench: Bench) -> None:
+def test_encoded_commands_are_utf16_and_report_errors_as_clixml(harness: Harness) -> None:
     def encode(script: str) -> str:
         return base64.b64encode(script.encode("utf-16-le")).decode()
 
-    assert run(bench, "-EncodedCommand", encode("'hé'")) == Ran(0, "hé\n", "")
-    ran = run(bench, "-enc", encode("throw 'bad'"))
+    assert run(harness, "-EncodedCommand", encode("'hé'")) == Ran(0, "hé\n", "")
+    ran = run(harness, "-enc", encode("throw 'bad'"))
     assert (ran.code, ran.err.startswith('#< CLIXML\n<Objs Version="1.1.0.1"')) == (1, True)
-    ran = run(bench, "-OutputFormat", "Text", "-enc", encode("throw 'bad'"))
+    ran = run(harness, "-OutputFormat", "Text", "-enc", encode("throw 'bad'"))
     assert ran.err.startswith("bad\nAt line:1 char:1\n")
-    assert run(bench, "-EncodedCommand", "%%%").code == 1
+    assert run(harness, "-EncodedCommand", "%%%").code == 1
 
 
-def test_a_syntax_error_runs_nothing(bench: Bench) -> None:
-    ran = run(bench, "'before'; if (1 { 'x' }")
+def test_a_syntax_error_runs_nothing(harness: Harness) -> None:
+    ran = run(harness, "'before'; if (1 { 'x' }")
     assert (ran.code, ran.out) == (1, "")
     assert "ParserError" in ran.err
 
 
-def test_script_files_are_interpreted_too(bench: Bench) -> None:
-    bench.files.write(r"C:\scripts\hello.ps1", b"'from a file'\r\nexit 4\r\n")
-    assert run(bench, "-NoProfile", "-File", r"C:\scripts\hello.ps1") == Ran(4, "from a file\n", "")
-    ran = run(bench, "-File", r"C:\scripts\nosuch.ps1")
+def test_script_files_are_interpreted_too(harness: Harness) -> None:
+    harness.files.write(r"C:\scripts\hello.ps1", b"'from a file'\r\nexit 4\r\n")
+    assert run(harness, "-NoProfile", "-File", r"C:\scripts\hello.ps1") == Ran(4, "from a file\n", "")
+    ran = run(harness, "-File", r"C:\scripts\nosuch.ps1")
     assert (ran.code, "does not exist" in ran.err) == (1, True)
 
 
-def test_a_tcp_client_tells_open_from_refused(bench: Bench, closed_port: int) -> None:
+def test_a_tcp_client_tells_open_from_refused(harness: Harness, closed_port: int) -> None:
     script = (
         "$c = New-Object Net.Sockets.TcpClient; $a = $c.BeginConnect('127.0.0.1', PORT, $null, $null);"
         "if ($a.AsyncWaitHandle.WaitOne(5000)) { try { $c.EndConnect($a); 'CONNECTED' }"
         " catch { [string]$_.Exception.InnerException.SocketErrorCode } } else { 'TIMEOUT' }; $c.Close()"
     )
-    assert against(bench, silent, script).out == "CONNECTED\n"
-    assert run(bench, script.replace("PORT", str(closed_port))).out == "ConnectionRefused\n"
+    assert against(harness, silent, script).out == "CONNECTED\n"
+    assert run(harness, script.replace("PORT", str(closed_port))).out == "ConnectionRefused\n"
 
 
-def test_test_net_connection_reports_an_open_port(bench: Bench) -> None:
-    ran = against(bench, silent, "Test-NetConnection 127.0.0.1 -Port PORT")
+def test_test_net_connection_reports_an_open_port(harness: Harness) -> None:
+    ran = against(harness, silent, "Test-NetConnection 127.0.0.1 -Port PORT")
     assert "TcpTestSucceeded : True" in ran.out
     assert "WARNING" not in ran.out
-    ran = against(bench, silent, "(tnc 127.0.0.1 -Port PORT).TcpTestSucceeded")
+    ran = against(harness, silent, "(tnc 127.0.0.1 -Port PORT).TcpTestSucceeded")
     assert ran.out == "True\n"
 
 
-def test_powershell_starts_as_slowly_as_it_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_powershell_starts_as_slowly_as_it_is_told(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
 
     async def sleep(seconds: float, result: object = None) -> None:
         slept.append(seconds)
 
     monkeypatch.setattr("hybridlab.windows.powershell.command_line.asyncio.sleep", sleep)
-    bench.settings["powershell_start_ms"] = 2500
-    assert run(bench, "1").out == "1\n"
+    harness.settings["powershell_start_ms"] = 2500
+    assert run(harness, "1").out == "1\n"
     assert slept == [2.5]
 
 
-def test_pwsh_words_errors_as_version_7_does(bench: Bench) -> None:
+def test_pwsh_words_errors_as_version_7_does(harness: Harness) -> None:
     async def call() -> Ran:
-        return await bench.call(applets()["pwsh"], "pwsh", "-c", "iwr http://nosuch")
+        return await harness.call(applets()["pwsh"], "pwsh", "-c", "iwr http://nosuch")
 
     ran = asyncio.run(call())
     assert (ran.code, ran.err) == (1, "Invoke-WebRequest: No such host is known.\r\n")
 
 
-def test_a_newcomers_first_action_is_tried_again_while_it_fails_at_once(bench: Bench, closed_port: int) -> None:
-    manifest = Path(__file__).parents[4] / "manifests" / "newcomer" / "windows.yaml"
+def test_a_new_pods_first_action_is_tried_again_while_it_fails_at_once(harness: Harness, closed_port: int) -> None:
+    manifest = Path(__file__).parents[4] / "manifests" / "new-pod" / "windows.yaml"
     first = yaml.safe_load(manifest.read_text())["spec"]["containers"][0]["command"]
-    bench.env |= {"TARGET_HOST": "127.0.0.1", "TARGET_PORT": str(closed_port), "GIVE_UP_MS": "1000", "NETWORK_MS": "50"}
-    assert bench.run(POWERSHELL, *first) == Ran(4, "", "")
+    harness.env |= {
+        "TARGET_HOST": "127.0.0.1",
+        "TARGET_PORT": str(closed_port),
+        "GIVE_UP_MS": "1000",
+        "NETWORK_MS": "50",
+    }
+    assert harness.run(POWERSHELL, *first) == Ran(4, "", "")
 
     async def opens_later() -> Ran:
-        running = asyncio.create_task(bench.call(POWERSHELL, *first))
+        running = asyncio.create_task(harness.call(POWERSHELL, *first))
         await asyncio.sleep(0.3)
         async with await asyncio.start_server(silent, "127.0.0.1", closed_port):
             return await running
 
-    bench.env["NETWORK_MS"] = "4000"
+    harness.env["NETWORK_MS"] = "4000"
     assert asyncio.run(opens_later()) == Ran(0, "", "")
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:  # further connections get no answer
-        bench.env |= {"TARGET_PORT": str(full.getsockname()[1]), "GIVE_UP_MS": "100"}
+        harness.env |= {"TARGET_PORT": str(full.getsockname()[1]), "GIVE_UP_MS": "100"}
         with socket.create_connection(full.getsockname()):
-            assert bench.run(POWERSHELL, *first) == Ran(3, "", "")
+            assert harness.run(POWERSHELL, *first) == Ran(3, "", "")

@@ -6,7 +6,7 @@ import pytest
 
 from hybridlab.runtime.applets.agnhost import agnhost
 from hybridlab.windows.powershell.applets import applets
-from tests.unit.hybridlab.runtime.conftest import Bench, Ran
+from tests.unit.hybridlab.runtime.conftest import Harness, Ran
 
 AGNHOST = ("/agnhost", "connect", "127.0.0.1:PORT")
 POWERSHELL = ("powershell", "-Command")
@@ -19,9 +19,9 @@ PROGRAMS = [
 ]
 
 
-def ran(bench: Bench, port: int, argv: tuple[str, ...]) -> Ran:
+def ran(harness: Harness, port: int, argv: tuple[str, ...]) -> Ran:
     applet = agnhost if argv[0] == "/agnhost" else applets()["powershell"]
-    return bench.run(applet, *(word.replace("PORT", str(port)) for word in argv))
+    return harness.run(applet, *(word.replace("PORT", str(port)) for word in argv))
 
 
 @pytest.fixture
@@ -37,21 +37,21 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.mark.parametrize("argv", PROGRAMS)
 def test_a_program_of_windows_hears_of_a_refusal_late(
-    bench: Bench, closed_port: int, slept: list[float], argv: tuple[str, ...]
+    harness: Harness, closed_port: int, slept: list[float], argv: tuple[str, ...]
 ) -> None:
-    bench.settings |= {"os": "windows", "windows_refused_ms": 1500}
-    ran(bench, closed_port, argv)
+    harness.settings |= {"os": "windows", "windows_refused_ms": 1500}
+    ran(harness, closed_port, argv)
     assert 1.5 in slept
 
 
-def test_a_program_of_linux_hears_of_it_at_once(bench: Bench, closed_port: int, slept: list[float]) -> None:
-    bench.settings |= {"os": "linux", "windows_refused_ms": 1500}
-    assert "REFUSED" in ran(bench, closed_port, AGNHOST).err
+def test_a_program_of_linux_hears_of_it_at_once(harness: Harness, closed_port: int, slept: list[float]) -> None:
+    harness.settings |= {"os": "linux", "windows_refused_ms": 1500}
+    assert "REFUSED" in ran(harness, closed_port, AGNHOST).err
     assert 1.5 not in slept
 
 
-def test_who_waits_less_long_than_windows_does_times_out(bench: Bench, closed_port: int) -> None:
-    bench.settings |= {"os": "windows", "windows_refused_ms": 60000}
-    assert ran(bench, closed_port, (*AGNHOST, "--timeout=50ms")).err == "TIMEOUT\n"
+def test_who_waits_less_long_than_windows_does_times_out(harness: Harness, closed_port: int) -> None:
+    harness.settings |= {"os": "windows", "windows_refused_ms": 60000}
+    assert ran(harness, closed_port, (*AGNHOST, "--timeout=50ms")).err == "TIMEOUT\n"
     script = "iwr http://127.0.0.1:PORT -UseBasicParsing -TimeoutSec 1"
-    assert "The operation has timed out." in ran(bench, closed_port, (*POWERSHELL, script)).err
+    assert "The operation has timed out." in ran(harness, closed_port, (*POWERSHELL, script)).err

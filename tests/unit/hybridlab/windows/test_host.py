@@ -16,7 +16,7 @@ from hybridlab.windows.host import HostRefused, HostState, WindowsHost, felix_co
 BLOCK = "192.168.1.0/26"
 
 
-class Bench:
+class Harness:
     """A host with one pod, and what was done to it."""
 
     def __init__(
@@ -56,12 +56,12 @@ class Bench:
 
 
 def test_networks_have_their_vsid_and_the_pod_network_its_routes() -> None:
-    bench = Bench()
-    external, calico = bench.ask("networks")
+    harness = Harness()
+    external, calico = harness.ask("networks")
     assert (external["Name"], external["Type"], external["ManagementIP"]) == (
         "External",
         "Overlay",
-        bench.machine.address,
+        harness.machine.address,
     )
     assert calico["Subnets"] == [
         {"AddressPrefix": BLOCK, "GatewayAddress": "192.168.1.1", "Policies": [{"Type": "VSID", "VSID": 4096}]}
@@ -71,7 +71,7 @@ def test_networks_have_their_vsid_and_the_pod_network_its_routes() -> None:
 
 
 def test_endpoints_have_the_plugin_s_policies_and_felix_acls() -> None:
-    own, pod = Bench().ask("endpoints")
+    own, pod = Harness().ask("endpoints")
     assert (own["Name"], own["IPAddress"], [policy["Type"] for policy in own["Policies"]]) == (
         "Calico_ep", "192.168.1.2", ["PA"],
     )  # fmt: skip
@@ -80,63 +80,63 @@ def test_endpoints_have_the_plugin_s_policies_and_felix_acls() -> None:
 
 
 def test_endpoints_are_attached_and_those_of_pods_shared_by_hcsshim_s_numbers() -> None:
-    own, pod = Bench().ask("endpoints")
+    own, pod = Harness().ask("endpoints")
     assert (own["State"], pod["State"]) == (2, 3)
 
 
 def test_a_policy_list_names_the_backends_on_the_node() -> None:
-    bench = Bench()
-    pod = next(one for one in bench.hns.endpoints if one.pod)
-    (found,) = bench.ask("policy-lists")
+    harness = Harness()
+    pod = next(one for one in harness.hns.endpoints if one.pod)
+    (found,) = harness.ask("policy-lists")
     assert (found["References"], found["Policies"][0]["VIPs"]) == ([f"/endpoints/{pod.id}"], ["10.96.0.9"])
     assert found["Policies"][0]["IsDSR"] is True
 
 
 def test_a_network_is_removed_by_its_id() -> None:
-    bench = Bench()
-    network = bench.hns.pod_network
+    harness = Harness()
+    network = harness.hns.pod_network
     assert network is not None
-    bench.ask("remove-network", id=network.id)
-    assert bench.done == [f"remove {network.id}"]
+    harness.ask("remove-network", id=network.id)
+    assert harness.done == [f"remove {network.id}"]
     with pytest.raises(HostRefused, match="not found"):
-        bench.ask("remove-network", id="other")
+        harness.ask("remove-network", id="other")
 
 
 def test_calico_s_services_are_there_without_an_operator_only() -> None:
-    assert set(Bench().ask("services")) == {"containerd", "hns", "kubelet", "vmcompute"}
-    assert Bench("manifest").ask("services")["CalicoFelix"] == "Running"
-    assert Bench("manifest", process=None).ask("services")["CalicoFelix"] == "Stopped"
-    bench = Bench("manifest")
-    bench.ask("restart-service", name="calicofelix")
-    assert bench.done == ["restart felix"]
+    assert set(Harness().ask("services")) == {"containerd", "hns", "kubelet", "vmcompute"}
+    assert Harness("manifest").ask("services")["CalicoFelix"] == "Running"
+    assert Harness("manifest", process=None).ask("services")["CalicoFelix"] == "Stopped"
+    harness = Harness("manifest")
+    harness.ask("restart-service", name="calicofelix")
+    assert harness.done == ["restart felix"]
     with pytest.raises(HostRefused, match="Cannot find any service"):
-        Bench().ask("restart-service", name="CalicoFelix")
+        Harness().ask("restart-service", name="CalicoFelix")
     with pytest.raises(HostRefused, match="not emulated"):
-        bench.ask("restart-service", name="hns")
+        harness.ask("restart-service", name="hns")
 
 
 def test_only_felix_process_can_be_stopped() -> None:
-    bench = Bench()
+    harness = Harness()
     with pytest.raises(HostRefused, match="Cannot find a process"):
-        bench.ask("stop-process", id=1)
-    assert bench.done == []
-    bench.ask("stop-process", id=4084)
-    assert bench.done == ["restart felix"]
-    assert Bench(process=None).ask("processes") == []
+        harness.ask("stop-process", id=1)
+    assert harness.done == []
+    harness.ask("stop-process", id=4084)
+    assert harness.done == ["restart felix"]
+    assert Harness(process=None).ask("processes") == []
 
 
 def test_kube_proxy_shows_its_command_line_and_is_a_service_where_no_pod_runs_it() -> None:
     running = (6000, "kube-proxy.exe --enable-dsr=true")
-    felix, found = Bench(kube_proxy=running).ask("processes")
+    felix, found = Harness(kube_proxy=running).ask("processes")
     assert felix["Name"] == "calico-node.exe"
     assert found == {"Name": "kube-proxy.exe", "ProcessId": 6000, "CommandLine": "kube-proxy.exe --enable-dsr=true"}
-    assert "kube-proxy" not in Bench(kube_proxy=running).ask("services")
+    assert "kube-proxy" not in Harness(kube_proxy=running).ask("services")
     service = "kube_proxy.windows=service"
-    assert Bench("operator", 1, service, kube_proxy=running).ask("services")["kube-proxy"] == "Running"
-    assert Bench("operator", 1, service).ask("services")["kube-proxy"] == "Stopped"
-    on_aks = Bench("operator", 1, service, "kubernetes.provider=AKS", kube_proxy=running).ask("services")
+    assert Harness("operator", 1, service, kube_proxy=running).ask("services")["kube-proxy"] == "Running"
+    assert Harness("operator", 1, service).ask("services")["kube-proxy"] == "Stopped"
+    on_aks = Harness("operator", 1, service, "kubernetes.provider=AKS", kube_proxy=running).ask("services")
     assert (on_aks["kubeproxy"], "kube-proxy" in on_aks) == ("Running", False)
-    on_rke2 = Bench("operator", 1, service, "kubernetes.provider=RKE2", kube_proxy=running).ask("services")
+    on_rke2 = Harness("operator", 1, service, "kubernetes.provider=RKE2", kube_proxy=running).ask("services")
     assert not [name for name in on_rke2 if "proxy" in name], "RKE2's agent starts it as a child of its own"
 
 
@@ -149,22 +149,22 @@ def test_felix_s_process_is_named_as_its_version_has_it(version: str, name: str)
 
 def test_what_the_host_is_not_asked_for_is_not_emulated() -> None:
     with pytest.raises(HostRefused, match="not emulated: weather"):
-        Bench().ask("weather")
+        Harness().ask("weather")
 
 
 @pytest.mark.parametrize("how", ["error", "silent", "garbled"])
 def test_an_hns_that_fails_answers_nobody_and_removes_nothing(how: str) -> None:
-    bench = Bench()
-    network = bench.hns.pod_network
+    harness = Harness()
+    network = harness.hns.pod_network
     assert network is not None
-    bench.hns.faults.fails["fault"] = how
+    harness.hns.faults.fails["fault"] = how
     for question in ("networks", "endpoints", "policy-lists"):
         with pytest.raises(HostRefused) as refused:
-            bench.ask(question)
+            harness.ask(question)
         assert refused.value.kind == f"hns-{how}"
     with pytest.raises(HostRefused):
-        bench.ask("remove-network", id=network.id)
-    assert bench.done == []
-    assert bench.ask("processes"), "what is not HNS still answers"
-    bench.hns.faults.fails.clear()
-    assert len(bench.ask("networks")) == 2
+        harness.ask("remove-network", id=network.id)
+    assert harness.done == []
+    assert harness.ask("processes"), "what is not HNS still answers"
+    harness.hns.faults.fails.clear()
+    assert len(harness.ask("networks")) == 2

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hybridlab.windows.powershell.applets import applets
-from tests.unit.hybridlab.runtime.conftest import Bench, Ran, silent, tcp
+from tests.unit.hybridlab.runtime.conftest import Harness, Ran, silent, tcp
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = b"This is a Calico for Windows porter"
@@ -63,7 +63,7 @@ async def _porter(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     writer.close()
 
 
-def _argv(bench: Bench, case: Mapping[str, Any], ports: Mapping[str, int]) -> list[str]:
+def _argv(harness: Harness, case: Mapping[str, Any], ports: Mapping[str, int]) -> list[str]:
     def fill(text: str) -> str:
         return re.sub("@(plain|closed|silent)@", lambda found: str(ports[found[1]]), text)
 
@@ -73,16 +73,16 @@ def _argv(bench: Bench, case: Mapping[str, Any], ports: Mapping[str, int]) -> li
         case "command":
             return ["-NoProfile", "-Command", fill(case["script"])]
         case "file":
-            bench.files.write(r"C:\scripts\t.ps1", fill(case["script"]).encode())
+            harness.files.write(r"C:\scripts\t.ps1", fill(case["script"]).encode())
             return ["-NoProfile", "-File", r"C:\scripts\t.ps1"]
     return ["-NoProfile", "-EncodedCommand", base64.b64encode(fill(case["script"]).encode("utf-16-le")).decode()]
 
 
 async def _run(shell: str, case: Mapping[str, Any], ports: Mapping[str, int]) -> Answer:
-    bench = Bench()
-    bench.env["POD_NAME"] = "web"
+    harness = Harness()
+    harness.env["POD_NAME"] = "web"
     try:
-        ran = await bench.call(applets()[shell], shell, *_argv(bench, case, ports))
+        ran = await harness.call(applets()[shell], shell, *_argv(harness, case, ports))
     except TimeoutError:
         ran = Ran(-1, "", "it did not end")
     return Answer(ran.code, lines(ran.out), ran.err)

@@ -1,0 +1,115 @@
+"""The pods that probing is measured on: 3 Linux to 2 Windows pods over a lab's nodes, with and without policy."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conformance.facts.detect import detect
+from conformance.kube.access import from_kubeconfig
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import Ownership
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Verdict
+from conformance.pods.deploy import Pods, Wish
+from conformance.probe.prober import Prober
+from conformance.settings import Settings, Timings, load_timings
+
+POLICIES = "networking.k8s.io/v1"
+TOGETHER = 40
+"""Pods that are deployed at once: their readiness is asked for by as many threads as the suite has."""
+
+
+@dataclass
+class Topology:
+    """Running pods."""
+
+    kube: Kube
+    changes: Changes
+    settings: Settings
+    folder: Path
+    pods: list[Workload]
+    closed: frozenset[str]
+    """Unique ids of the half that policy ``half`` closes."""
+
+    def allowed(self, policy: str, source: Workload, target: Workload) -> bool:
+        """What policy makes of a path; a pod always reaches itself."""
+        return policy == "open" or source is target or (policy == "half" and target.uid not in self.closed)
+
+    def enforce(self, policy: str) -> None:
+        """All open, half of the pods closed, or all; returns when it is in effect."""
+        namespace = self.changes.run.namespace
+        selector: Obj = {} if policy == "denied" else {"matchLabels": {"half": "closed"}}
+        body = {"podSelector": selector, "policyTypes": ["Ingress"]}
+        obj = {"apiVersion": POLICIES, "kind": "NetworkPolicy", "metadata": {"name": "closed"}, "spec": body}
+        if policy == "open":
+            target = ObjectRef(api_version=POLICIES, kind="NetworkPolicy", name="closed", namespace=namespace)
+            self.changes.delete(target, "all open")
+        else:
+            self.changes.apply(obj, policy, namespace=namespace)
+        prober = Prober(self.kube, self.folder, self.settings)
+        self.settle(prober, self.pods, policy)
+        prober.close()
+
+    def settle(self, prober: Prober, pods: Sequence[Workload], policy: str) -> None:
+        """Until one pod's paths to all are what policy makes of them."""
+        asks = [Attempt(source=pods[0], kind=Kind.TCP, give_up_after=0.5, target=one.tcp(8080)) for one in pods]
+        until = time.monotonic() + 30
+        while True:
+            seen = prober.observe(asks)
+            if [one.verdict is Verdict.CONNECTED for one in seen] == [
+                self.allowed(policy, pods[0], one) for one in pods
+            ]:
+                return
+            if time.monotonic() > until:
+                raise SystemExit(f"policy {policy} is not in effect after 30 s")
+
+    def patient(self, give_up: float) -> Timings:
+        """The lab's timings with another time-out of attempts; a denial lasts as in the field, by that measure."""
+        field, timings = load_timings().windows, self.settings.timings
+        share = give_up / field.tcp_give_up
+        changed = {
+            name: getattr(field, name) * share
+            for name in ("tcp_give_up", "syn_again", "agree_span", "hold", "poll_every")
+        }
+        return replace(timings, linux=replace(timings.linux, **changed), windows=replace(timings.windows, **changed))
+
+
+def _closed(index: int) -> bool:
+    return index % 2 == 1
+
+
+def topology(kubeconfig: Path, folder: Path, count: int) -> Topology:
+    """So many ready pods on a lab."""
+    plain = load_timings(lab=True)
+    timings = replace(
+        plain,
+        linux=replace(plain.linux, exec_overhead=60.0, agent_hello=60.0, agent_slot=180.0, pod_ready=120.0),
+        windows=replace(plain.windows, exec_overhead=60.0, agent_hello=60.0, agent_slot=180.0, pod_ready=120.0),
+    )
+    settings = Settings(timings=timings, run_id="harness", worker="main")
+    kube = Kube(from_kubeconfig(kubeconfig), settings.timings.run)
+    facts = detect(kube, evidence="lab")
+    changes = Changes(kube, Ownership(settings.run_id, settings.worker))
+    pods = Pods(kube, changes, facts, settings)
+    nodes = {
+        system: itertools.cycle([one for one in facts.by_os(system) if not one.taints])
+        for system in ("linux", "windows")
+    }
+    wishes = []
+    for index in range(count):
+        system = "windows" if index % 5 in {1, 4} else "linux"
+        labels = {"half": "closed" if _closed(index) else "open"}
+        wishes.append(Wish(role=f"{system}-client", node=next(nodes[system]), name=f"pod-{index}", labels=labels))
+    found: dict[str, Workload] = {}
+    for start in range(0, count, TOGETHER):
+        found |= pods.deploy(wishes[start : start + TOGETHER])
+    running = [found[wish.called] for wish in wishes]
+    closed = frozenset(one.uid for index, one in enumerate(running) if _closed(index))
+    return Topology(kube, changes, settings, folder, running, closed)

@@ -1,0 +1,105 @@
+"""The demo's pods, between which a changed VNI is observed, and new ones that are created while it is changed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from conformance.expect.routes import Route
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import OS, Workload
+from conformance.pods.deploy import Pods, Wish
+from conformance.pods.groups import Group
+from conformance.pods.placement import Placement
+
+PORT = 8080
+"""The echo port of every server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoPods:
+    """Pods as they are now; after a drain they are others."""
+
+    linux_clients: Group
+    linux_servers: Group
+    windows_clients: Group
+    windows_servers: Group
+    seats: Mapping[str, str] = field(default_factory=dict)
+    """A pod's uid to the name of its Deployment."""
+
+    def seat_of(self, workload: Workload) -> str:
+        """The name by which Services select it."""
+        return self.seats[workload.uid]
+
+    @property
+    def between(self) -> list[Route]:
+        """From Linux to Windows, and back."""
+        there = self.linux_clients.to(self.windows_servers)
+        return [*there.tcp(PORT), *self.windows_clients.to(self.linux_servers).tcp(PORT)]
+
+    @property
+    def among(self) -> list[Route]:
+        """From Linux to Linux, and inside each Windows node."""
+        within = self.windows_clients.beside(self.windows_servers)
+        return [*self.linux_clients.to(self.linux_servers).tcp(PORT), *within.tcp(PORT)]
+
+    @property
+    def across(self) -> list[Route]:
+        """From Windows to Windows across nodes."""
+        pairs = self.windows_clients.to(self.windows_servers)
+        return [(one, goal.tcp(PORT)) for one, goal in pairs if one.node != goal.node]
+
+    @property
+    def linux_nodes(self) -> list[str]:
+        """The nodes of the Linux pods."""
+        return sorted({one.node for one in (*self.linux_clients, *self.linux_servers)})
+
+
+def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
+    """Find the pods that the worker's tests share, again after a drain."""
+    systems: tuple[OS, ...] = ("linux", "windows")
+    wishes = [
+        Wish(role=f"{os}-{kind}", node=node, name=f"{os}-{kind}-{placement.number(node.name)}")
+        for os in systems
+        for kind in ("client", "server")
+        for node in placement.covered(os)
+    ]
+    found = deployer.deploy(wishes)
+
+    def group(role: str) -> Group:
+        return Group(found[one.called] for one in wishes if one.role == role)
+
+    return DemoPods(
+        linux_clients=group("linux-client"),
+        linux_servers=group("linux-server"),
+        windows_clients=group("windows-client"),
+        windows_servers=group("windows-server"),
+        seats={one.uid: name for name, one in found.items()},
+    )
+
+
+class NewDeployments:
+    """New pods on every Windows node, which get their network while a change is in force; they are removed again."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, deployer: Pods, placement: Placement) -> None:
+        self._deployer, self._placement = deployer, placement
+        self._made: list[str] = []
+
+    def create(self) -> None:
+        """Create one on each node.  Raises EnvironmentBroken as deploying does."""
+        wishes = [
+            Wish(role="windows-client", node=node, name=f"windows-new-pod-{next(self._numbers)}")
+            for node in self._placement.covered("windows")
+        ]
+        self._made += [one.called for one in wishes]
+        self._deployer.deploy(wishes)
+
+    def remove(self) -> None:
+        """Remove them."""
+        for name in self._made:
+            target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
+            self._deployer.changes.delete(target, "its test is over")
+        self._made.clear()

@@ -1,0 +1,198 @@
+"""Expectations about Windows pods' first seconds, before Felix has programmed them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.expect import message
+from conformance.expect.guard import unless_changed
+from conformance.expect.routes import Route
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
+from conformance.model.endpoint import Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.pods.new_pod import Stage
+from conformance.pods.roles import ECHO_PORT
+from conformance.timing import Settled, until
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+REFUSALS = frozenset({Verdict.REFUSED, Verdict.RESET})
+"""Answers of the pod, unless the client gets them from everybody."""
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What came back from the new pod and, at the same moment, from the pod beside it."""
+
+    new_pod: Observation
+    beside: Observation
+    stage: Stage
+
+    @property
+    def answered(self) -> bool:
+        """Whether packets reached the new pod."""
+        verdict, up = self.new_pod.verdict, self.beside.verdict is Verdict.CONNECTED
+        return verdict is Verdict.CONNECTED or (verdict in REFUSALS and up)
+
+
+class NewPod(Protocol):
+    """A pod that has an address, and an action that it does before anything else."""
+
+    @property
+    def pod(self) -> Workload:
+        """As attempts see it."""
+
+    def stage(self) -> Stage:
+        """How far its first action is."""
+
+    def connected_first(self) -> bool:
+        """Whether its first action was answered."""
+
+
+@dataclass
+class PodStartup:
+    """What one test expects of new pods; each decides for itself, NOT_OBSERVED where its egress was held back."""
+
+    expect: Expect
+
+    def accept_nothing(
+        self, client: Workload, new_pods: Sequence[NewPod], *, beside: Target, because: str, port: int = ECHO_PORT
+    ) -> None:
+        """From the first moment nothing of what ``client`` sends is answered by any, while ``beside`` answers it.
+
+        Watches each until its first action is ``done``, and for a while after it was seen to begin: before that a new
+        Windows pod may have no network at all.  A refusal is an answer: packets reached the pod.  Raises
+        Nonconformance, ControlBroken, and EnvironmentBroken when an action does not end in time.
+        """
+        expect, patience, clock = self.expect, self.expect.timings.windows, self.expect.clock
+        targets = [*(one.pod.tcp(port) for one in new_pods), beside]
+        attempts = [self._attempt(client, target) for target in targets]
+        ran: dict[int, float] = {}
+
+        def look() -> list[_Look]:
+            *answers, witness = expect.prober.observe(attempts)
+            found = [_Look(seen, witness, one.stage()) for one, seen in zip(new_pods, answers, strict=True)]
+            for index, one in enumerate(found):
+                if one.stage != "to start":
+                    ran.setdefault(index, clock.monotonic())
+            return found
+
+        def enough(looks: list[_Look]) -> bool:
+            if any(one.answered or one.beside.verdict is not Verdict.CONNECTED for one in looks):
+                return True
+            return all(
+                one.stage == "done" and clock.monotonic() - ran[index] >= patience.hold
+                for index, one in enumerate(looks)
+            )
+
+        watched = until(
+            look,
+            enough,
+            within=patience.image_pull + patience.pod_ready + patience.warm_up,
+            every=patience.poll_every,
+            description=because,
+            clock=clock,
+        )
+        errors = []
+        for index, attempt in enumerate(attempts[:-1]):
+            error = self._wrong([attempt, attempts[-1]], [one[index] for one in watched.seen], watched, because)
+            verdict = unless_changed(expect, [client, *beside.backends], error) if error else None
+            self._say(client, attempt, verdict, because)
+            errors += [verdict] if verdict else []
+        if errors:
+            raise errors[0]
+        expect.context.record("seconds watched", round(watched.seconds, 3))
+        expect.context.record("seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3))
+
+    def may_have_sent(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
+        """Each pod's first action may have got through; its policy, as a witness shows, lets nothing through.
+
+        Raises ControlBroken when a policy does not take effect at all.
+        """
+        expect, patience = self.expect, self.expect.timings.windows
+        attempts = [self._attempt(one.pod, target) for one in new_pods]
+        settled = until(
+            lambda: expect.prober.observe(attempts),
+            lambda seen: all(one.verdict is Verdict.TIMED_OUT for one in seen),
+            within=patience.policy_effect,
+            agree=patience.agree,
+            every=patience.poll_every,
+            description=because,
+            clock=expect.clock,
+        )
+        told = []
+        for index, (one, attempt) in enumerate(zip(new_pods, attempts, strict=True)):
+            seen = [round_[index] for round_ in settled.seen]
+            if not settled.converged and seen[-1].verdict is not Verdict.TIMED_OUT:
+                line = message.headline(expect.context.claims, attempt, "TIMED_OUT", seen, settled.seconds)
+                error = ControlBroken(
+                    f"control failed: {line}: its egress policy is not in force, so its first action says nothing",
+                    control=attempt.label,
+                    seen=seen,
+                )
+                raise unless_changed(expect, [one.pod, *target.backends], error)
+            connected = one.connected_first()
+            told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
+            reason = (
+                because
+                if connected
+                else (
+                    f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s), where it may "
+                    "connect; whether that was denied or lost is not told"
+                )
+            )
+            verdict = ClaimVerdict.CONFIRMED if connected else ClaimVerdict.NOT_OBSERVED
+            expect.context.decided(one.pod, target, verdict, reason, "behaviour")
+        expect.context.attach("first action", "\n".join(told))
+
+    @staticmethod
+    def routes(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Route]:
+        """From a client to each new pod, and from each to the target of its first action."""
+        there = [(client, one.pod.tcp(ECHO_PORT)) for one in new_pods]
+        return [*there, *((one.pod, target) for one in new_pods)]
+
+    # --- how ----------------------------------------------------------------------------------------------------------
+
+    def _say(self, client: Workload, attempt: Attempt, verdict: Exception | None, because: str) -> None:
+        """What one new pod's first seconds decided."""
+        word = ClaimVerdict.CONFIRMED
+        if verdict is not None:
+            word = ClaimVerdict.VIOLATED if isinstance(verdict, Nonconformance) else ClaimVerdict.INCONCLUSIVE
+        self.expect.context.decided(client, attempt.target, word, str(verdict or because), "closed")
+
+    def _attempt(self, source: Workload, target: Target) -> Attempt:
+        give_up = self.expect.timings.of(source.os).tcp_give_up
+        return Attempt(source=source, target=target, kind=Kind.TCP, give_up_after=give_up)
+
+    def _wrong(
+        self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str
+    ) -> Exception | None:
+        """What the looks at one new pod deserve; None: nothing is wrong."""
+        claims, last = self.expect.context.claims, looks[-1]
+        seen, beside = [one.new_pod for one in looks], [one.beside for one in looks]
+        if last.answered:
+            further = {
+                "beside": f"{attempts[1].label} {message.summary(beside)}",
+                "do": "look for the ACL of priority 65500 (In, Block) on the new endpoint: Get-HnsEndpoint on its node",
+            }
+            text = message.connectivity(
+                claims, attempts[0], expected="TIMED_OUT", because=because, seen=seen, seconds=watched.seconds,
+                further=further,
+            )  # fmt: skip
+            return Nonconformance(text, seen=seen)
+        if last.beside.verdict is not Verdict.CONNECTED:
+            line = message.headline(claims, attempts[1], "CONNECTED", beside, watched.seconds)
+            text = f"control failed: {line}; a dead client would look like a denial"
+            return ControlBroken(text, control=attempts[1].label, seen=beside)
+        line = message.headline(claims, attempts[0], "TIMED_OUT", seen, watched.seconds)
+        if not watched.converged:
+            return EnvironmentBroken(f"{line}: its first action was still {last.stage}")
+        if last.new_pod.verdict is not Verdict.TIMED_OUT:
+            text = f"control failed: {line}: that is neither an answer of the pod nor a silent drop"
+            return ControlBroken(text, control=attempts[0].label, seen=seen)
+        return None

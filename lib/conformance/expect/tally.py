@@ -1,0 +1,67 @@
+"""Several ways decided one by one: each has its own verdict, and what is wrong with some does not stop the others.
+
+The worst failure is raised at the end; its message names the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken, Unmet, first_line
+from conformance.expect.traffic import Context
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Half
+from conformance.model.endpoint import Target, Workload
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+NAMED = 5
+"""Other failures that the message of the worst one names."""
+
+
+@dataclass
+class Tally:
+    """The ways of one expectation."""
+
+    context: Context
+    half: Half
+    _troubles: list[Exception] = field(default_factory=list)
+
+    def right(
+        self,
+        source: Workload | None,
+        target: Workload | Target | None,
+        reason: str,
+        verdict: ClaimVerdict = ClaimVerdict.CONFIRMED,
+    ) -> None:
+        """This way is as it may be: ``verdict`` may be LIFTED or NOT_OBSERVED, too."""
+        self.context.decided(source, target, verdict, reason, self.half)
+
+    def wrong(self, source: Workload | None, target: Workload | Target | None, trouble: Exception) -> None:
+        """This way is not as it is to be, or could not be decided; the exception says which."""
+        self.context.decided(source, target, meaning(trouble), first_line(trouble), self.half)
+        self._troubles.append(trouble)
+
+    def end(self) -> None:
+        """Raises the worst of what was wrong, with a note of the others."""
+        if not self._troubles:
+            return
+        worst, *others = sorted(dict.fromkeys(self._troubles), key=_rank)
+        for one in others[:NAMED]:
+            worst.add_note(f"  also      {first_line(one)}")
+        if len(others) > NAMED:
+            worst.add_note(f"  also      {len(others) - NAMED} more ways")
+        raise worst
+
+
+def meaning(trouble: Exception) -> ClaimVerdict:
+    """What an exception means for the way that it is about."""
+    if isinstance(trouble, Unmet):
+        return ClaimVerdict.UNMET
+    return ClaimVerdict.VIOLATED if isinstance(trouble, Nonconformance) else ClaimVerdict.INCONCLUSIVE
+
+
+def _rank(trouble: Exception) -> int:
+    """Of several failures the one with the lowest is raised: what says most about the cluster, then about its pods."""
+    order = (Nonconformance, EnvironmentBroken, ProbeBroken)
+    return next((place for place, kind in enumerate(order) if isinstance(trouble, kind)), len(order))

@@ -1,0 +1,94 @@
+"""Collects diagnostics of the cluster after a failure: events, Calico's logs on the nodes involved, Linux routes.
+
+Every part stands alone: one that cannot be read says why in its place, and never hides the failure itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from conformance.errors import SuiteError
+from conformance.kube import execute
+from conformance.kube.client import Kube, Obj
+from conformance.kube.waits import when
+from conformance.model.endpoint import Workload
+
+CALICO_NAMESPACES = ("calico-system", "kube-system")
+NODE_COMMANDS = (("ip", "route"), ("ip", "link"), ("ip", "neigh"))
+"""Asked of a pod in a Linux node's network; busybox has them."""
+CALICO_COMMANDS = (("bridge", "fdb"),)
+"""Asked of calico-node on Linux, whose image has iproute2."""
+
+
+def collect(
+    kube: Kube, *, namespaces: Sequence[str], nodes: Sequence[str], node_pods: Sequence[Workload] = (), tail: int = 300,
+    within: float = 10.0,
+) -> dict[str, str]:  # fmt: skip
+    """Name of an attachment to its text.
+
+    ``node_pods`` are pods in the network of Linux nodes, through which routes are read; ``tail`` lines of each log.
+    """
+    parts: dict[str, Callable[[], str]] = {}
+    for namespace in namespaces:
+        parts[f"events of {namespace}"] = functools.partial(_events, kube, namespace)
+    for pod in _calico_pods(kube, nodes):
+        meta, spec = pod["metadata"], pod["spec"]
+        for container in spec["containers"]:
+            name = f"log of {meta['name']} {container['name']} on {spec['nodeName']}"
+            parts[name] = functools.partial(kube.logs, meta["namespace"], meta["name"], container["name"], tail=tail)
+        if spec["containers"][0]["name"] == "calico-node":
+            where = (meta["namespace"], meta["name"], "calico-node")
+            parts[f"fdb of {spec['nodeName']}"] = functools.partial(_ask, kube, where, CALICO_COMMANDS, within)
+    for one in node_pods:
+        if one.node in nodes:
+            where = (one.namespace, one.pod, one.container)
+            parts[f"routes of {one.node}"] = functools.partial(_ask, kube, where, NODE_COMMANDS, within)
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return dict(zip(parts, pool.map(_guarded, parts.values()), strict=True))
+
+
+def _guarded(read: Callable[[], str]) -> str:
+    try:
+        return read() or "(empty)"
+    except SuiteError as error:
+        return f"(not readable: {error})"
+
+
+def _events(kube: Kube, namespace: str) -> str:
+    lines = []
+    for one in sorted(kube.objects("v1", "Event", namespace), key=when):
+        involved = one.get("involvedObject") or {}
+        lines.append(
+            f"{when(one)} {one.get('type')} {one.get('reason')} {involved.get('kind')}/{involved.get('name')}: "
+            f"{one.get('message')}"
+        )
+    return "\n".join(lines)
+
+
+def _calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
+    found = []
+    for namespace in CALICO_NAMESPACES:
+        try:
+            pods = kube.objects("v1", "Pod", namespace)
+        except SuiteError:
+            continue
+        found += [
+            one
+            for one in pods
+            if one["metadata"]["name"].startswith("calico-node") and one["spec"].get("nodeName") in nodes
+        ]
+    return found
+
+
+def _ask(kube: Kube, where: tuple[str, str, str], commands: Sequence[Sequence[str]], within: float) -> str:
+    texts = []
+    for argv in commands:
+        try:
+            result = execute.run(kube, *where, argv, within=within)
+            text = result.output if result.exit_code == 0 else f"(exit {result.exit_code}) {result.output}"
+        except SuiteError as error:
+            text = f"(not readable: {error})"
+        texts.append(f"# {' '.join(argv)}\n{text}")
+    return "\n".join(texts)

@@ -1,0 +1,85 @@
+"""Which cluster it is, and which versions of Calico and of what it works with run on each node.
+
+For reports alone: nothing is judged by it, and what may not be read is left out and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conformance.facts.reading import Reading
+from conformance.kube.client import Kube, Obj
+from conformance.model.installed import Component, Installed
+
+NAMESPACES = ("calico-system", "calico-apiserver", "tigera-operator", "kube-system", "kube-flannel")
+WORKLOADS = frozenset({
+    "calico-node", "calico-node-windows", "calico-typha", "calico-kube-controllers", "calico-apiserver",
+    "tigera-operator", "kube-proxy", "kube-proxy-windows", "aws-node", "azure-cns", "azure-cns-win", "azure-npm",
+    "kube-flannel-ds", "kube-flannel-ds-windows-amd64",
+})  # fmt: skip
+
+
+def installed(kube: Kube) -> Installed:
+    """Read it.  Raises ApiUnreachable."""
+    reading = Reading(kube)
+    system = reading.one("v1", "Namespace", "kube-system")
+    pods = [pod for namespace in NAMESPACES for pod in reading.all("v1", "Pod", namespace)]
+    nodes = reading.all("v1", "Node")
+    return Installed(
+        cluster_uid=str(system["metadata"].get("uid") or "") if system else "",
+        components=components(pods),
+        kubelets={
+            node["metadata"]["name"]: str(version)
+            for node in sorted(nodes, key=lambda one: str(one["metadata"]["name"]))
+            if (version := ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion"))
+        },
+        unread=tuple(reading.why.values()),
+    )
+
+
+def components(pods: list[Obj]) -> tuple[Component, ...]:
+    """One for each image that a container of a known workload ran, with the nodes where it did."""
+    found: dict[tuple[str, str, str, str], set[str]] = {}
+    for pod in pods:
+        workload = owner(pod)
+        if workload in WORKLOADS:
+            for container, image, digest in _ran(pod):
+                node = str((pod.get("spec") or {}).get("nodeName") or "")
+                found.setdefault((workload, container, image, digest), set()).update({node} - {""})
+    return tuple(
+        Component(
+            workload=workload, container=container, image=image, version=tag(image), digest=digest,
+            nodes=tuple(sorted(nodes)),
+        )
+        for (workload, container, image, digest), nodes in sorted(found.items())
+    )  # fmt: skip
+
+
+def owner(pod: Obj) -> str:
+    """Name of the DaemonSet or Deployment that a pod belongs to; empty: of neither."""
+    for one in pod["metadata"].get("ownerReferences") or []:
+        name = str(one.get("name") or "")
+        if one.get("kind") == "DaemonSet":
+            return name
+        if one.get("kind") == "ReplicaSet":
+            return name.rpartition("-")[0]
+    return ""
+
+
+def tag(image: str) -> str:
+    """``v3.31.2`` of ``quay.io/calico/node:v3.31.2@sha256:...``; empty: it has none."""
+    last = image.partition("@")[0].rpartition("/")[2]
+    return last.partition(":")[2]
+
+
+def _ran(pod: Obj) -> Iterator[tuple[str, str, str]]:
+    """Container, image and digest of what a pod has started."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    named = {
+        one["name"]: str(one.get("image") or "")
+        for one in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+    }
+    for one in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        digest = str(one.get("imageID") or "").rpartition("@")[2]
+        if one.get("name") in named:
+            yield one["name"], named[one["name"]], digest if digest.startswith("sha256:") else ""

@@ -1,0 +1,34 @@
+"""What runs on a cluster beside the suite's pods: components with the images that really ran, by node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """A container of Calico, its operator, kube-proxy or a CNI plugin, on all nodes that run the same image."""
+
+    workload: str
+    """``calico-node-windows``: the DaemonSet or Deployment that owns its pods."""
+    container: str
+    image: str
+    """As the pod names it."""
+    version: str
+    """The image's tag; empty: it has none."""
+    digest: str
+    """``sha256:...`` of what ran, as the node's container runtime says; empty: it says none."""
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installed:
+    """Of one cluster, when the run began."""
+
+    cluster_uid: str = ""
+    """UID of the namespace kube-system, which lives as long as the cluster; empty: it could not be read."""
+    components: tuple[Component, ...] = ()
+    kubelets: dict[str, str] = field(default_factory=dict)
+    """Node to its kubelet's version."""
+    unread: tuple[str, ...] = ()
+    """What could not be read, and why."""

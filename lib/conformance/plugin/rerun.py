@@ -1,0 +1,125 @@
+"""``--rerun-of REPORT``: runs again what an earlier run left open or found wrong, and reports on both together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.catalog import catalog, digest
+from conformance.errors import UsageProblem
+from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.codec import from_plain
+from conformance.model.facts import Facts
+from conformance.model.figures import Figures
+from conformance.model.installed import Installed
+from conformance.model.verdict import ClaimKind
+from conformance.qualify import again
+from conformance.qualify.acceptable import UNDECIDED
+from conformance.qualify.stored import StoredReport, read
+from conformance.report.outcomes import TestOutcome, worst
+from conformance.report.run import Continued
+
+REMEDY = "name the cluster of that report (--kubeconfig, --context); a run's own lab ends with the run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rerun:
+    """An earlier run, and what of it is run again."""
+
+    report: StoredReport
+    tests: frozenset[str]
+    """Node ids of the tests that are run again."""
+
+    @classmethod
+    def of(cls, path: str, *, own_lab: bool) -> Rerun:
+        """Raises UsageProblem: one line, before anything is touched."""
+        report = read(Path(path))
+        found = frozenset(again.to_run_again(report, digest()))
+        if own_lab:
+            raise UsageProblem(f"--rerun-of {path}: {REMEDY}")
+        return cls(report=report, tests=found)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the earlier run was of everything, so that a claim without results has no test."""
+        return all(one.verdict is not None for one in self.report.claims.values())
+
+    def check(self, facts: Facts, installed: Installed) -> None:
+        """Raises UsageProblem where the cluster is not the report's, or not as it was."""
+        if found := list(again.differences(self.report, facts, installed)):
+            raise UsageProblem(f"--rerun-of {self.report.where}: refused; {'; '.join(found)}; {REMEDY}")
+
+    def together(self, now: Sequence[TestOutcome]) -> tuple[TestOutcome, ...]:
+        """All tests of the earlier run with what both runs say of them."""
+        kinds = {claim.id: claim.kind for claim in catalog().values()}
+        later = {one.test: one for one in now}
+        earlier = [self._outcome(plain) for plain in self.report.plain["tests"]]
+        known = {one.test for one in earlier}
+        both = [_together(one, later[one.test], kinds) if one.test in later else one for one in earlier]
+        return (*both, *(one for one in now if one.test not in known))
+
+    def continued(self, now: Sequence[TestOutcome]) -> Continued:
+        """What the report tells of the earlier run, and of each test that was run again."""
+        before = {plain["test"]: str(plain["verdict"]) for plain in self.report.plain["tests"]}
+        run = self.report.run
+        return Continued(
+            id=str(run["id"]),
+            started=str(run["started"]),
+            command=str(run["command"]),
+            again={one.test: (before.get(one.test, ""), str(one.verdict)) for one in now},
+        )
+
+    def _outcome(self, plain: Mapping[str, Any]) -> TestOutcome:
+        return TestOutcome(
+            test=plain["test"],
+            verdict=ClaimVerdict(plain["verdict"]),
+            reason=plain["reason"],
+            remedy=plain["remedy"],
+            results=again.results_of(self.report, plain["test"]),
+            seconds=float(plain["seconds"]),
+            waited=float(plain.get("waited") or 0.0),
+            exclusive=str(plain.get("exclusive") or ""),
+            attempts=tuple(plain.get("attempts") or ()),
+            worker=plain["worker"],
+            ran=plain["ran"],
+            figures=from_plain(Figures, plain["figures"]),
+        )
+
+
+def _together(before: TestOutcome, now: TestOutcome, kinds: Mapping[str, ClaimKind]) -> TestOutcome:
+    if not now.ran:
+        return before
+    results = again.merged(before.results, now.results, kinds)
+    verdict = again.together(before.verdict, now.verdict, ClaimKind.CAPABILITY)
+    if results:
+        verdict = worst({one.verdict for one in results})
+    speaker: ClaimResult | TestOutcome = next((one for one in results if one.verdict is verdict), now)
+    told = [*(before.attempts or (str(before.verdict),)), *(now.attempts or (str(now.verdict),))]
+    decided = tuple(one for one in told if ClaimVerdict(one) not in UNDECIDED)
+    return replace(
+        now,
+        verdict=verdict,
+        reason=speaker.reason if verdict is not ClaimVerdict.CONFIRMED else now.reason,
+        remedy=speaker.remedy,
+        results=results,
+        seconds=before.seconds + now.seconds,
+        attempts=decided if len(decided) > 1 else (),
+        figures=now.figures if now.figures.tries or now.figures.effects else before.figures,
+    )
+
+
+RERUN = pytest.StashKey["Rerun | None"]()
+
+
+def rerun_of(config: pytest.Config) -> Rerun | None:
+    """What ``--rerun-of`` names, read once; None: nothing.  Raises UsageProblem."""
+    if RERUN not in config.stash:
+        option = config.option
+        path = getattr(option, "rerun_of", None)
+        named = option.kubeconfig or option.context or option.cluster not in (None, "lab")
+        config.stash[RERUN] = Rerun.of(path, own_lab=not named) if path else None
+    return config.stash[RERUN]

@@ -1,0 +1,157 @@
+"""A Windows pod of which the first seconds count: it connects somewhere before it does anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Literal
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube import manifest
+from conformance.kube.client import Obj
+from conformance.kube.waits import hopeless
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Target, Workload
+from conformance.model.facts import NodeFacts
+from conformance.pods import tailor
+from conformance.pods.deploy import Pods
+from conformance.pods.placement import Placement, tolerations
+from conformance.pods.roles import MANIFESTS, ROLES
+
+NAME = "windows-new-pod"
+"""Role of new pods; the name of each ends with its node's number."""
+_FIRST = "first-action"
+_CONNECTED, _NO_ANSWER, _NO_NETWORK = 0, 3, 4
+"""How the container ends (manifests/new-pod/windows.yaml)."""
+
+Stage = Literal["to start", "acting", "done"]
+"""Of the first action: its container does not run yet, runs, has ended."""
+
+
+class NewPods:
+    """One worker's new pods, one on each Windows build, come at once; :meth:`remove` takes them away again."""
+
+    def __init__(self, pods: Pods, placement: Placement) -> None:
+        self._pods, self._placement = pods, placement
+        self._there: tuple[NewPod, ...] = ()
+
+    def create(self, target: Target) -> tuple[NewPod, ...]:
+        """Create them; returns as soon as all have addresses.  The first action of each is to connect to ``target``.
+
+        Raises EnvironmentBroken when one cannot start.
+        """
+        nodes = self._placement.one_per_build()
+        self._there = tuple(NewPod(self._pods, one, f"{NAME}-{self._placement.number(one.name)}") for one in nodes)
+        with ThreadPoolExecutor(max_workers=len(self._there)) as threads:
+            for done in [threads.submit(one.create, target) for one in self._there]:
+                done.result()
+        return self._there
+
+    def remove(self) -> None:
+        """Delete those that were made."""
+        for one in self._there:
+            one.remove()
+
+
+class NewPod:
+    """One new pod; :meth:`remove` takes it away again."""
+
+    def __init__(self, pods: Pods, node: NodeFacts, name: str) -> None:
+        self._pods, self._node, self._name = pods, node, name
+        self._made = False
+        self.pod: Workload
+        """Once it has arrived."""
+
+    def create(self, target: Target) -> None:
+        """Create it; returns as soon as it has an address.  Its first action is to connect to ``target``.
+
+        Raises EnvironmentBroken when it cannot start.
+        """
+        pods = self._pods
+        pods.prepare(pods.namespace)
+        (made,) = manifest.load(MANIFESTS / "new-pod" / "windows.yaml")
+        node, patience = self._node, pods.settings.timings.windows
+        made["metadata"]["name"] = self._name
+        made["metadata"]["labels"] |= {tailor.SEAT: self._name}
+        tailor.fit(made["spec"], node, pods.settings.images)
+        made["spec"]["tolerations"] = [dict(one) for one in tolerations(pods.settings.tolerations)]
+        terms = {"nodeSelectorTerms": [tailor.on_node(node.name)]}
+        made["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        said = {
+            "TARGET_HOST": target.host,
+            "TARGET_PORT": target.port,
+            "GIVE_UP_MS": round(1000 * patience.tcp_give_up),
+            "NETWORK_MS": round(1000 * patience.warm_up),
+        }
+        first = next(one for one in made["spec"]["containers"] if one["name"] == _FIRST)
+        first["env"] = [{"name": name, "value": str(value)} for name, value in said.items()]
+        self._made = True
+        pods.changes.apply(made, "a pod whose first seconds are watched", namespace=pods.namespace)
+        pod = self._once("has no address", lambda now: bool((now.get("status") or {}).get("podIP")))
+        self.pod = pods.workload(pod, replace(ROLES["windows-server"], name=NAME))
+
+    def stage(self) -> Stage:
+        """How far its first action is.  Raises EnvironmentBroken when the pod is gone or cannot start."""
+        pods = self._pods
+        pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
+        problem = hopeless(pod) if pod is not None else "it is gone"
+        if pod is None or problem:
+            raise EnvironmentBroken(f"pod {pods.namespace}/{self._name}: {problem}")
+        if _end(pod) is not None:
+            return "done"
+        return "acting" if _state(pod).get("running") is not None else "to start"
+
+    def connected_first(self) -> bool:
+        """Whether its first action was answered.  Raises EnvironmentBroken when it went wrong in another way."""
+        pod = self._once("is still at its first action", lambda now: _end(now) is not None)
+        end = _end(pod) or {}
+        what = f"pod {self._pods.namespace}/{self._name}: its first action"
+        if end.get("exitCode") == _NO_NETWORK:
+            seconds = self._pods.settings.timings.windows.warm_up
+            raise EnvironmentBroken(
+                f"{what} had no network, or was refused: each try failed at once, for {seconds:.0f} s"
+            )
+        if end.get("exitCode") not in (_CONNECTED, _NO_ANSWER):
+            raise EnvironmentBroken(
+                f"{what} ended with {end.get('exitCode')} ({end.get('reason') or 'no reason given'}), which says "
+                "nothing about the network"
+            )
+        return bool(end["exitCode"] == _CONNECTED)
+
+    def _once(self, lacking: str, ready: Callable[[Obj], bool]) -> Obj:
+        """The pod, once it is as wanted."""
+        pods = self._pods
+        patience = pods.settings.timings.windows
+        within = patience.image_pull + patience.pod_ready
+        for now in pods.changes.waits.states(
+            "v1", "Pod", pods.namespace, labels=f"{tailor.SEAT}={self._name}", within=within
+        ):
+            for pod in now.values():
+                if ready(pod):
+                    return pod
+                if problem := hopeless(pod):
+                    raise EnvironmentBroken(f"pod {pods.namespace}/{self._name}: {problem}")
+        raise EnvironmentBroken(f"pod {pods.namespace}/{self._name} {lacking} after {within:.0f} s")
+
+    def remove(self) -> None:
+        """Delete it, if it was made, and wait until its address is free again."""
+        if not self._made:
+            return
+        self._made = False
+        target = ObjectRef(api_version="v1", kind="Pod", name=self._name, namespace=self._pods.namespace)
+        within = self._pods.settings.timings.windows.delete
+        self._pods.changes.delete_and_wait(target, "its test is over", within=within)
+
+
+def _end(pod: Obj) -> Obj | None:
+    """How the first action's container ended; None: it has not."""
+    found: Obj | None = _state(pod).get("terminated")
+    return found
+
+
+def _state(pod: Obj) -> Obj:
+    """Of the first action's container."""
+    statuses: list[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
+    first: Obj = next((one for one in statuses if one["name"] == _FIRST), {})
+    return first.get("state") or {}

@@ -1,0 +1,57 @@
+"""A namespace that is filled only to be deleted, for a test about what goes with it."""
+
+from __future__ import annotations
+
+from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.model.change import ObjectRef
+from conformance.model.facts import Fact
+from conformance.pods.deploy import Pods, Wish
+from conformance.pods.placement import Placement
+from conformance.pods.roles import ROLES
+
+KINDS = (("v1", "Pod"), ("apps/v1", "Deployment"), ("projectcalico.org/v3", "NetworkPolicy"))
+"""What the demo's namespace holds."""
+
+
+class TemporaryNamespace:
+    """One such namespace of the worker."""
+
+    def __init__(self, pods: Pods, placement: Placement) -> None:
+        self._pods, self._placement = pods, placement
+        self.namespace = f"{pods.namespace}-temporary"
+
+    def deploy(self, *roles: str) -> None:
+        """Fill it with pods of these roles."""
+        self._pods.prepare(self.namespace)
+        self._pods.deploy(
+            [
+                Wish(role=role, node=node, name=f"{role}-{self._placement.number(node.name)}", namespace=self.namespace)
+                for role in roles
+                for node in self._placement.covered(ROLES[role].os)
+            ]
+        )
+
+    def contents(self) -> dict[str, Fact[str]]:
+        """Of the namespace and of each kind in it whether there is something: ``there`` or ``gone``."""
+        kube = self._pods.kube
+        found = {
+            f"{kind} objects": Fact(
+                "there" if kube.objects(api, kind, self.namespace) else "gone", f"list in {self.namespace} ({api})"
+            )
+            for api, kind in KINDS
+            if kube.discovery.serves(api, kind)
+        }
+        space = kube.find("v1", "Namespace", self.namespace)
+        return {"the namespace": Fact("there" if space else "gone", self.namespace), **found}
+
+    def delete(self, *, because: str) -> None:
+        """Delete it.  Raises Nonconformance when it does not go, with what holds it."""
+        target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
+        within = self._pods.settings.timings.windows.delete
+        try:
+            self._pods.changes.delete_and_wait(target, "deleting it is what is tested", within=within)
+        except EnvironmentBroken as error:
+            left = [name for name, fact in self.contents().items() if fact.value == "there"]
+            first, _, rest = str(error).partition("\n")
+            text = "\n".join([f"{first}; still there: {', '.join(left) or 'nothing any more'}", *filter(None, [rest])])
+            raise Nonconformance(f"{text}\n  because  {because}") from error

@@ -1,0 +1,154 @@
+"""Going on from an earlier report: what is to be run again, on which cluster, and what both runs say together.
+
+A rerun launders nothing.  What was decided counts with the worse of both verdicts, and is marked FLAKY where they
+differ; only what said nothing about the cluster (NOT_RUN, INCONCLUSIVE) gives way to a later decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from conformance.errors import UsageProblem
+from conformance.model.claim import ClaimResult
+from conformance.model.codec import from_plain
+from conformance.model.decision import BETWEEN_TWO, Decision
+from conformance.model.facts import Facts
+from conformance.model.installed import Installed
+from conformance.model.verdict import ClaimKind, ClaimVerdict, precedence
+from conformance.qualify.acceptable import UNDECIDED
+from conformance.qualify.stored import StoredReport
+
+AGAIN = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_RUN})
+"""Verdicts of tests that are run again; what was NOT_RUN is decided where its reason has gone."""
+BAD = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.UNMET, ClaimVerdict.NOT_RUN})
+"""A result is never better than a decision of it with one of these."""
+FLAKY = "FLAKY"
+
+
+def to_run_again(report: StoredReport, digest: str) -> tuple[str, ...]:
+    """Node ids of the tests.  ``digest``: of the catalog by which they will be judged.
+
+    Raises UsageProblem where the report cannot be continued, or holds nothing to run again.
+    """
+    tests: Sequence[Mapping[str, Any]] = report.plain.get("tests") or []
+    theirs = str((report.plain.get("suite") or {}).get("catalog") or "")
+    if report.schema == "1" or not theirs or not uid(report):
+        raise UsageProblem(f"report {report.where} cannot be continued: it does not tell its cluster and catalog")
+    if theirs != digest:
+        raise UsageProblem(
+            f"report {report.where} cannot be continued: it was judged by another catalog ({theirs[:12]}, here "
+            f"{digest[:12]}); use the suite of that report, or run everything"
+        )
+    if not tests:
+        raise UsageProblem(f"report {report.where} cannot be continued: it knows no tests; run everything")
+    found = tuple(str(one["test"]) for one in tests if ClaimVerdict(one["verdict"]) in AGAIN)
+    if not found:
+        raise UsageProblem(f"nothing to run again: every test of {report.where} is decided and none is VIOLATED")
+    return found
+
+
+def uid(report: StoredReport) -> str:
+    """Of the report's cluster; empty: it does not tell."""
+    return str((report.plain.get("installed") or {}).get("cluster_uid") or "")
+
+
+def differences(report: StoredReport, facts: Facts, installed: Installed) -> Iterator[str]:
+    """Why this is not the cluster that the report is about, as it was then; none: it is."""
+    if uid(report) != installed.cluster_uid:
+        yield f"the cluster is another: {installed.cluster_uid or 'unknown'} here, {uid(report)} there (kube-system)"
+        return
+    before = from_plain(Installed, report.plain["installed"])
+    if report.facts:
+        for name in ("calico_version", "kubernetes_version"):
+            then, now = getattr(report.facts, name).value, getattr(facts, name).value
+            if then != now:
+                yield f"{name.replace('_', ' ')}: {now} here, {then} there"
+        builds = {node.name: node.windows_build for node in facts.nodes}
+        for node in report.facts.nodes:
+            if builds.get(node.name) != node.windows_build:
+                yield f"node {node.name}: {_build(builds.get(node.name))} here, {_build(node.windows_build)} there"
+    ours, theirs = _versions(installed), _versions(before)
+    for what in sorted(ours.keys() | theirs.keys()):
+        if ours.get(what) != theirs.get(what):
+            yield f"{' '.join(what)}: {ours.get(what) or 'nothing'} here, {theirs.get(what) or 'nothing'} there"
+
+
+def _build(build: tuple[int, int] | None) -> str:
+    return ".".join(map(str, build)) if build else "no such Windows node"
+
+
+def _versions(installed: Installed) -> dict[tuple[str, str], str]:
+    """Workload and container to the versions that run; digests count where a tag was moved."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for one in installed.components:
+        found.setdefault((one.workload, one.container), set()).add(f"{one.version} {one.digest[:19]}".strip())
+    return {what: ", ".join(sorted(several)) for what, several in found.items()}
+
+
+def results_of(report: StoredReport, test: str) -> tuple[ClaimResult, ...]:
+    """What a test of the report said of claims."""
+    return tuple(one for claim in report.claims.values() for one in claim.results if one.test == test)
+
+
+def merged(
+    before: Sequence[ClaimResult], now: Sequence[ClaimResult], kinds: Mapping[str, ClaimKind]
+) -> tuple[ClaimResult, ...]:
+    """What two runs of one test say together.  ``kinds``: of claims by id."""
+    later = {(one.claim, one.part): one for one in now}
+    earlier = {(one.claim, one.part): one for one in before}
+    return tuple(
+        _merged(earlier[key], later[key], kinds[key[0]]) if key in earlier and key in later
+        else later.get(key) or earlier[key]
+        for key in {**earlier, **later}
+    )  # fmt: skip
+
+
+def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResult:
+    order = precedence(kind)
+    decisions = tuple(_decisions(before, now))
+    verdict = together(before.verdict, now.verdict, kind)
+    verdict = min([verdict, *(one.verdict for one in decisions if one.verdict in BAD)], key=order.index)
+    speaker = now if now.verdict is verdict else before
+    reason = next((one.reason for one in decisions if one.verdict is verdict), speaker.reason)
+    if speaker.verdict is verdict:
+        reason = speaker.reason
+    told = [one for one in (before.verdict, now.verdict) if one is not ClaimVerdict.NOT_RUN]
+    prefix = f"{FLAKY} ({', '.join(told)}): " if len(set(told)) > 1 and verdict is not now.verdict else ""
+    return replace(speaker, verdict=verdict, reason=f"{prefix}{reason}", decisions=decisions)
+
+
+def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimVerdict:
+    """The verdict that counts of an earlier and a later one."""
+    if now is ClaimVerdict.NOT_RUN:
+        return before
+    if before in UNDECIDED and now not in UNDECIDED:
+        return now
+    if before is ClaimVerdict.NOT_RUN:
+        return now
+    return min((before, now), key=precedence(kind).index)
+
+
+def _decisions(before: ClaimResult, now: ClaimResult) -> Iterator[Decision]:
+    """Each pair of nodes once, with the worse of two decisions about it."""
+    later = {(one.source, one.target): one for one in now.decisions}
+    settled = {build for one in now.decisions if one.verdict not in UNDECIDED for build in one.about}
+    for one in before.decisions:
+        key = (one.source, one.target)
+        if key in later:
+            other = later.pop(key)
+            if one.verdict in UNDECIDED and other.verdict is not ClaimVerdict.NOT_RUN:
+                yield other
+            elif other.verdict in UNDECIDED and one.verdict not in UNDECIDED and other.verdict is ClaimVerdict.NOT_RUN:
+                yield one
+            else:
+                yield min((one, other), key=lambda each: BETWEEN_TWO.index(each.verdict))
+        elif one.verdict not in UNDECIDED or not _settled(one, now, settled):
+            yield one
+    yield from later.values()
+
+
+def _settled(one: Decision, now: ClaimResult, builds: set[str]) -> bool:
+    """Whether the later run decided what this one left open, between whichever nodes."""
+    return set(one.about) <= builds if one.about else now.verdict not in UNDECIDED

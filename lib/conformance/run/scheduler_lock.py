@@ -1,0 +1,156 @@
+"""What may run beside a test: a fair gate across the processes of a run, of locks on files in the run's directory.
+
+Every test passes the turnstile and takes its locks while it stands there, so that whoever waits for an exclusive turn
+is not starved by a stream of shared ones.  All take them in the same order: cluster, then nodes by name.  The kernel
+frees the locks of a process that dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+TURNSTILE = "turnstile"
+CLUSTER = "cluster"
+ExclusivityKind = Literal["shared", "node", "cluster"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exclusivity:
+    """What a test has to itself."""
+
+    kind: ExclusivityKind = "shared"
+    node: str = ""
+    """The node that it has to itself, or on which a test that has the cluster does what concerns one node."""
+    also: tuple[str, ...] = ()
+    """Further nodes that it has to itself: one of each other build, which it takes one after the other."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that it does something to, in that order."""
+        return (self.node, *self.also) if self.node else ()
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether something may not run beside it."""
+        return self.kind != "shared"
+
+    def __str__(self) -> str:
+        """For reports: ``node win-1``, ``cluster``; empty when it is shared."""
+        return {"shared": "", "node": f"node {', '.join(self.nodes)}", "cluster": "cluster"}[self.kind]
+
+
+SHARED = Exclusivity()
+
+
+class HeldLocks:
+    """The locks of one test's turn."""
+
+    def __init__(self, asked: float) -> None:
+        self.asked = asked
+        """When the turn was asked for: seconds of the machine's monotonic clock, which all processes share."""
+        self.began = asked
+        """When it began."""
+        self.released = asked
+        """When its locks were given back."""
+        self._descriptors: list[int] = []
+
+    @property
+    def waited(self) -> float:
+        """Seconds that the turn was waited for."""
+        return self.began - self.asked
+
+    def release(self) -> None:
+        """Give the locks back; idempotent."""
+        descriptors, self._descriptors = self._descriptors, []
+        self.released = time.monotonic()
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def release_after(self, work: Iterable[Future[Any]], then: Callable[[], None]) -> None:
+        """Give the locks back when work that the test has started, and not waited for, has ended as well."""
+        under_way = [one for one in work if not one.done()]
+        if not under_way:
+            self.release()
+            then()
+            return
+
+        def finish() -> None:
+            wait(under_way)
+            self.release()
+            then()
+
+        threading.Thread(target=finish, name="gate").start()
+
+
+class ReadWriteGate:
+    """The gate of one run; each of its processes has its own on the same files."""
+
+    def __init__(self, locks: Path, nodes: Iterable[str], *, patience: float) -> None:
+        """``patience``: seconds after which a test that waits says for whom."""
+        self._locks = locks
+        self._nodes = sorted(nodes)
+        self._patience = patience
+
+    def enter(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> HeldLocks:
+        """Wait for a turn.  ``who`` names the test to those who wait for it; ``tell`` is called when it takes long."""
+        hold = HeldLocks(time.monotonic())
+        held = hold._descriptors
+        try:
+            turnstile = self._lock(TURNSTILE, who, tell, exclusive=True, sign=exclusivity.exclusive)
+            try:
+                for name, exclusive in self._wanted(exclusivity):
+                    held.append(self._lock(name, who, tell, exclusive=exclusive, sign=exclusive))
+            finally:
+                os.close(turnstile)
+        except BaseException:
+            hold.release()
+            raise
+        hold.began = time.monotonic()
+        return hold
+
+    def _wanted(self, exclusivity: Exclusivity) -> Iterator[tuple[str, bool]]:
+        """Names of locks and whether they are wanted alone, in the order in which everybody takes them."""
+        yield CLUSTER, exclusivity.kind == "cluster"
+        if exclusivity.kind == "node":
+            yield from ((f"node-{name}", True) for name in sorted(exclusivity.nodes))
+        elif exclusivity.kind == "shared":
+            yield from ((f"node-{name}", False) for name in self._nodes)
+
+    def _lock(self, name: str, who: str, tell: Callable[[str], None], *, exclusive: bool, sign: bool) -> int:
+        descriptor = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
+        kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+        try:
+            try:
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._wait(descriptor, kind, f"{who} waits for {_holder(descriptor)}", tell)
+            if sign:
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, who.encode(), 0)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _wait(self, descriptor: int, kind: int, line: str, tell: Callable[[str], None]) -> None:
+        timer = threading.Timer(self._patience, tell, [line])
+        timer.daemon = True
+        timer.start()
+        try:
+            fcntl.flock(descriptor, kind)
+        finally:
+            timer.cancel()
+
+
+def _holder(descriptor: int) -> str:
+    """The exclusive test that signed a lock's file last; who shares a lock does not, since that would take longer."""
+    who = os.pread(descriptor, 4096, 0).decode(errors="replace")
+    return who or "tests under way"

@@ -1,0 +1,71 @@
+"""Removes what a run's processes left on the cluster when they were killed or ran out of time.
+
+Only what carries the run's labels is touched.  What may not even be listed is left, and the caller says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conformance.errors import SuiteError
+from conformance.facts.calico_api import V3
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, Ownership, labels_of
+from conformance.model.change import ObjectRef
+
+POLICY = "GlobalNetworkPolicy"
+CLUSTER_SCOPED = ((V3, POLICY), ("v1", "Namespace"))
+"""Kinds without a namespace that runs make, policies first: those concern others than the run."""
+STORED = "crd.projectcalico.org/v1"
+"""Where Calico stores its objects.  It is looked at where V3 is not served, so that calicoctl has written them."""
+
+
+def cluster_scoped(kube: Kube, *, run: str = "") -> Iterator[Obj]:
+    """What a run (empty: any) has made without a namespace and is still there.  Raises ApiRefused, ApiUnreachable."""
+    wanted = f"{RUN_LABEL}={run}" if run else f"{MANAGED_BY[0]}={MANAGED_BY[1]},{RUN_LABEL}"
+    for api_version, kind in CLUSTER_SCOPED:
+        if kube.discovery.serves(api_version, kind):
+            yield from kube.objects(api_version, kind, labels=wanted)
+    if not kube.discovery.serves(V3, POLICY) and kube.discovery.serves(STORED, POLICY):
+        for one in kube.objects(STORED, POLICY):  # no selector: the labels are in an annotation
+            labels = labels_of(one)
+            ours = labels.get(MANAGED_BY[0]) == MANAGED_BY[1] and RUN_LABEL in labels
+            if ours and run in ("", labels[RUN_LABEL]):
+                yield one
+
+
+def leftovers(kube: Kube, run: str) -> Iterator[ObjectRef]:
+    """What of a run is still there and not on its way out.  Raises ApiRefused, ApiUnreachable."""
+    for one in cluster_scoped(kube, run=run):
+        if not one["metadata"].get("deletionTimestamp"):
+            yield ObjectRef(api_version=one["apiVersion"], kind=one["kind"], name=one["metadata"]["name"])
+
+
+def clean_up(kube: Kube, run: str, *, within: float) -> list[str]:
+    """Remove it and wait until it is gone; one line per thing that was left, or why it could not be removed."""
+    changes, told = Changes(kube, Ownership(run)), []
+    try:
+        found = list(leftovers(kube, run))
+    except SuiteError as error:
+        return [f"whether anything of this run is left is not known: {error}"]
+    for target in found:
+        try:
+            changes.delete(target, "its run is over")
+        except SuiteError as error:
+            by_hand = f"; calicoctl delete globalnetworkpolicy {_name(target)}" if target.api_version == STORED else ""
+            told.append(f"{target.label} was left, and could not be removed: {error}{by_hand}")
+    for target in found:
+        if any(line.startswith(f"{target.label} was left, and") for line in told):
+            continue
+        try:
+            changes.waits.gone(target, within=within)
+            told.append(f"{target.label} was left by a process that ended early, and is removed")
+        except SuiteError as error:
+            told.append(f"{target.label} was left by a process that ended early: {error}")
+    return told
+
+
+def _name(stored: ObjectRef) -> str:
+    """As calicoctl knows a stored policy, whose name begins with its tier's."""
+    return stored.name.removeprefix("default.")

@@ -1,0 +1,49 @@
+"""Keeps secrets out of the journal: a field that cannot be recorded cannot be put back, so it may not be changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conformance.errors import SuiteError
+
+SECRET_KINDS = ("Secret", "TokenRequest", "CertificateSigningRequest")
+_NAME = re.compile(r"(password|passwd|token|secret|credentials?|private[-_.]?key|api[-_.]?key|access[-_.]?key)$", re.I)
+"""Ends of names whose text values are taken for secrets: ``DB_PASSWORD``, ``bearerToken``; not ``secretName``."""
+REDACTED = "(redacted)"
+
+
+class JournalRefused(SuiteError):
+    """A change that may not be made, because its journal entry may not or cannot be written.  Nothing was changed."""
+
+
+def secret_fields(value: Any, at: str = "") -> Iterator[str]:
+    """Where a value holds something that its name says is secret (environment variables included)."""
+    if isinstance(value, Mapping):
+        variable = value.get("name")
+        if isinstance(variable, str) and _NAME.search(variable) and isinstance(value.get("value"), str):
+            yield f"{at}.{variable}"
+        for name, inner in value.items():
+            if isinstance(inner, str) and inner and _NAME.search(str(name)):
+                yield f"{at}.{name}"
+            else:
+                yield from secret_fields(inner, f"{at}.{name}")
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from secret_fields(inner, f"{at}[{index}]")
+
+
+def redacted(value: Any) -> Any:
+    """A copy for messages and logs, without what its names say is secret."""
+    if isinstance(value, Mapping):
+        hidden = bool(_NAME.search(str(value.get("name") or "")))
+        return {
+            name: REDACTED
+            if isinstance(inner, str) and inner and (_NAME.search(str(name)) or (hidden and name == "value"))
+            else redacted(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [redacted(inner) for inner in value]
+    return value

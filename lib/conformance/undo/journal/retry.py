@@ -1,0 +1,58 @@
+"""Retries of requests that must succeed although the API server has short outages, within a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube.reach import ApiGone
+from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.model.counted import counted
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+
+T = TypeVar("T")
+PAUSE = 0.5
+"""s.  Between two tries."""
+
+
+class _Later(Generic[T]):
+    """The outcome of one try: a result, or an error that may be temporary."""
+
+    def __init__(self, result: T | None = None, error: ApiRefused | ApiUnreachable | None = None) -> None:
+        self.result, self.error = result, error
+
+
+def retry(act: Callable[[], T], *, within: float, description: str, clock: Clock = SYSTEM_CLOCK) -> T:
+    """The result of ``act``, which must be safe to do twice.
+
+    Raises EnvironmentBroken when the API server did not take it for ``within`` seconds, ApiRefused at once when it
+    refuses for good.
+    """
+
+    def attempt() -> _Later[T]:
+        try:
+            return _Later(result=act())
+        except ApiGone:
+            raise  # it does not come back for this run; the next one puts back
+        except ApiUnreachable as error:
+            return _Later(error=error)
+        except ApiRefused as error:
+            if error.code < 500 and error.code != 429:
+                raise
+            return _Later(error=error)
+
+    settled = until(
+        attempt,
+        lambda one: one.error is None,
+        within=within,
+        every=PAUSE,
+        description=f"{description} is done",
+        clock=clock,
+    )
+    if not settled.converged:
+        raise EnvironmentBroken(
+            f"{description}: not done after {counted(len(settled.answers), 'try', 'tries')} "
+            f"in {settled.seconds:.0f} s: {settled.last.error}"
+        ) from settled.last.error
+    return settled.last.result  # type: ignore[return-value]

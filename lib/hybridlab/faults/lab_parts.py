@@ -1,0 +1,77 @@
+"""The parts of a running lab that faults change, and what they read back."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from hybridlab.api.contract import ApiError, Client, Obj
+from hybridlab.api.interference import Interference
+from hybridlab.calico.cluster import Calico
+from hybridlab.dataplane.contract import Dataplane
+from hybridlab.dataplane.model import OS
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.zone_gate import ZoneGate
+
+
+@dataclass(frozen=True)
+class LabParts:
+    """The parts of one running lab."""
+
+    dataplane: Dataplane
+    calico: Calico
+    client: Client
+    zone_gate: ZoneGate
+    interference: Interference
+    kill_container: Callable[[Obj, str], Awaitable[None]]
+    """Kills the main process of a pod's container, as the kernel's OOM killer would."""
+
+    def nodes(self, given: str) -> list[str]:
+        """The named node, or all of them for ``all``.  Raises BadFault."""
+        return list(self.calico.nodes) if given == "all" else [self.node(given)]
+
+    def node(self, name: str) -> str:
+        """The node's name.  Raises BadFault when there is none such."""
+        if name not in self.calico.nodes:
+            raise BadFault(f"there is no node {name!r}; there are {', '.join(self.calico.nodes)}")
+        return name
+
+    def nodes_of(self, os: OS, given: str) -> list[str]:
+        """The named node of an operating system, or all of them for ``all``.  Raises BadFault."""
+        return self._having(os) if given == "all" else [self.node_of(os, given)]
+
+    def node_of(self, os: OS, name: str) -> str:
+        """The name of a node of an operating system.  Raises BadFault when there is none such."""
+        having = self._having(os)
+        if name not in having:
+            raise BadFault(f"there is no {os.capitalize()} node {name!r}; there are {', '.join(having) or 'none'}")
+        return name
+
+    def _having(self, os: OS) -> list[str]:
+        return [node for node, machine in self.calico.nodes.items() if machine.os == os]
+
+    def address(self, node: str) -> str:
+        """Underlay address of a node."""
+        return self.calico.nodes[node].address
+
+    def blocks(self, node: str) -> list[str]:
+        """A node's IPAM blocks."""
+        return [str(block.cidr) for block in self.calico.ipam.blocks_of(node)]
+
+    async def service(self, given: str) -> Obj:
+        """The Service ``namespace/name`` with a ClusterIP.  Raises BadFault."""
+        namespace, slash, name = given.partition("/")
+        if not slash:
+            raise BadFault(f"service is {given!r}, expected NAMESPACE/NAME")
+        try:
+            service = await self.client.get("services", name, namespace)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            raise BadFault(f"there is no Service {given}") from error
+        try:
+            ipaddress.IPv4Address(service["spec"].get("clusterIP") or "")
+        except ValueError as error:
+            raise BadFault(f"Service {given} has no ClusterIP") from error
+        return service

@@ -1,0 +1,315 @@
+"""Changes of a running lab through its API, as a careless administrator makes them; each is taken back afterwards."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+AFFINITIES = "/apis/crd.projectcalico.org/v1/blockaffinities"
+ANSWER_WITHIN = 20.0
+"""Seconds; only a server that hangs is caught."""
+BORROWED = "192.168.0.77"
+"""In the first Linux node's block."""
+FINALIZER = "detection.example/never"
+
+
+class Api:
+    """Plain requests to one lab."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        plain = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+        cluster, user = plain["clusters"][0]["cluster"], plain["users"][0]["user"]
+        self._server, self._token = cluster["server"], user["token"]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        self._tls = ssl.create_default_context(cadata=authority)
+
+    def __call__(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        """One request; the decoded answer.  Raises HTTPError."""
+        with self._open(method, path, body, kind) as answer:
+            return json.load(answer)
+
+    def merge(self, path: str, body: Any) -> Any:
+        """A merge patch."""
+        return self("PATCH", path, body, "application/merge-patch+json")
+
+    def watch(self, path: str, stop: threading.Event) -> Iterator[Any]:
+        """Objects as they are added, those that are there included, until ``stop``."""
+        while not stop.is_set():
+            with self._open("GET", f"{path}?watch=true&timeoutSeconds=2") as answer:
+                for line in answer:
+                    event = json.loads(line)
+                    if event["type"] == "ADDED":
+                        yield event["object"]
+
+    def _open(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self._server}{path}", data=data, headers=headers, method=method)
+        return urllib.request.urlopen(request, timeout=ANSWER_WITHIN, context=self._tls)
+
+
+def is_there(api: Api, path: str, uid: str) -> bool:
+    """Whether the object of a path is still the one with this uid.  Raises HTTPError for anything but 404."""
+    try:
+        return bool(api("GET", path)["metadata"]["uid"] == uid)
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+        return False
+
+
+@contextmanager
+def on_each(api: Api, path: str, do: Callable[[Any], None]) -> Iterator[None]:
+    """Do something with every object as soon as it is there, once."""
+    stop, seen, errors = threading.Event(), set(), []
+
+    def work() -> None:
+        try:
+            for obj in api.watch(path, stop):
+                if obj["metadata"]["uid"] not in seen:
+                    seen.add(obj["metadata"]["uid"])
+                    do(obj)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="edits during the run")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(10)
+    if errors:
+        raise errors[0]
+
+
+def _affinity(api: Api, node: str) -> Any:
+    return next(one for one in api("GET", AFFINITIES)["items"] if one["spec"]["node"] == node)
+
+
+@contextmanager
+def strict_affinity_off(api: Api) -> Iterator[None]:
+    """IPAMConfiguration default: strictAffinity false, after everything was set up well."""
+    path = "/apis/projectcalico.org/v3/ipamconfigurations/default"
+    api.merge(path, {"spec": {"strictAffinity": False}})
+    yield
+    api.merge(path, {"spec": {"strictAffinity": True}})
+
+
+@contextmanager
+def second_block(api: Api) -> Iterator[None]:
+    """A second confirmed block for a Windows node."""
+    one = _affinity(api, "windows-2022")
+    spec = {**one["spec"], "cidr": "192.168.250.0/26"}
+    name = "windows-2022-192-168-250-0-26"
+    api(
+        "POST",
+        AFFINITIES,
+        {"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": {"name": name}, "spec": spec},
+    )
+    yield
+    api("DELETE", f"{AFFINITIES}/{name}")
+
+
+@contextmanager
+def windows_reservation_on_linux(api: Api) -> Iterator[None]:
+    """A Linux node's block keeps back its first two addresses as only Windows nodes' blocks do."""
+    blocks = "/apis/crd.projectcalico.org/v1/ipamblocks"
+    cidr = _affinity(api, "linux-2")["spec"]["cidr"]
+    before = next(one for one in api("GET", blocks)["items"] if one["spec"]["cidr"] == cidr)
+    path, spec = f"{blocks}/{before['metadata']['name']}", before["spec"]
+    ours = len(spec["attributes"])
+    attributes = [*spec["attributes"], {"handle_id": "windows-reserved-ipam-handle"}]
+    api.merge(path, {"spec": {"attributes": attributes, "allocations": [ours, ours, *spec["allocations"][2:]]}})
+    yield
+    api.merge(path, {"spec": {"attributes": spec["attributes"], "allocations": spec["allocations"]}})
+
+
+@contextmanager
+def borrowed_address(api: Api) -> Iterator[None]:
+    """A pod on a Windows node has an address of a Linux node's block."""
+    pods = "/api/v1/namespaces/default/pods"
+    image = "mcr.microsoft.com/windows/nanoserver:ltsc2022"
+    container = {"name": "borrower", "image": image, "command": ["ping", "-t", "127.0.0.1"]}
+    spec = {"nodeName": "windows-2022", "containers": [container]}
+    api("POST", pods, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "borrower"}, "spec": spec})
+    deadline = time.monotonic() + ANSWER_WITHIN
+    while api("GET", f"{pods}/borrower")["status"].get("phase") != "Running":
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"pod borrower does not start: {api('GET', f'{pods}/borrower')['status']}")
+        time.sleep(0.2)
+    api.merge(f"{pods}/borrower/status", {"status": {"podIP": BORROWED, "podIPs": [{"ip": BORROWED}]}})
+    yield
+    api("DELETE", f"{pods}/borrower", {"gracePeriodSeconds": 0})
+
+
+@contextmanager
+def scheduler_on_windows(api: Api) -> Iterator[None]:
+    """A pod of the control plane runs on a Windows node."""
+    name = "kube-scheduler-windows-2022"
+    container = {"name": "kube-scheduler", "image": "registry.k8s.io/kube-scheduler:v1.34.1"}
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {"nodeName": "windows-2022", "containers": [container]},
+    }  # fmt: skip
+    api("POST", "/api/v1/namespaces/kube-system/pods", pod)
+    yield
+    api("DELETE", f"/api/v1/namespaces/kube-system/pods/{name}", {"gracePeriodSeconds": 0})
+
+
+@contextmanager
+def etcd_under_the_operator(api: Api) -> Iterator[None]:
+    """calico-node of an operator's installation is told to use etcd, while the operator looks away."""
+    path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node"
+    before = api("GET", path)["spec"]["template"]["spec"]["containers"]
+    first = {**before[0], "env": [e for e in before[0].get("env") or [] if e["name"] != "DATASTORE_TYPE"]}
+    first["env"] = [*first["env"], {"name": "DATASTORE_TYPE", "value": "etcdv3"}]
+    with no_operator(api):
+        api.merge(path, {"spec": {"template": {"spec": {"containers": [first, *before[1:]]}}}})
+        yield
+        api.merge(path, {"spec": {"template": {"spec": {"containers": before}}}})
+
+
+@contextmanager
+def no_operator(api: Api) -> Iterator[None]:
+    """Calico's operator is scaled down: it undoes whatever is changed in the workloads that it lays."""
+    path = "/apis/apps/v1/namespaces/tigera-operator/deployments/tigera-operator"
+    api.merge(path, {"spec": {"replicas": 0}})
+    deadline = time.monotonic() + ANSWER_WITHIN
+    while api("GET", path).get("status", {}).get("readyReplicas"):
+        if time.monotonic() > deadline:
+            raise RuntimeError("tigera-operator does not go")
+        time.sleep(0.1)
+    yield
+    api.merge(path, {"spec": {"replicas": 1}})
+
+
+@contextmanager
+def calico_node_on_the_control_plane_alone(api: Api) -> Iterator[None]:
+    """calico-node is told to run on the control plane, so that no Linux worker has one."""
+    path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node"
+    pods = "/api/v1/namespaces/calico-system/pods?labelSelector=k8s-app%3Dcalico-node"
+    selector = {"node-role.kubernetes.io/control-plane": ""}
+
+    def settle(count: int) -> None:
+        deadline = time.monotonic() + ANSWER_WITHIN
+        while len(api("GET", pods)["items"]) != count:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"calico-node does not get to {count} pods")
+            time.sleep(0.1)
+
+    before = len(api("GET", pods)["items"])
+    with no_operator(api):
+        api.merge(path, {"spec": {"template": {"spec": {"nodeSelector": selector}}}})
+        settle(1)
+        yield
+        api.merge(path, {"spec": {"template": {"spec": {"nodeSelector": dict.fromkeys(selector)}}}})
+        settle(before)
+
+
+def _felix(api: Api, spec: dict[str, Any]) -> Iterator[None]:
+    """FelixConfiguration default with these fields."""
+    path = "/apis/projectcalico.org/v3/felixconfigurations/default"
+    before = api("GET", path)["spec"]
+    api.merge(path, {"spec": spec})
+    yield
+    api.merge(path, {"spec": {name: before.get(name) for name in spec}})
+
+
+@contextmanager
+def another_vxlan_port(api: Api) -> Iterator[None]:
+    """VXLAN is configured to use a port that Windows does not know."""
+    yield from _felix(api, {"vxlanPort": 4790})
+
+
+@contextmanager
+def vni_below_4096(api: Api) -> Iterator[None]:
+    """The VNI is one that Windows refuses."""
+    yield from _felix(api, {"vxlanVNI": 4095})
+
+
+@contextmanager
+def tunnel_of_another_block(api: Api) -> Iterator[None]:
+    """A Windows node announces a tunnel address outside its block."""
+    path = "/api/v1/nodes/windows-2022"
+    name = "projectcalico.org/IPv4VXLANTunnelAddr"
+    before = api("GET", path)["metadata"]["annotations"][name]
+    api.merge(path, {"metadata": {"annotations": {name: "192.168.0.77"}}})
+    yield
+    api.merge(path, {"metadata": {"annotations": {name: before}}})
+
+
+@contextmanager
+def tunnel_without_mac(api: Api) -> Iterator[None]:
+    """A Windows node does not announce the MAC address of its tunnel."""
+    path = "/api/v1/nodes/windows-2022"
+    name = "projectcalico.org/VXLANTunnelMACAddr"
+    before = api("GET", path)["metadata"]["annotations"][name]
+    api.merge(path, {"metadata": {"annotations": {name: None}}})
+    yield
+    api.merge(path, {"metadata": {"annotations": {name: before}}})
+
+
+@contextmanager
+def foreign_policy_denies_ingress(api: Api) -> Iterator[None]:
+    """A GlobalNetworkPolicy that is not the suite's denies ingress to every pod of the suite."""
+    path = "/apis/projectcalico.org/v3/globalnetworkpolicies"
+    body = {
+        "apiVersion": "projectcalico.org/v3", "kind": "GlobalNetworkPolicy", "metadata": {"name": "company-wide"},
+        "spec": {"namespaceSelector": "kubernetes.io/metadata.name contains 'calico-demo'", "types": ["Ingress"],
+                 "order": 1, "ingress": [{"action": "Deny"}]},
+    }  # fmt: skip
+    api("POST", path, body)
+    yield
+    api("DELETE", f"{path}/company-wide")
+
+
+@contextmanager
+def pods_never_go(api: Api) -> Iterator[None]:
+    """Every pod of a namespace that is filled to be deleted gets a finalizer that nobody removes."""
+    held = []
+
+    def hold(pod: Any) -> None:
+        meta = pod["metadata"]
+        if meta["namespace"].endswith("-temporary"):
+            path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+            api.merge(path, {"metadata": {"finalizers": [FINALIZER]}})
+            held.append(path)
+
+    with on_each(api, "/api/v1/pods", hold):
+        yield
+    for path in held:
+        with contextlib.suppress(Exception):  # gone when the run never deleted it
+            api.merge(path, {"metadata": {"finalizers": None}})
+
+
+EDITS: dict[str, Callable[[Api], contextlib.AbstractContextManager[None]]] = {
+    one.__name__: one
+    for one in (
+        strict_affinity_off,
+        second_block,
+        windows_reservation_on_linux,
+        calico_node_on_the_control_plane_alone,
+        borrowed_address,
+        scheduler_on_windows,
+        etcd_under_the_operator,
+        another_vxlan_port,
+        vni_below_4096,
+        tunnel_of_another_block,
+        tunnel_without_mac,
+        foreign_policy_denies_ingress,
+        pods_never_go,
+    )
+}

@@ -1,0 +1,251 @@
+"""Runs the suite, as a process, on a lab that a row describes, and says where its verdicts differ from the row."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hybridlab.cli import control, kubeconfig
+from hybridlab.cli.exits import Stop
+from tests.detection import cluster_edits
+from tests.detection.table import OUTSIDE, RED, Row, Table
+
+ROOT = Path(__file__).parents[2]
+TIMINGS = Path(__file__).with_name("timings.yaml")
+READY_WITHIN = 60.0
+"""Seconds; only a lab that hangs is caught."""
+RUN_WITHIN = 300.0
+"""Seconds; only a run that hangs is caught."""
+ASK_WITHIN = 60.0
+"""Seconds for one command of the lab."""
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without what belongs to the pytest that runs this."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    return {**kept, "PYTHONPATH": str(ROOT / "lib")}
+
+
+@dataclass
+class Lab:
+    """A running lab."""
+
+    kubeconfig: Path
+
+    def hybridlab(self, *arguments: str) -> str:
+        """``hybridlab faults ...`` on it; its output.  Raises RuntimeError."""
+        command = [sys.executable, "-m", "hybridlab", "faults", "--kubeconfig", str(self.kubeconfig), *arguments]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=ASK_WITHIN, check=False, env=_environment()
+        )
+        if done.returncode:
+            raise RuntimeError(f"hybridlab faults {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    @contextmanager
+    def faults(self, faults: tuple[str, ...]) -> Iterator[None]:
+        """These are in place; afterwards none is."""
+        try:
+            for fault in faults:
+                self.hybridlab("inject", *fault.split())
+            yield
+        finally:
+            if faults:
+                self.hybridlab("heal")
+
+
+@contextmanager
+def lab(folder: Path, overrides: tuple[str, ...], patch: str, *, profile: str) -> Iterator[Lab]:
+    """Start one, as it is or patched, and end it."""
+    path = folder / "kubeconfig"
+    reading, writing = os.pipe()
+    start = [str(Path(__file__).with_name("patched_lab.py")), patch] if patch else ["-m", "hybridlab"]
+    sets = [word for one in overrides for word in ("--set", one)]
+    log = folder / "lab.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, *start, "up", "--kubeconfig", str(path), "--ready-fd", str(writing),
+             "--profile", profile, *sets],
+            pass_fds=(writing,), stdout=out, stderr=subprocess.STDOUT, env=_environment(), start_new_session=True,
+        )  # fmt: skip
+    os.close(writing)
+    try:
+        ready, _, _ = select.select([reading], [], [], READY_WITHIN)
+        if not ready or not os.read(reading, 4096):
+            raise RuntimeError(
+                f"the lab {profile} {overrides} {patch} did not start: {log.read_text(errors='replace')}"
+            )
+        yield Lab(path)
+    finally:
+        os.close(reading)
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run said."""
+
+    report: dict[str, Any]
+    exit_code: int
+    output: str
+    seconds: float
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """Verdicts of the claims that were selected and have a test."""
+        return {one["id"]: one["verdict"] for one in self.report["claims"] if one["verdict"] and one["results"]}
+
+    @property
+    def builds(self) -> dict[str, str]:
+        """Windows node to its build, as decisions name it: ``20348``."""
+        nodes = self.report["facts"]["nodes"]
+        return {one["name"]: str(one["windows_build"][0]) for one in nodes if one["windows_build"]}
+
+    def claim(self, claim: str) -> dict[str, Any]:
+        """What the report has of a claim."""
+        found: dict[str, Any] = next(one for one in self.report["claims"] if one["id"] == claim)
+        return found
+
+    def first_lines(self, claim: str) -> list[str]:
+        """First lines of the reasons of a claim's results that are not CONFIRMED, and of the claim itself."""
+        found = self.claim(claim)
+        worst = [one["reason"] for one in found["results"] if one["verdict"] != "CONFIRMED"]
+        return list(dict.fromkeys(text.partition("\n")[0] for text in [found["reason"], *worst]))
+
+    def measured(self, claim: str, name: str) -> list[float]:
+        """Figures that a claim's results kept under a name."""
+        found = self.claim(claim)
+        return [float(one["measured"][name]) for one in found["results"] if name in (one.get("measured") or {})]
+
+
+def run(  # noqa: PLR0917
+    where: Lab,
+    folder: Path,
+    claims: tuple[str, ...],
+    workers: int,
+    timings: dict[str, str],
+    external_target: str = OUTSIDE,
+) -> Outcome:
+    """``pytest --kubeconfig=...`` on it."""
+    reports = folder / "reports"
+    patience = folder / "timings.yaml"
+    plain = yaml.safe_load(TIMINGS.read_text(encoding="utf-8"))
+    plain = {section: dict(entries) for section, entries in plain.items()}
+    for section in ("linux", "windows"):
+        plain[section].update(timings)
+    patience.write_text(yaml.safe_dump(plain), encoding="utf-8")
+    command = [
+        sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", str(workers),
+        f"--kubeconfig={where.kubeconfig}", "--allow-cluster-disruptive",
+        *([f"--external-target={external_target}"] if external_target else []),
+        f"--timings={patience}", f"--report-dir={reports}", *(f"--claim={claim}" for claim in claims),
+    ]  # fmt: skip
+    begun = time.monotonic()
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_WITHIN, check=False, env=_environment(),
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    seconds = time.monotonic() - begun
+    found = reports / "latest" / "conformance.json"
+    if not found.exists():
+        raise RuntimeError(f"the run ended with {done.returncode} and left no report:\n{done.stdout}{done.stderr}")
+    return Outcome(json.loads(found.read_text(encoding="utf-8")), done.returncode, done.stdout + done.stderr, seconds)
+
+
+def differences(row: Row, table: Table, outcome: Outcome) -> list[str]:
+    """Lines ``claim: expected | observed`` with the observed first line; none: as the row says."""
+    wanted = {claim for claim in table.clean if not row.claims or claim in row.claims}
+    seen = outcome.verdicts
+    lines = []
+    for claim in sorted(wanted | set(seen)):
+        allowed = row.allowed(claim, table.healthy(claim, row.profile)) if claim in wanted else ("not run",)
+        got = seen.get(claim, "not run")
+        if got not in allowed:
+            lines.append(f"{claim:8} expected {' or '.join(allowed):24} | observed {got}")
+            lines += [f"           {line}" for line in outcome.first_lines(claim)[:4]] if claim in seen else []
+    for claim, pattern in row.says.items():
+        said = outcome.first_lines(claim)
+        if not any(re.search(pattern, line) for line in said):
+            lines += [f"{claim:8} expected to say {pattern!r} | observed"] + [f"           {line}" for line in said[:4]]
+    for claim, rule in row.records.items():
+        name, _, least = rule.partition(" >= ")
+        figures = outcome.measured(claim, name)
+        if not figures or max(figures) < float(least):
+            lines.append(f"{claim:8} expected to record {rule} | observed {figures}")
+    lines += _of_one_node(row, outcome) if row.node else []
+    if outcome.exit_code != row.exit:
+        lines.append(f"exit code expected {row.exit} | observed {outcome.exit_code}")
+    return lines
+
+
+def _of_one_node(row: Row, outcome: Outcome) -> list[str]:
+    """Lines for red reasons that do not name the one node that is wrong, and for builds that differ from the row."""
+    own = outcome.builds.get(row.node)
+    lines = []
+    for claim, verdict in (row.expect | row.on_node).items():
+        found = outcome.claim(claim)
+        reasons = {one["reason"].partition("\n")[0] for one in found["results"] if one["verdict"] in RED}
+        lines += [
+            f"{claim:8} expected to name {row.node} | observed {line}" for line in reasons if row.node not in line
+        ]
+        for build, got in found["builds"].items() if own else ():
+            wanted = verdict if build == own else "CONFIRMED"
+            lines += [f"{claim:8} expected {wanted} on build {build} | observed {got}"] if got != wanted else []
+    return lines
+
+
+@contextmanager
+def backends_missing(where: Lab, nodes: tuple[str, ...], api: cluster_edits.Api) -> Iterator[None]:
+    """service-backend-missing for each Service of a run, at these nodes, as soon as it exists."""
+    if not nodes:
+        yield
+        return
+    directory = kubeconfig.lab_of(where.kubeconfig)
+    if directory is None:
+        raise RuntimeError(f"{where.kubeconfig} is no lab's")
+
+    def inject(service: Any) -> None:
+        meta = service["metadata"]
+        if not meta["namespace"].startswith("calico-demo"):
+            return
+        for node in nodes:
+            parameters = {"service": f"{meta['namespace']}/{meta['name']}", "node": node}
+            request = {"op": "inject", "fault": "service-backend-missing", "parameters": parameters}
+            try:
+                control.ask(directory / "control.sock", request)
+            except Stop:
+                if cluster_edits.is_there(
+                    api, f"/api/v1/namespaces/{meta['namespace']}/services/{meta['name']}", meta["uid"]
+                ):
+                    raise
+                return  # its test was over sooner
+
+    try:
+        with cluster_edits.on_each(api, "/api/v1/services", inject):
+            yield
+    finally:
+        where.hybridlab("heal")
+
+
+def tested_claims() -> set[str]:
+    """Claims that a test of the suites is marked with."""
+    marks = re.compile(r'verifies\(\s*"([A-Z0-9]+-[0-9]+)"')
+    return {claim for file in (ROOT / "suites").rglob("test_*.py") for claim in marks.findall(file.read_text("utf-8"))}

@@ -1,0 +1,144 @@
+"""A pod's first seconds: an answer of any kind is a leak, a dead client proves nothing, the policy needs a witness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.expect.pod_startup import PodStartup
+from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.pods.new_pod import Stage
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, workload
+
+UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
+UNREACHABLE = Verdict.UNREACHABLE
+CLIENT, POD = workload("client"), workload("pod", "windows")
+
+
+@dataclass
+class NewPod:
+    """A pod that is as far as it is said to be; the last stage lasts."""
+
+    stages: list[Stage] = field(default_factory=lambda: ["done"])
+    connected: bool = True
+    pod: Workload = POD
+
+    def stage(self) -> Stage:
+        return self.stages.pop(0) if len(self.stages) > 1 else self.stages[0]
+
+    def connected_first(self) -> bool:
+        return self.connected
+
+
+def startup(
+    rounds: list[dict[int, Verdict]],
+    *,
+    source: str = "client",
+    figures: dict[str, float | str] | None = None,
+    restarted: Sequence[str] = (),
+) -> tuple[PodStartup, list[Seen]]:
+    """What each round's attempts to each port come to; the last round lasts."""
+    kept: list[Seen] = []
+
+    def by_port(verdicts: dict[int, Verdict]) -> Any:
+        def make(attempt: Attempt, _: int) -> Observation:
+            assert attempt.target
+            return Observation(attempt=attempt, verdict=verdicts[attempt.target.port], at=0.0, seconds=0.01)
+
+        return make
+
+    prober = ScriptedProber({source: [by_port(one) for one in rounds]}, restarted=set(restarted))
+    record = (figures if figures is not None else {}).__setitem__
+    context = Context(claims=("XPOL-11",), record=record, keep=kept.extend)
+    return PodStartup(Expect(prober, load_timings(), context, prober.clock)), kept
+
+
+def watch(one: PodStartup, *stages: Stage) -> None:
+    beside = workload("beside").tcp(80)
+    one.accept_nothing(CLIENT, [NewPod(list(stages or ("done",)))], beside=beside, because="x")
+
+
+def test_silence_from_the_first_moment_is_what_is_wanted() -> None:
+    watch(startup([{8080: DROPPED, 80: UP}])[0])
+
+
+def test_it_is_watched_until_its_first_action_is_done_and_for_a_while_since_it_ran() -> None:
+    figures: dict[str, float | str] = {}
+    before: Sequence[Stage] = ["to start"] * 30
+    watch(startup([{8080: DROPPED, 80: UP}], figures=figures)[0], *before, "acting", "done")
+    assert figures == {"seconds watched": 35.0, "seconds watched since it ran": 5.0}
+    with pytest.raises(Nonconformance, match=r"observed .*CONNECTED 1 time"):
+        watch(startup([*[{8080: DROPPED, 80: UP}] * 32, {8080: UP, 80: UP}])[0], *before, "acting", "done")
+
+
+def test_a_first_action_that_never_ends_says_nothing_about_the_cluster() -> None:
+    with pytest.raises(EnvironmentBroken, match=r"XPOL-11 .* its first action was still acting"):
+        watch(startup([{8080: DROPPED, 80: UP}])[0], "acting")
+
+
+@pytest.mark.parametrize("answer", [UP, REFUSED, Verdict.RESET])
+def test_any_answer_means_that_packets_reached_the_pod(answer: Verdict) -> None:
+    one, _ = startup([{8080: DROPPED, 80: UP}, {8080: answer, 80: UP}])
+    with pytest.raises(Nonconformance, match=f"expected TIMED_OUT, observed .*{answer.value}"):
+        watch(one)
+
+
+@pytest.mark.parametrize("verdict", [DROPPED, UNREACHABLE, REFUSED])
+def test_a_client_that_reaches_nobody_proves_nothing(verdict: Verdict) -> None:
+    with pytest.raises(ControlBroken, match=r"XPOL-11  ns/client .* expected CONNECTED, .*1 try.*a dead client"):
+        watch(startup([{8080: verdict, 80: verdict}])[0])
+
+
+def test_a_pod_without_a_route_yet_has_not_answered() -> None:
+    watch(startup([*[{8080: UNREACHABLE, 80: UP}] * 3, {8080: DROPPED, 80: UP}])[0])
+    with pytest.raises(ControlBroken, match=r"expected TIMED_OUT, observed UNREACHABLE .*neither an answer"):
+        watch(startup([{8080: UNREACHABLE, 80: UP}])[0])
+
+
+def test_a_client_that_restarted_meanwhile_says_nothing() -> None:
+    with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen: XPOL-11 "):
+        watch(startup([{8080: UP, 80: UP}], restarted=["client"])[0])
+
+
+def test_whether_egress_was_held_back_is_told_and_decides_nothing() -> None:
+    for connected, verdict in ((True, ClaimVerdict.CONFIRMED), (False, ClaimVerdict.NOT_OBSERVED)):
+        one, kept = startup([{80: UP}, {80: DROPPED}], source="pod")
+        one.may_have_sent([NewPod(connected=connected)], CLIENT.tcp(80), because="x")
+        assert [each.verdict for each in kept] == [verdict]
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_policy_that_never_takes_effect_makes_the_first_action_say_nothing(connected: bool) -> None:
+    one, kept = startup([{80: UP}], source="pod")
+    with pytest.raises(ControlBroken, match=r"XPOL-11  ns/pod .* tries, .* not in force"):
+        one.may_have_sent([NewPod(connected=connected)], CLIENT.tcp(80), because="x")
+    assert kept == []
+
+
+def test_of_two_new_pods_only_the_one_that_answers_is_violated() -> None:
+    leaky = replace(POD, node="windows-2", address="192.168.0.77")
+    one, kept = startup([{8080: DROPPED, 80: UP}])
+    assert isinstance(one.expect.prober, ScriptedProber)
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        assert attempt.target
+        up = attempt.target.port == 80 or attempt.target.host == leaky.address
+        return Observation(attempt=attempt, verdict=UP if up else DROPPED, at=0.0, seconds=0.01)
+
+    one.expect.prober.answers["client"] = [answer]
+    beside = workload("beside").tcp(80)
+    with pytest.raises(Nonconformance, match=r"192\.168\.0\.77"):
+        one.accept_nothing(CLIENT, [NewPod(), NewPod(pod=leaky)], beside=beside, because="x")
+    assert [(each.target, each.verdict) for each in kept if each.verdict is ClaimVerdict.VIOLATED] == [
+        ("windows-2", ClaimVerdict.VIOLATED)
+    ]

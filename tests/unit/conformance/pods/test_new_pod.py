@@ -1,0 +1,75 @@
+"""How a new pod's first action ended decides what is said; its end is no fault of the pod."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentBroken
+from conformance.model.endpoint import Workload
+from conformance.pods.deploy import changed
+from conformance.pods.new_pod import NAME, NewPod
+from conformance.settings import Settings, load_timings
+
+WORKLOAD = Workload(
+    namespace="ns", pod=NAME, container="server", uid="u", role=NAME, os="windows", node="w1", address="192.168.0.5",
+    node_address="10.0.0.14",
+)  # fmt: skip
+RUNNING: dict[str, Any] = {"running": {}}
+
+
+def ended(code: int) -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error"}}
+
+
+def pod(first: dict[str, Any], server: dict[str, Any] = RUNNING, policy: str = "Never") -> dict[str, Any]:
+    return {
+        "metadata": {"name": NAME, "namespace": "ns", "uid": "u"},
+        "spec": {"nodeName": "w1", "restartPolicy": policy},
+        "status": {
+            "phase": "Running", "podIP": "192.168.0.5",
+            "containerStatuses": [{"name": "first-action", "state": first}, {"name": "server", "state": server}],
+        },
+    }  # fmt: skip
+
+
+def new_pod(now: dict[str, Any] | None) -> NewPod:
+    kube = SimpleNamespace(find=lambda *_: now)
+    waits = SimpleNamespace(states=lambda *_, **__: iter([{NAME: now}]))
+    pods: Any = SimpleNamespace(
+        namespace="ns", kube=kube, settings=Settings(timings=load_timings()), changes=SimpleNamespace(waits=waits)
+    )
+    return NewPod(pods, node=None, name=NAME)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_first_action_that_has_ended_is_no_change_of_the_pod(code: int) -> None:
+    assert changed(WORKLOAD, pod(ended(code))) == ""
+
+
+def test_a_server_that_has_ended_is_one_and_so_is_any_container_that_is_to_run_on() -> None:
+    assert "its container server is not running: Error" in changed(WORKLOAD, pod(ended(0), ended(1)))
+    assert "its container first-action is not running" in changed(WORKLOAD, pod(ended(0), policy="Always"))
+    other = replace(WORKLOAD, container="first-action")
+    assert "its container first-action is not running" in changed(other, pod(ended(0)))
+
+
+def test_its_first_action_is_to_start_then_acting_then_done() -> None:
+    waiting: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}
+    assert [new_pod(pod(first)).stage() for first in (waiting, {}, RUNNING, ended(3))] == [
+        "to start", "to start", "acting", "done",
+    ]  # fmt: skip
+    with pytest.raises(EnvironmentBroken, match="is gone"):
+        new_pod(None).stage()
+
+
+def test_only_an_answer_and_its_absence_are_told_apart() -> None:
+    assert new_pod(pod(ended(0))).connected_first()
+    assert not new_pod(pod(ended(3))).connected_first()
+    with pytest.raises(EnvironmentBroken, match="had no network, or was refused: each try failed at once, for 120 s"):
+        new_pod(pod(ended(4))).connected_first()
+    with pytest.raises(EnvironmentBroken, match=r"ended with 1 .* says nothing about the network"):
+        new_pod(pod(ended(1))).connected_first()

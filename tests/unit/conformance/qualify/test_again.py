@@ -1,0 +1,95 @@
+"""Two runs of one test: the worse decision counts, and only what said nothing gives way to a later one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.errors import UsageProblem
+from conformance.model.claim import ClaimResult
+from conformance.model.codec import from_plain
+from conformance.model.verdict import ClaimKind, ClaimVerdict
+from conformance.qualify.again import merged, to_run_again, together
+from conformance.qualify.stored import parse
+from tests.unit.conformance.qualify.reports import NEW, OLD, decided, report, undecided
+
+
+def both(before: dict[str, Any], now: dict[str, Any], kind: ClaimKind = ClaimKind.CAPABILITY) -> ClaimResult:
+    first, second = (from_plain(ClaimResult, one) for one in (before, now))
+    (result,) = merged([first], [second], {first.claim: kind})
+    return result
+
+
+def verdicts(result: ClaimResult) -> dict[str, str]:
+    return {one.about[0] if one.about else "": str(one.verdict) for one in result.decisions}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "counts"),
+    [
+        ("VIOLATED", "CONFIRMED", "VIOLATED"), ("CONFIRMED", "VIOLATED", "VIOLATED"),
+        ("UNMET", "CONFIRMED", "UNMET"), ("INCONCLUSIVE", "CONFIRMED", "CONFIRMED"),
+        ("NOT_RUN", "CONFIRMED", "CONFIRMED"), ("NOT_RUN", "INCONCLUSIVE", "INCONCLUSIVE"),
+        ("INCONCLUSIVE", "NOT_RUN", "INCONCLUSIVE"), ("VIOLATED", "NOT_RUN", "VIOLATED"),
+        ("VIOLATED", "INCONCLUSIVE", "VIOLATED"), ("CONFIRMED", "INCONCLUSIVE", "INCONCLUSIVE"),
+        ("CONFIRMED", "NOT_RUN", "CONFIRMED"), ("INCONCLUSIVE", "VIOLATED", "VIOLATED"),
+    ],
+)  # fmt: skip
+def test_what_counts_of_an_earlier_and_a_later_verdict(before: str, now: str, counts: str) -> None:
+    assert together(ClaimVerdict(before), ClaimVerdict(now), ClaimKind.CAPABILITY) == counts
+    result = both(decided("DEMO-7", {NEW: before}), decided("DEMO-7", {NEW: now}))
+    assert result.verdict == counts
+    assert verdicts(result) == {NEW: counts}
+
+
+def test_a_limitation_that_one_run_still_has_counts_before_lifted() -> None:
+    result = both(decided("XSVC-4", {NEW: "CONFIRMED"}), decided("XSVC-4", {NEW: "LIFTED"}), ClaimKind.LIMITATION)
+    assert result.verdict == "CONFIRMED"
+    assert result.reason.startswith("FLAKY (CONFIRMED, LIFTED): ")
+
+
+def test_each_build_keeps_its_worse_decision() -> None:
+    before = decided("DEMO-7", {OLD: "VIOLATED", NEW: "INCONCLUSIVE"})
+    result = both(before, decided("DEMO-7", {OLD: "CONFIRMED", NEW: "CONFIRMED"}))
+    assert verdicts(result) == {OLD: "VIOLATED", NEW: "CONFIRMED"}
+    assert result.verdict == "VIOLATED"
+
+
+def test_a_node_that_the_later_run_does_not_reach_keeps_what_was_left_open_there() -> None:
+    before = decided("DEMO-7", {OLD: "INCONCLUSIVE", NEW: "INCONCLUSIVE"})
+    result = both(before, decided("DEMO-7", {NEW: "CONFIRMED"}))
+    assert verdicts(result) == {OLD: "INCONCLUSIVE", NEW: "CONFIRMED"}
+    assert result.verdict == "INCONCLUSIVE"
+
+
+def test_what_was_open_between_other_nodes_of_a_build_is_settled_by_a_decision_about_that_build() -> None:
+    before = decided("DEMO-7", {NEW: "NOT_RUN"})
+    before["decisions"][0]["source"] = ""
+    assert both(before, decided("DEMO-7", {NEW: "CONFIRMED"})).verdict == "CONFIRMED"
+
+
+def test_trouble_that_belongs_to_no_node_gives_way_to_a_decision() -> None:
+    assert both(undecided("DEMO-7", "INCONCLUSIVE"), decided("DEMO-7", {NEW: "CONFIRMED"})).verdict == "CONFIRMED"
+    assert both(undecided("DEMO-7", "VIOLATED"), decided("DEMO-7", {NEW: "CONFIRMED"})).verdict == "VIOLATED"
+
+
+TESTS = [{"test": "t::a", "verdict": "VIOLATED"}, {"test": "t::b", "verdict": "CONFIRMED"}]
+IDENTIFIED = {"suite": {"catalog": "d"}, "installed": {"cluster_uid": "u"}, "tests": TESTS}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"schema_version": "1"}, "does not tell its cluster and catalog"),
+        ({"installed": {"cluster_uid": ""}}, "does not tell its cluster and catalog"),
+        ({"suite": {"catalog": "e"}}, "judged by another catalog"),
+        ({"tests": []}, "it knows no tests; run everything"),
+        ({"tests": TESTS[1:]}, "nothing to run again"),
+    ],
+)
+def test_a_report_that_cannot_be_continued_is_refused_in_one_line(change: dict[str, Any], expected: str) -> None:
+    plain = dict(report([]).plain) | IDENTIFIED
+    assert to_run_again(parse(plain, "r"), "d") == ("t::a",)
+    with pytest.raises(UsageProblem, match=expected):
+        to_run_again(parse(plain | change, "r"), "d")

@@ -1,0 +1,106 @@
+"""What killed processes left on a cluster is removed at the end of their run, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from conformance.kube.discovery import Resource
+from conformance.kube.refused import ApiRefused
+from conformance.undo.cleanup import clean_up
+
+POLICY, NAMESPACE = "GlobalNetworkPolicy", "Namespace"
+STORED = "crd.projectcalico.org/v1"
+
+
+def stored(name: str, run: str) -> dict[str, Any]:
+    """A policy as calicoctl stores it: what its user called it and labelled it with is in an annotation."""
+    labels = {"calico-conformance/run": run, "app.kubernetes.io/managed-by": "calico-windows-conformance"}
+    given = json.dumps({"name": name, "labels": labels, "creationTimestamp": "2026-03-01T12:00:00Z"})
+    meta = {"name": f"default.{name}", "annotations": {"projectcalico.org/metadata": given}}
+    return {"apiVersion": STORED, "kind": POLICY, "metadata": meta}
+
+
+class StandInKube:
+    """Objects of a run by kind; what is deleted is gone, but for what is stuck."""
+
+    def __init__(self, *, served: bool = True, forbidden: bool = False, **found: list[str]) -> None:
+        self.found, self.served, self.forbidden = found, served, forbidden
+        self.stored: list[dict[str, Any]] = []
+        """Policies where Calico stores them."""
+        self.locked = False
+        self.discovery = self
+        self.asked: list[str] = []
+        self.deleted: list[str] = []
+
+    def serves(self, api_version: str, kind: str) -> bool:
+        return kind == NAMESPACE or (bool(self.stored) if api_version == STORED else self.served)
+
+    def objects(self, api_version: str, kind: str, *, labels: str = "") -> list[dict[str, Any]]:
+        if self.forbidden:
+            raise ApiRefused(403, "Forbidden", "may not list", f"GET {kind}")
+        if api_version == STORED:
+            return [one for one in self.stored if one["metadata"]["name"] not in self.deleted]
+        self.asked.append(labels)
+        return [self._object(kind, name) for name in self.found.get(kind, ()) if name not in self.deleted]
+
+    def objects_at(self, api_version: str, kind: str, namespace: str | None, **more: str) -> tuple[list[Any], str]:
+        return [], "1"
+
+    def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
+        return next((one for one in self.stored if one["metadata"]["name"] == name), self._object(kind, name))
+
+    def resource(self, api_version: str, kind: str) -> Resource:
+        return Resource("/api/v1", kind.lower(), kind, namespaced=False, verbs=())
+
+    def path(self, resource: Resource, namespace: str | None = None, name: str | None = None) -> str:
+        return f"{resource.kind}/{name}"
+
+    def request(self, method: str, path: str, **more: Any) -> bytes:
+        assert method == "DELETE"
+        if self.locked:
+            raise ApiRefused(403, "Forbidden", "may not delete", f"DELETE {path}")
+        self.deleted.append(path.partition("/")[2])
+        return json.dumps({}).encode()
+
+    @staticmethod
+    def _object(kind: str, name: str) -> dict[str, Any]:
+        labels = {"calico-conformance/run": "abc", "app.kubernetes.io/managed-by": "calico-windows-conformance"}
+        return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}}
+
+
+def test_what_was_left_is_removed_and_named_policies_first() -> None:
+    kube = StandInKube(Namespace=["calico-demo-abc-gw0"], GlobalNetworkPolicy=["calico-demo-abc-deny"])
+    told = clean_up(kube, "abc", within=1.0)  # type: ignore[arg-type]
+    assert kube.deleted == ["calico-demo-abc-deny", "calico-demo-abc-gw0"]
+    assert len(told) == 2
+    assert all("was left by a process that ended early, and is removed" in line for line in told)
+
+
+def test_only_this_runs_labels_are_asked_for() -> None:
+    kube = StandInKube(served=False)
+    assert clean_up(kube, "abc", within=1.0) == []  # type: ignore[arg-type]
+    assert set(kube.asked) == {"calico-conformance/run=abc"}
+
+
+def test_what_may_not_be_listed_is_said() -> None:
+    told = clean_up(StandInKube(forbidden=True), "abc", within=1.0)  # type: ignore[arg-type]
+    assert len(told) == 1
+    assert told[0].startswith("whether anything of this run is left is not known: ")
+
+
+def test_a_policy_that_calicoctl_wrote_is_removed_where_calico_stores_it() -> None:
+    kube = StandInKube(served=False)
+    kube.stored = [stored("calico-demo-abc-gw0-nobody-enters", "abc"), stored("calico-demo-abcd-gw0-x", "abcd")]
+    told = clean_up(kube, "abc", within=1.0)  # type: ignore[arg-type]
+    assert kube.deleted == ["default.calico-demo-abc-gw0-nobody-enters"]
+    assert len(told) == 1
+    assert told[0].endswith("is removed")
+
+
+def test_one_that_may_not_be_removed_there_is_named_with_what_removes_it() -> None:
+    kube = StandInKube(served=False)
+    kube.stored, kube.locked = [stored("calico-demo-abc-gw0-nobody-enters", "abc")], True
+    (line,) = clean_up(kube, "abc", within=1.0)  # type: ignore[arg-type]
+    assert "could not be removed" in line
+    assert line.endswith("; calicoctl delete globalnetworkpolicy calico-demo-abc-gw0-nobody-enters")
