@@ -11,34 +11,15 @@ from typing import Any
 
 from conformance.disrupt.patience import Patience
 from conformance.errors import EnvironmentBroken
-from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import NAMESPACE_PREFIX
+from conformance.kube.client import Kube
 from conformance.kube.waits import is_ready, pod_state
 from conformance.model.change import ObjectRef
+from conformance.pods.strangers import daemonset_of, label, strangers
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 from conformance.undo.journalling import Journalling
 
 DAEMONSET_PODS = "daemonset-pods"
 """Name of the healer, and of the procedure's entries."""
-
-
-def strangers(kube: Kube, node: str) -> list[Obj]:
-    """Pods of DaemonSets on a node that have a pod network and are not the suite's."""
-    found = []
-    for pod in kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):
-        meta, spec = pod["metadata"], pod["spec"]
-        windows = (spec.get("securityContext") or {}).get("windowsOptions") or {}
-        on_host = bool(spec.get("hostNetwork") or windows.get("hostProcess"))
-        own = str(meta.get("namespace") or "").startswith(NAMESPACE_PREFIX)
-        finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if _daemonset(pod) and not (on_host or own or finished or meta.get("deletionTimestamp")):
-            found.append(pod)
-    return found
-
-
-def label(pod: Obj) -> str:
-    """``namespace/name``."""
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 class Strangers:
@@ -73,7 +54,7 @@ class Strangers:
                 continue
             target = ObjectRef(api_version="v1", kind="Pod", name=one["name"], namespace=one["namespace"])
             self._journal.delete_owned_pod(target, f"gives it a network again, which node {node} has made anew")
-            awaited[_daemonset(found)] = label(found)
+            awaited[daemonset_of(found)] = label(found)
         if awaited:
             self._back(node, awaited, {one["uid"] for one in pods})
 
@@ -82,8 +63,8 @@ class Strangers:
 
         def missing() -> dict[str, str]:
             there = [one for one in strangers(self._kube, node) if one["metadata"]["uid"] not in old]
-            ready = {_daemonset(one) for one in there if is_ready(one)}
-            states = {_daemonset(one): f"{label(one)} {pod_state(one)}" for one in there}
+            ready = {daemonset_of(one) for one in there if is_ready(one)}
+            states = {daemonset_of(one): f"{label(one)} {pod_state(one)}" for one in there}
             return {owner: states.get(owner, f"no successor of {was}") for owner, was in awaited.items()
                     if owner not in ready}  # fmt: skip
 
@@ -96,10 +77,3 @@ class Strangers:
                 f"pods of DaemonSets on node {node} are not back in {settled.seconds:.0f} s: "
                 f"{'; '.join(settled.last.values())}"
             )
-
-
-def _daemonset(pod: Obj) -> str:
-    """Its DaemonSet, by namespace and name; empty when it has none."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    owner = next((one for one in owners if one.get("controller") and one.get("kind") == "DaemonSet"), None)
-    return f"{pod['metadata']['namespace']}/{owner['name']}" if owner else ""

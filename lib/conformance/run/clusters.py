@@ -77,7 +77,7 @@ class Clusters:
 
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
         """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""
-        from conformance.disrupt.consent import not_opted_in
+        from conformance.facts.consent import not_opted_in
         from conformance.facts.detect import detect
         from conformance.facts.installed import installed
         from conformance.facts.preflight import lacking_rights, preflight
@@ -201,7 +201,7 @@ class Clusters:
 
 
 def _strangers(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
-    from conformance.disrupt.strangers import label, strangers
+    from conformance.pods.strangers import label, strangers
 
     found = {node.name: tuple(map(label, strangers(door, node.name))) for node in facts.by_os("windows")}
     return {node: pods for node, pods in found.items() if pods}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from conformance.disrupt.consent import not_opted_in
 from conformance.disrupt.fitness import refuse_other_managers, refuse_unwell
 from conformance.errors import MissingCapability
+from conformance.facts.consent import not_opted_in
 from conformance.kube.client import FIELD_MANAGER
 from conformance.kube.refused import ApiRefused
 

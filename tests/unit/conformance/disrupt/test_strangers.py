@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from conformance.disrupt.strangers import Strangers, label, strangers
+from conformance.disrupt.strangers import Strangers
 from conformance.errors import EnvironmentBroken
+from conformance.pods.strangers import label, strangers
 from conformance.undo.journalling import Plainly
 from tests.unit.conformance.disrupt.test_procedure import Hosts, procedure, words
 
