@@ -9,6 +9,7 @@ import asyncio
 import base64
 import contextlib
 import errno
+import itertools
 import math
 import random
 import re
@@ -64,6 +65,11 @@ class Expired(Exception):
     """Nothing happened for the give-up time, at a second look too."""
 
 
+_FIRST, _COUNT = 49152, 16384
+_PORTS = (_FIRST + number % _COUNT for number in itertools.count(random.randrange(_COUNT)))
+"""Ports of sockets for datagrams: one that came again soon would belong to a flow that firewalls still keep."""
+
+
 class Attempt:
     """One attempt of a batch; :meth:`run` returns its result object."""
 
@@ -115,6 +121,8 @@ class Attempt:
         try:
             if whole:
                 sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)  # Winsock's is IP_DONTFRAGMENT
+            if kind is socket.SOCK_DGRAM:
+                self._bind_to_fresh_port(sock)
             if self.began is None:
                 self.began = time.monotonic()
             async with self.patience():
@@ -125,6 +133,15 @@ class Attempt:
             sock.close()
             raise
         return sock
+
+    def _bind_to_fresh_port(self, sock: socket.socket) -> None:
+        """Each next port in turn, among those of Windows' own choice."""
+        for _ in range(64):
+            try:
+                sock.bind(("", next(_PORTS)))
+                return
+            except OSError:
+                continue
 
     async def reach(self, kind: socket.SocketKind) -> socket.socket:
         """A socket connected to the target: its address as given, or the first A record of its name."""
