@@ -130,6 +130,12 @@ class Outcome:
         worst = [one["reason"] for one in found["results"] if one["verdict"] != "CONFIRMED"]
         return list(dict.fromkeys(text.partition("\n")[0] for text in [found["reason"], *worst]))
 
+    def red_pairs(self, claim: str) -> set[tuple[str, str]]:
+        """The pairs of nodes between which a claim was violated; empty names where there is no pod."""
+        found = next(one for one in self.report["claims"] if one["id"] == claim)
+        decisions = [each for one in found["results"] for each in one["decisions"]]
+        return {(one["source"], one["target"]) for one in decisions if one["verdict"] in RED}
+
     def measured(self, claim: str, name: str) -> list[float]:
         """Figures that a claim's results kept under a name."""
         found = self.claim(claim)
@@ -143,6 +149,7 @@ def run(  # noqa: PLR0917
     workers: int,
     timings: dict[str, str],
     external_target: str = OUTSIDE,
+    only: str = "",
 ) -> Outcome:
     """``pytest --kubeconfig=...`` on it."""
     reports = folder / "reports"
@@ -157,6 +164,7 @@ def run(  # noqa: PLR0917
         f"--kubeconfig={where.kubeconfig}", "--allow-disruptive",
         *([f"--external-target={external_target}"] if external_target else []),
         f"--timings={patience}", f"--report-dir={reports}", *(f"--claim={claim}" for claim in claims),
+        *(["-k", only] if only else []),
     ]  # fmt: skip
     begun = time.monotonic()
     done = subprocess.run(
@@ -185,6 +193,11 @@ def differences(row: Row, table: Table, outcome: Outcome) -> list[str]:
         said = outcome.first_lines(claim)
         if not any(re.search(pattern, line) for line in said):
             lines += [f"{claim:8} expected to say {pattern!r} | observed"] + [f"           {line}" for line in said[:4]]
+    for claim, nodes in row.red_on.items():
+        pairs = outcome.red_pairs(claim)
+        silent = [node for node in nodes if not any(node in pair for pair in pairs)]
+        lines += [f"{claim:8} expected to be red on {node} | observed {sorted(pairs)}" for node in silent]
+        lines += [f"{claim:8} is red on {pair}, which is sound" for pair in sorted(pairs) if not set(nodes) & set(pair)]
     for claim, rule in row.records.items():
         name, _, least = rule.partition(" >= ")
         figures = outcome.measured(claim, name)

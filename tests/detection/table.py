@@ -21,7 +21,7 @@ OUTSIDE = "198.51.100.10"
 """The host beyond the cluster that a lab has unless it is told otherwise."""
 FIELDS = {
     "what", "why", "each", "on_node", "profile", "external_target", "set", "patch", "faults", "edit", "on_service",
-    "claims", "workers", "timings", "expect", "may", "says", "records", "exit",
+    "claims", "workers", "timings", "only", "expect", "may", "says", "red_on", "records", "exit",
 }  # fmt: skip
 
 
@@ -58,12 +58,16 @@ class Row:
     """``pytest -n``; 0: 4 for all claims, 2 for some."""
     timings: dict[str, str] = field(default_factory=dict)
     """Entries of both operating systems that differ from timings.yaml."""
+    only: str = ""
+    """``pytest -k``: which tests of its claims; empty: all of them."""
     expect: dict[str, str] = field(default_factory=dict)
     """Claim to the verdict that it must have."""
     may: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Claim to verdicts that it may have instead: what two workers' timing or placement decides."""
     says: dict[str, str] = field(default_factory=dict)
     """Claim to a regular expression that the first line of one of its reasons must match."""
+    red_on: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Claim to the nodes that its violated decisions are about: each is an end of one, and each has one as an end."""
     records: dict[str, str] = field(default_factory=dict)
     """Claim to ``NAME >= NUMBER`` that one of its measurements must satisfy."""
     exit: int = 0
@@ -161,11 +165,14 @@ def _row(name: str, given: dict[str, Any], table: Table) -> Row:
     if unknown or not given.get("what"):
         raise ValueError(f"row {name}: {', '.join(sorted(unknown)) or 'what'} is unknown or missing")
     plain: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in given.items() if key != "may"
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in given.items()
+        if key not in {"may", "red_on"}
     }
     row = Row(
         name=name,
         **plain,
+        red_on={claim: tuple(nodes) for claim, nodes in given.get("red_on", {}).items()},
         may={
             claim: (value,) if isinstance(value, str) else tuple(value) for claim, value in given.get("may", {}).items()
         },

@@ -133,7 +133,7 @@ def seen(verdict, build):
 """
 
 
-def test_a_waived_violation_hides_no_trouble_on_another_build(project: Project) -> None:
+def test_a_waived_violation_hides_no_error_on_another_build(project: Project) -> None:
     project.suite(
         ON_BOTH_BUILDS
         + "@verifies('DEMO-5')\ndef test_it(record):\n"

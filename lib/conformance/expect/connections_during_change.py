@@ -127,7 +127,7 @@ class ConnectionsDuringChange:
                 "connections are judged that were never opened: begin(...) opens its streams before the change"
             )
         streams.mark("the change is made")
-        witnesses: list[Witness] = [Restarted(one) for one in restarts]
+        witnesses: list[Witness] = [Restarted(restart) for restart in restarts]
         witnesses += [begun.opens] if begun.opens is not None else []
         if not witnesses:
             raise ControlBroken("nothing shows that the change took effect: no route opens by it", control="witness")

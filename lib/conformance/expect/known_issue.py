@@ -11,6 +11,7 @@ from conformance.expect.answered import as_wanted, telling, unexpected_backend
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.timing import until
 
@@ -62,7 +63,7 @@ class KnownIssue:
                 verdict, reason = ClaimVerdict.VIOLATED, text
             elif as_wanted(seen[-1], True):
                 verdict = ClaimVerdict.NOT_OBSERVED
-                reason = f"{attempt.label} connected {len(seen)} times, where it may fail"
+                reason = f"{attempt.label} connected {counted(len(seen), 'time')}, where it may fail"
             else:
                 verdict, reason = ClaimVerdict.CONFIRMED, because
             expect.context.decided(source, attempt.target, verdict, reason, "behaviour")

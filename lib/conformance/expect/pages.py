@@ -55,7 +55,7 @@ class Pages:
                 because=because,
                 seen=settled.seen,
                 seconds=settled.seconds,
-                observed=message.counted([_said(seen, text) for seen in settled.seen]),
+                observed=message.tally([_said(seen, text) for seen in settled.seen]),
                 further={
                     "page": f"{_said(settled.last, text)}: {' '.join(_page(settled.last).split())[:200] or 'empty'}"
                 },

@@ -216,7 +216,7 @@ class Expect:
         for (source, target), seen in self.told(routes, because=because).items():
             allowed = are(source)
             if any(one.seen_client not in allowed for one in seen):
-                reason = f"{seen[-1].attempt.label}  source {message.counted([one.seen_client for one in seen])}"
+                reason = f"{seen[-1].attempt.label}  source {message.tally([one.seen_client for one in seen])}"
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
         if wrong:
@@ -231,7 +231,7 @@ class Expect:
                     seen=seen,
                     seconds=sum(one.seconds for one in seen),
                     further={"also wrong": "; ".join(others)} if others else {},
-                    observed=f"source {message.counted([one.seen_client for one in seen])}",
+                    observed=f"source {message.tally([one.seen_client for one in seen])}",
                 ),
                 seen=seen,
             )
@@ -437,6 +437,6 @@ def _key(attempt: Attempt) -> tuple[str, str]:
 
 
 def _pods(path: Path) -> list[Workload]:
-    """Source and backends: the pods whose own trouble would look like the network's."""
+    """Source and backends: the pods whose own error would look like the network's."""
     target = path.attempt.target
     return [path.attempt.source, *(target.backends if target else ())]

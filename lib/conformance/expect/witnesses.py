@@ -15,6 +15,7 @@ from conformance.expect import message
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.model.host import AclRule
 from conformance.model.observation import Observation, Verdict
@@ -71,7 +72,7 @@ class Opens:
         settled = self._until(Verdict.CONNECTED)
         if not settled.converged:
             raise self._broken(settled, Verdict.CONNECTED, "after the change")
-        return f"{len(self.routes)} routes opened by it {settled.seconds:.2f} s after it"
+        return f"{counted(len(self.routes), 'route')} opened by it {settled.seconds:.2f} s after it"
 
     def _until(self, verdict: Verdict) -> Settled[list[Observation]]:
         systems = {end.os for source, target in self.routes for end in (source, *target.backends)}
@@ -147,15 +148,15 @@ class AclLists:
         for pod, had, now in pairs:
             verdict, reason = ClaimVerdict.CONFIRMED, because
             if had == now:
-                trouble = Nonconformance(
+                error = Nonconformance(
                     f"{', '.join(self.expect.context.claims) or 'no claim'}  HNS endpoint of {pod.label}  expected "
-                    f"another ACL list, observed the same {len(had)} rules "
-                    f"({len(settled.seen)} tries, {settled.seconds:.1f} s)\n  because  {because}\n"
+                    f"another ACL list, observed the same {counted(len(had), 'rule')} "
+                    f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)\n  because  {because}\n"
                     "  do       compare Get-HnsEndpoint before and after, and read Felix' log on that node\n"
                     f"  the lists, - before and + after:\n{shown}"
                 )
-                wrong.append(trouble)
-                verdict, reason = ClaimVerdict.VIOLATED, str(trouble)
+                wrong.append(error)
+                verdict, reason = ClaimVerdict.VIOLATED, str(error)
             self.expect.context.decided(None, pod, verdict, reason, "read")
         if wrong:
             raise wrong[0]

@@ -17,6 +17,7 @@ from conformance.catalog import catalog
 from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
+from conformance.model.counted import counted
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header
@@ -95,8 +96,8 @@ class Controller:
         self._exclusive = True
         try:
             self.run.take_lock()
-        except SuiteError as trouble:
-            self.unusable = str(trouble).splitlines()[0]
+        except SuiteError as error:
+            self.unusable = str(error).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 
     @pytest.hookimpl(optionalhook=True)
@@ -160,6 +161,7 @@ class Controller:
         if self.problems:
             session.exitstatus = 4
             return result
+        self.run.take_in_dsr()
         now = self._tests()
         self.interrupted = int(exitstatus) in (2, 3)
         again = rerun_of(config)
@@ -288,7 +290,9 @@ class Controller:
         """Why the run did not get to its end; empty: it did."""
         lost = sum(1 for test in tests if not test.ran)
         if lost:
-            return f"{lost} planned tests were not run, because the run ended before them"
+            return (
+                f"{counted(lost, 'planned test was', 'planned tests were')} not run, because the run ended before them"
+            )
         return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

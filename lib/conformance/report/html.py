@@ -85,9 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         print(render(options.run, command([Path.cwd(), ROOT])))
-    except CannotRender as trouble:
-        print(trouble, file=sys.stderr)
-        return trouble.code
+    except CannotRender as error:
+        print(error, file=sys.stderr)
+        return error.code
     return 0
 
 

@@ -67,7 +67,7 @@ class ScriptedStreams:
         return [Stream(f"s{n}", *route, route[1].tcp(9000), ()) for n, route in enumerate(routes)]  # type: ignore[arg-type]
 
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
-        return [self.control if one.client.pod.startswith("control") else self._next() for one in streams]
+        return [self.control if stream.client.pod.startswith("control") else self._next() for stream in streams]
 
     def close(self, streams: Sequence[Stream]) -> None:
         self.closed += len(streams)
@@ -217,7 +217,7 @@ def test_a_broken_agent_is_no_verdict() -> None:
         expected.streams.survives(expected.streams.open((LINUX, WINDOWS)), because="nothing happens")
 
 
-def test_streams_are_closed_with_the_test_and_trouble_with_that_is_told() -> None:
+def test_streams_are_closed_with_the_test_and_errors_in_closing_are_told() -> None:
     streams = ScriptedStreams(WELL)
     expected = Expectations(streams)
     expected.streams.open((LINUX, WINDOWS))
@@ -236,7 +236,7 @@ def test_a_loss_that_recovers_confirms_and_says_which_end_saw_what() -> None:
         "client on linux saw": RESET, "server on windows saw": STALLED, "seconds to a new connection": 0.02,
     }  # fmt: skip
     assert not expected.unobserved
-    assert "witness: 1 routes opened by it" in expected.attached["streams"]
+    assert "witness: 1 route opened by it" in expected.attached["streams"]
 
 
 def test_no_loss_is_not_observed_and_names_the_witness() -> None:
@@ -244,7 +244,7 @@ def test_no_loss_is_not_observed_and_names_the_witness() -> None:
     expected.begin()
     expected.connections_during_change.survive_or_reconnect(because="policy changes")
     (reason,) = expected.unobserved
-    assert "server SURVIVED, where it may be lost; witness: 1 routes opened" in reason
+    assert "server SURVIVED, where it may be lost; witness: 1 route opened" in reason
 
 
 @pytest.mark.parametrize("always", [Verdict.TIMED_OUT, Verdict.CONNECTED])

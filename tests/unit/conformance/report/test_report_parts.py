@@ -1,4 +1,4 @@
-"""One verdict per claim by precedence, exit codes, the matrix, attachments, bundles, and the HTML page's troubles."""
+"""One verdict per claim by precedence, exit codes, the matrix, attachments, bundles, and the HTML page's errors."""
 
 from __future__ import annotations
 
