@@ -79,14 +79,14 @@ def resolves(
         )
 
     settled = ask(attempts)
-    answers = [[round_[index] for round_ in settled.seen] for index in range(len(attempts))]
+    answers = list(map(list, zip(*settled.seen, strict=True)))
     # A source whose answers never come makes every round as long as its give-up time, so that few fit: the others,
     # right at the end of it, are asked again without it.
     slowed = [index for index, seen in enumerate(answers) if right(seen[-1]) and not _agreed(seen, right, agree)]
     if slowed:
         for round_ in ask([attempts[index] for index in slowed]).seen:
-            for index, seen in zip(slowed, round_, strict=True):
-                answers[index].append(seen)
+            for index, answer in zip(slowed, round_, strict=True):
+                answers[index].append(answer)
     wrong: list[Nonconformance] = []
     for attempt, seen in zip(attempts, answers, strict=True):
         if _agreed(seen, right, agree):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from conformance.errors import Nonconformance
@@ -53,7 +55,7 @@ def test_a_source_whose_questions_stay_unanswered_takes_no_other_with_it() -> No
         return observation(attempt, Verdict.DNS_FAILED)
 
     def resolved(attempt: Attempt, _: int) -> Observation:
-        return observation(attempt, Verdict.RESOLVED, answers=("10.96.0.7",))
+        return replace(observation(attempt, Verdict.RESOLVED), answers=("10.96.0.7",))
 
     expect, kept = scripted(good=[resolved], bad=[silent])
     with pytest.raises(Nonconformance, match="ns/bad"):
