@@ -16,8 +16,10 @@ from conformance.expect.commands import Commands
 from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.overlay import Overlay
+from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
+from conformance.expect.probe_protocol import ProbeProtocol
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
@@ -55,10 +57,12 @@ __all__ = [
     "KnownIssue",
     "NewPods",
     "Overlay",
+    "OwnService",
     "Pages",
     "Place",
     "PodStartup",
     "Policy",
+    "ProbeProtocol",
     "Readings",
     "Relabel",
     "Remedies",

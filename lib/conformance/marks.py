@@ -6,15 +6,11 @@ ends the run with exit code 4 before anything is touched.  What the marks do is 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from conformance.catalog import Needs, catalog
 from conformance.model.endpoint import OS
-
-MANIFESTS = Path(__file__).parents[2] / "manifests"
-"""Where ``manifest`` looks."""
+from conformance.product import MANIFESTS
 
 
 def verifies(claim: str, *, part: str = "", active: bool = False) -> pytest.MarkDecorator:
@@ -66,11 +62,15 @@ def needs(
     )
 
 
-def manifest(path: str) -> pytest.MarkDecorator:
-    """The YAML file under ``manifests/`` that the test applies: its twin."""
-    if not (MANIFESTS / path).is_file():
-        raise pytest.UsageError(f"manifest({path!r}): no such file under {MANIFESTS}")
-    return pytest.mark.manifest(path)
+def manifest(path: str, *, otherwise: str = "") -> pytest.MarkDecorator:
+    """The YAML file under ``manifests/`` that the test applies: its twin.
+
+    ``otherwise``: the same policy as Kubernetes writes it, for clusters where Calico's cannot be written.
+    """
+    for one in filter(None, (path, otherwise)):
+        if not (MANIFESTS / one).is_file():
+            raise pytest.UsageError(f"manifest({one!r}): no such file under {MANIFESTS}")
+    return pytest.mark.manifest(path, otherwise=otherwise)
 
 
 def smoke() -> pytest.MarkDecorator:

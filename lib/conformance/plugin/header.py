@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from conformance.catalog import Version
+from conformance.catalog import Version, catalog
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts
 from conformance.pods.coverage import Covered
 from conformance.pods.placement import Placement
+from conformance.run import groups
 from conformance.run.run import Run
 from conformance.settings import Settings
 
@@ -20,6 +21,7 @@ def lines(run: Run) -> list[str]:
     if run.facts:
         text += facts_lines(run.facts)
         text += coverage_lines(run.facts, run.settings)
+        text += groups.lines(catalog(), run.facts, run.settings)
         text += [f"note: {line}" for line in assumptions(run.facts)]
     if run.workers:
         text.append(f"workers: {run.workers}")
@@ -30,17 +32,17 @@ def lines(run: Run) -> list[str]:
 
 def facts_lines(facts: Facts) -> list[str]:
     """Nodes, and every other fact in its own words."""
-    told: list[tuple[str, Fact[str] | Fact[bool]]] = [
+    told: list[tuple[str, Fact[str]]] = [
         ("Calico", facts.calico_version),
         ("mode", facts.mode),  # type: ignore[list-item]
         ("datastore", facts.datastore),  # type: ignore[list-item]
         ("installed by", facts.install),  # type: ignore[list-item]
         ("platform", facts.platform),
+        ("IPAM", facts.ipam),
         ("Kubernetes", facts.kubernetes_version),
         ("kube-proxy", facts.kube_proxy_mode),
-        ("DSR on Windows", facts.windows_dsr),
     ]
-    values = ", ".join(f"{name} {_value(fact)}" for name, fact in told)
+    values = ", ".join([*(f"{name} {_value(fact)}" for name, fact in told), f"DSR on Windows {dsr(facts)}"])
     return [
         f"facts: {nodes(facts, 'linux')}; {nodes(facts, 'windows')}; evidence: {facts.evidence}",
         f"       {values}",
@@ -80,7 +82,29 @@ def nodes(facts: Facts, os: OS) -> str:
 
 
 def assumptions(facts: Facts) -> list[str]:
-    """What is taken for granted where a fact is not known."""
+    """What is taken for granted: where a fact is not known, and where one version stands for several."""
+    return [*_version(facts), *_edition(facts), *_versions_on_nodes(facts)]
+
+
+def _edition(facts: Facts) -> list[str]:
+    edition = facts.calico_edition.value
+    if edition in (None, "Calico"):
+        return []
+    return [f"this is {edition}: claims are judged as for Calico {facts.calico_version.value}, which it is built on"]
+
+
+def _versions_on_nodes(facts: Facts) -> list[str]:
+    nodes: dict[str, list[str]] = {}
+    for node, fact in facts.calico_on_nodes.items():
+        if fact.value:
+            nodes.setdefault(fact.value, []).append(node)
+    if len(nodes) < 2:
+        return []
+    told = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
+    return [f"nodes run different versions of Calico ({told}): claims are judged as for {facts.calico_version.value}"]
+
+
+def _version(facts: Facts) -> list[str]:
     try:
         Version.parse(facts.calico_version.value or "")
     except ValueError:
@@ -92,7 +116,16 @@ def assumptions(facts: Facts) -> list[str]:
     return []
 
 
-def _value(fact: Fact[str] | Fact[bool]) -> str:
-    if fact.value is None:
-        return "unknown"
-    return str(fact.value) if not isinstance(fact.value, bool) else "on" if fact.value else "off"
+def dsr(facts: Facts) -> str:
+    """``on``, or ``on (windows-2022), unknown (windows-2019)``: what kube-proxy was told on the Windows nodes."""
+    words = {True: "on", False: "off", None: "unknown"}
+    found: dict[str, list[str]] = {}
+    for node in facts.by_os("windows"):
+        found.setdefault(words[node.dsr.value], []).append(node.name)
+    if len(found) < 2:
+        return next(iter(found), "unknown")
+    return ", ".join(f"{word} ({', '.join(names)})" for word, names in found.items())
+
+
+def _value(fact: Fact[str]) -> str:
+    return "unknown" if fact.value is None else str(fact.value)
