@@ -24,7 +24,7 @@ from conformance.model.probing import Probing
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
-from conformance.plugin.rerun import rerun_of
+from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
 from conformance.report import allure_results, allure_words, attach, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
@@ -83,6 +83,8 @@ class Controller:
     def pytest_configure_node(self, node: Any) -> None:
         """Hand xdist's worker its connection and the facts."""
         node.workerinput[WORKER_INPUT] = self.state.for_worker()
+        again = tests_to_run(node.config)
+        node.workerinput[AGAIN] = None if again is None else sorted(again)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:

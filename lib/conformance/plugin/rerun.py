@@ -113,6 +113,20 @@ def _together(before: TestOutcome, now: TestOutcome, kinds: Mapping[str, ClaimKi
 
 
 RERUN = pytest.StashKey["Rerun | None"]()
+AGAIN = "conformance_again"
+"""Key of what the controller hands to xdist's workers: node ids of the tests that are run again, or None for all.
+
+They do not read the report themselves: ``reports/latest``, if that is what was named, leads to the new run by then.
+"""
+
+
+def tests_to_run(config: pytest.Config) -> frozenset[str] | None:
+    """Node ids of the tests that ``--rerun-of`` leaves; None: it was not given.  In every process of the run."""
+    if hasattr(config, "workerinput"):
+        given = config.workerinput[AGAIN]
+        return None if given is None else frozenset(given)
+    found = rerun_of(config)
+    return found.tests if found else None
 
 
 def rerun_of(config: pytest.Config) -> Rerun | None:
