@@ -19,6 +19,7 @@ from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
+from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header
@@ -215,6 +216,7 @@ class Controller:
             covered=header.covered(self.run.facts, self.run.settings),
             attachments=self._attachments(tests),
             notes=self._notes(tests),
+            images=together(from_plain(RanImage, one) for one in self.run.directory.read_images()),
             probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
@@ -296,15 +298,22 @@ class Controller:
             notes.append(f"judged as Calico {version}, by --calico-version")
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
+        planned = [
+            from_plain(PlannedTest, one)
+            for one in (self.run.directory.read_plan() if self.run.directory else None) or []
+        ]
+        ran = [test.test for test in tests if test.ran]
+        if said := plan.by_kubernetes(planned, ran, self.run.facts, self.run.settings):
+            notes.append(said)
         if self.run.evidence == "lab":
             notes.append(
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"
             )
         notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
         notes += self.left
-        why = self.run.settings.not_disruptive
-        if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
-            notes.append(f"{why}: that costs {', '.join(costs)}")
+        for why in (self.run.settings.not_disruptive, self.run.settings.not_cluster_disruptive):
+            if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
+                notes.append(f"{why}: that costs {', '.join(costs)}")
         if gone := self.run.gone:
             notes.append(f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there")
         if self.run.lost:
