@@ -216,7 +216,12 @@ class Controller:
             covered=header.covered(self.run.facts, self.run.settings),
             attachments=self._attachments(tests),
             notes=self._notes(tests),
-            images=together(from_plain(RanImage, one) for one in self.run.directory.read_images()),
+            images=together(
+                [
+                    *(again.images if again else ()),
+                    *(from_plain(RanImage, one) for one in self.run.directory.read_images()),
+                ]
+            ),
             probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
+from conformance.model.images import RanImage
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind
 from conformance.qualify import again
@@ -47,6 +48,15 @@ class Rerun:
     def whole(self) -> bool:
         """Whether the earlier run was of everything, so that a claim without results has no test."""
         return all(one.verdict is not None for one in self.report.claims.values())
+
+    @property
+    def images(self) -> tuple[RanImage, ...]:
+        """What the earlier run's pods ran."""
+        plain: Sequence[Mapping[str, Any]] = self.report.plain.get("images") or []
+        known = {one.name for one in fields(RanImage)}
+        return tuple(
+            from_plain(RanImage, {name: value for name, value in one.items() if name in known}) for one in plain
+        )
 
     def check(self, facts: Facts, installed: Installed) -> None:
         """Raises UsageProblem where the cluster is not the report's, or not as it was."""
