@@ -29,7 +29,7 @@ from conformance.run.plan import PlannedTest, Prospect
 from conformance.run.recorder import Recorder
 from conformance.run.verdicts import Statement
 
-OUTCOME = "conformance"
+OUTCOME = junit.OUTCOME
 """User property that carries a test's outcome as JSON."""
 PLANNED = pytest.StashKey[PlannedTest]()
 PROSPECT = pytest.StashKey[Prospect]()

@@ -19,7 +19,10 @@ from conformance.catalog import (
 from conformance.model.counted import counted
 from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
+from conformance.pods.placement import Placement
 from conformance.run import plan
+from conformance.run.estimate import estimate
+from conformance.run.limits import workers_for
 from conformance.run.plan import PlannedTest
 from conformance.run.run import Run
 
@@ -62,6 +65,34 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
             yield f"\n{area}"
         word, why = _prospect(claim, claims, run, by_claim.get(claim.id, []), whole=whole)
         yield f"  {claim.id:9} {word:14} {why}"
+    yield from _costs(run, tests)
+
+
+def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
+    """What tests that change the whole cluster cost others on it."""
+    assert run.facts is not None
+    runs = [one for one in tests if not plan.prospect_of(one, catalog(), run.facts, run.settings).verdict]
+    exclusive = plan.assign_exclusivity(runs, catalog(), run.facts, run.settings)
+    if run.inspection is None or not any(one.kind == "cluster" for one in exclusive):
+        return
+    windows = [node.name for node in run.facts.by_os("windows")]
+    yield "\nWhat this costs others"
+    yield f"  each Windows node is drained, one after the other: {', '.join(windows)}"
+    if len(windows) == 1:
+        yield "  it is the only one: what runs on Windows waits for it meanwhile"
+    for node, pods in run.inspection.strangers.items():
+        yield f"  node {node}: pods of DaemonSets lose their network, and are deleted and made anew: {', '.join(pods)}"
+
+
+def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
+    """What those of the tests that would run take."""
+    assert run.inspection is not None
+    facts, settings, claims = run.inspection.facts, run.settings, catalog()
+    placement = Placement(facts, settings.tolerations, cover=settings.cover)
+    coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
+    number, _ = workers_for(settings.workers, coverage, run.inspection.room)
+    going = [test for test in tests if plan.prospect_of(test, claims, facts, settings).verdict is None]
+    return estimate(going, coverage, number, settings.workers).lines()
 
 
 def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> tuple[str, str]:
@@ -97,4 +128,5 @@ class PlanOnly:
         tests = [item.stash[PLANNED] for item in session.items]
         for line in plan_list(self.state.run, tests, whole=self.whole):
             print(line)
+        print("", *estimate_lines(self.state.run, tests), sep="\n")
         return True

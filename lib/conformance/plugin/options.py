@@ -16,7 +16,18 @@ import pytest
 from conformance.catalog import Version, catalog
 from conformance.errors import UsageProblem
 from conformance.run.choice import Choice, choose
-from conformance.settings import Cover, Images, Settings, Toleration, Workers, external_target, load_timings
+from conformance.run.image_choices import image_choices
+from conformance.settings import (
+    Cover,
+    Images,
+    Mirror,
+    PodLimits,
+    Settings,
+    Toleration,
+    Workers,
+    external_target,
+    load_timings,
+)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -35,7 +46,21 @@ def add_options(parser: pytest.Parser) -> None:
     cluster.addoption(
         "--keep", action="store_true", help="leave the run's objects on the cluster, and say how to remove them"
     )
-    cluster.addoption("--image-registry", metavar="HOST[/PATH]", help="take images from this registry")
+    cluster.addoption(
+        "--image-registry", metavar="[UPSTREAM=]PREFIX", action="append", default=[],
+        help="take images from this registry, or only those of one upstream: mcr.microsoft.com=registry.example/mcr "
+        "(repeatable)",
+    )  # fmt: skip
+    cluster.addoption(
+        "--images", metavar="FILE", help="YAML with name, tag, digest or pull secret of single images (docs/images.md)"
+    )
+    cluster.addoption(
+        "--list-images", action="store_true",
+        help="list the images that the named cluster needs, or without one those for all Windows builds, and end",
+    )  # fmt: skip
+    cluster.addoption(
+        "--pod-limits", metavar="cpu=N,memory=N", help="give every container of the suite's pods these limits"
+    )
     cluster.addoption(
         "--image-pull-secret", metavar="NAME", action="append", default=[], help="pull with this secret (repeatable)"
     )
@@ -85,7 +110,17 @@ def add_options(parser: pytest.Parser) -> None:
     )
     claims.addoption("--list-claims", action="store_true", help="list the catalog and which claims have tests, and end")
     claims.addoption(
-        "--allow-disruptive", action="store_true", help="also run tests that change something cluster-wide"
+        "--allow-disruptive", action="store_true", help="also run tests that change a whole node (restart Felix, say)"
+    )
+    claims.addoption(
+        "--allow-cluster-disruptive", action="store_true",
+        help="also those that change what the whole cluster shares (VXLAN-9, VXLAN-10), where its owner has opted in",
+    )  # fmt: skip
+    claims.addoption(
+        "--max-disrupted-nodes", metavar="N", type=int, help="of so many Windows nodes at most (default: 4)"
+    )
+    claims.addoption(
+        "--delete-emptydir-data", action="store_true", help="evict pods with emptyDir too when nodes are drained"
     )
     claims.addoption(
         "--disruptive-node", metavar="NAME", help="do what concerns a whole node (a drain, say) on this one only"
@@ -106,7 +141,8 @@ def add_options(parser: pytest.Parser) -> None:
 
 """TCP port of ``--external-target`` where none is given."""
 WITH_PATHS = (
-    "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--waivers", "--attest", "--baseline", "--rerun-of",
+    "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--images", "--waivers", "--attest", "--baseline",
+    "--rerun-of",
 )  # fmt: skip
 
 
@@ -141,9 +177,13 @@ def read_choice(config: pytest.Config) -> Choice:
 def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: str) -> Settings:
     """Everything else that the options say.  Raises UsageProblem."""
     option = config.option
-    if option.allow_disruptive and option.no_disruptive:
-        raise UsageProblem("--allow-disruptive and --no-disruptive contradict each other: leave one out")
-    if option.disruptive_node and not (option.allow_disruptive or choice.own_lab):
+    allowed = option.allow_disruptive or option.allow_cluster_disruptive
+    if allowed and option.no_disruptive:
+        one = "--allow-disruptive" if option.allow_disruptive else "--allow-cluster-disruptive"
+        raise UsageProblem(f"{one} and --no-disruptive contradict each other: leave one out")
+    if option.max_disrupted_nodes is not None and option.max_disrupted_nodes < 1:
+        raise UsageProblem(f"--max-disrupted-nodes {option.max_disrupted_nodes}: expected at least 1")
+    if option.disruptive_node and not (allowed or choice.own_lab):
         raise UsageProblem(f"--disruptive-node {option.disruptive_node} says where, not that: add --allow-disruptive")
     if option.disruptive_node and option.no_disruptive:
         raise UsageProblem("--disruptive-node and --no-disruptive contradict each other: leave one out")
@@ -163,7 +203,12 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
     check_claims(option.claim)
     return Settings(
         timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),
-        images=Images(registry=option.image_registry, pull_secrets=tuple(option.image_pull_secret)),
+        images=Images(
+            mirrors=tuple(Mirror.parse(text) for text in option.image_registry),
+            choices=image_choices(Path(option.images)) if option.images else {},
+            pull_secrets=tuple(option.image_pull_secret),
+        ),
+        pod_limits=PodLimits.parse(option.pod_limits) if option.pod_limits else None,
         cover=Cover(
             at_most=option.max_nodes_per_os or Cover.at_most,
             nodes=tuple(name.strip() for text in option.nodes for name in text.split(",") if name.strip()),
@@ -177,7 +222,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         external_target=external_target(option.external_target) if option.external_target else None,
         dry_run=option.dry_run,
         keep=option.keep,
-        disruptive=option.allow_disruptive or (choice.own_lab and not option.no_disruptive),
+        disruptive=allowed or (choice.own_lab and not option.no_disruptive),
+        cluster_disruptive=option.allow_cluster_disruptive or (choice.own_lab and not option.no_disruptive),
+        max_disrupted_nodes=option.max_disrupted_nodes or Settings.max_disrupted_nodes,
+        delete_emptydir_data=option.delete_emptydir_data,
         disruptive_node=option.disruptive_node or "",
         run_id=run_id,
         worker=worker,
@@ -207,17 +255,21 @@ def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str
         "calico_version",
         "external_target",
         "timings",
-        "image_registry",
+        "images",
+        "pod_limits",
         "disruptive_node",
+        "max_disrupted_nodes",
         *(("max_nodes_per_os", "node_selector") if not nodes else ()),
     ):
         value = getattr(option, name)
         if value:
             words.append(f"--{name.replace('_', '-')}={shlex.quote(str(value))}")
+    words += [f"--image-registry={shlex.quote(text)}" for text in option.image_registry]
     words += [f"--image-pull-secret={name}" for name in option.image_pull_secret]
     words += [f"--tolerate={shlex.quote(taint)}" for taint in option.tolerate]
     named = nodes or option.nodes
     words += [f"--nodes={','.join(named)}"] if named else []
     words += ["--every-node"] if option.every_node and not nodes else []
-    words += ["--allow-disruptive"] if option.allow_disruptive else []
+    flags = ("allow_disruptive", "allow_cluster_disruptive", "delete_emptydir_data")
+    words += [f"--{name.replace('_', '-')}" for name in flags if getattr(option, name)]
     return " ".join(words)
