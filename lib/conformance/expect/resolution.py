@@ -13,7 +13,7 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import Timings
-from conformance.timing import Clock, until
+from conformance.timing import Clock, Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -46,46 +46,72 @@ class Asks(Protocol):
 
 
 def resolves(
-    expect: Asks, sources: Sequence[Workload], name: str, to: Sequence[str], *, because: str, record: str
+    expect: Asks,
+    sources: Sequence[Workload],
+    name: str,
+    to: Sequence[str],
+    *,
+    because: str,
+    record: str,
+    over_tcp: bool = False,
 ) -> None:
     """The name resolves for each source to exactly these answers, as often as verdicts must agree.
 
-    Each source is a decision of its own; raises Nonconformance for the first that is wrong.
+    Without answers in ``to``, a server that knows says that there is no such record.  Each source is a decision of its
+    own; raises Nonconformance for the first that is wrong.
     """
     systems = sorted({one.os for one in sources})
     patience = [expect.timings.of(system) for system in systems]
     wanted = sorted(to)
     attempts = [
         Attempt(
-            source=one, kind=Kind.DNS, give_up_after=expect.timings.of(one.os).dns_give_up, query=name, record=record
+            source=one,
+            kind=Kind.DNS,
+            give_up_after=expect.timings.of(one.os).dns_give_up,
+            query=name,
+            record=record,
+            dns_over_tcp=over_tcp,
         )
         for one in sources
     ]
 
     def right(seen: Observation) -> bool:
+        if not wanted:
+            return seen.verdict is Verdict.NO_SUCH_NAME
         return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == wanted
 
-    settled = until(
-        lambda: expect.prober.observe(attempts),
-        lambda seen: all(map(right, seen)),
-        within=max(one.service_effect for one in patience),
-        agree=max(one.agree for one in patience),
-        every=min(one.poll_every for one in patience),
-        description=because,
-        clock=expect.clock,
-    )
+    agree = max(one.agree for one in patience)
+
+    def ask(several: Sequence[Attempt]) -> Settled[list[Observation]]:
+        return until(
+            lambda: expect.prober.observe(several),
+            lambda seen: all(map(right, seen)),
+            within=max(one.service_effect for one in patience),
+            agree=agree,
+            every=min(one.poll_every for one in patience),
+            description=because,
+            clock=expect.clock,
+        )
+
+    settled = ask(attempts)
+    answers = [[round_[index] for round_ in settled.seen] for index in range(len(attempts))]
+    held_up = [index for index, seen in enumerate(answers) if len(seen) < agree and all(map(right, seen))]
+    if held_up and not settled.converged:  # a round lasts as long as its slowest source, which is none of theirs
+        again = ask([attempts[index] for index in held_up])
+        for place, index in enumerate(held_up):
+            answers[index] = [round_[place] for round_ in again.seen]
     wrong: list[Nonconformance] = []
-    for index, attempt in enumerate(attempts):
-        seen = [round_[index] for round_ in settled.seen]
-        if settled.converged or _agreed(seen, right, max(one.agree for one in patience)):
+    for attempt, seen in zip(attempts, answers, strict=True):
+        if settled.converged or _agreed(seen, right, agree):
             expect.context.decided(attempt.source, None, ClaimVerdict.CONFIRMED, because, "behaviour")
             continue
-        reason = f"{attempt.label}  observed {message.summary(seen)}"
+        over = " over TCP" if over_tcp else ""
+        reason = f"{attempt.label}  observed {message.summary(seen)}{over}"
         expect.context.decided(attempt.source, None, ClaimVerdict.VIOLATED, reason, "behaviour")
         text = message.connectivity(
             expect.context.claims,
             attempt,
-            expected=f"RESOLVED to {', '.join(wanted)}",
+            expected=f"RESOLVED to {', '.join(wanted)}{over}" if wanted else f"{Verdict.NO_SUCH_NAME.value}{over}",
             because=because,
             seen=seen,
             seconds=settled.seconds,
