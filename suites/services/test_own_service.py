@@ -1,6 +1,6 @@
 """A pod reaches itself through its own Service."""
 
-from conformance.fixtures import Expect, Services, WindowsNodes, WorkerPods
+from conformance.fixtures import Expect, OwnService, Services, WindowsNodes, WorkerPods
 from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
@@ -8,11 +8,11 @@ pytestmark = [manifest("services/cluster-ip.yaml")]
 
 @verifies("XSVC-1")
 def test_the_only_windows_backend_reaches_its_own_cluster_ip(
-    pods: WorkerPods, services: Services, windows_nodes: WindowsNodes, expect: Expect
+    pods: WorkerPods, services: Services, windows_nodes: WindowsNodes, own_service: OwnService
 ) -> None:
     servers = pods.servers("windows").at(*windows_nodes.with_dsr())
     because = "under direct server return Calico lets a Windows pod's traffic come back to itself"
-    expect.reachable(services.to_themselves(servers), because=because)
+    own_service.is_reached(services.to_themselves(servers), because=because)
 
 
 @verifies("CONN-4", part="linux own service")

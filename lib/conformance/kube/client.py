@@ -326,12 +326,13 @@ class Kube:
 
     def logs(
         self, namespace: str, pod: str, container: str, *, tail: int | None = None, since: float | None = None,
-        previous: bool = False,
+        previous: bool = False, head: int | None = None,
     ) -> str:  # fmt: skip
-        """A container's log: the last ``tail`` lines, at most ``since`` seconds old."""
+        """A container's log: the last ``tail`` lines, at most ``since`` seconds old; of it the first ``head`` bytes."""
         query = {"container": container} | ({"tailLines": str(tail)} if tail is not None else {})
         query |= {"sinceSeconds": str(max(1, int(since)))} if since is not None else {}
         query |= {"previous": "true"} if previous else {}
+        query |= {"limitBytes": str(head)} if head is not None else {}
         path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"
         return self.request("GET", path, query=query).decode(errors="replace")
 

@@ -29,7 +29,7 @@ from conformance.run.plan import PlannedTest, Prospect
 from conformance.run.recorder import Recorder
 from conformance.run.verdicts import Statement
 
-OUTCOME = "conformance"
+OUTCOME = junit.OUTCOME
 """User property that carries a test's outcome as JSON."""
 PLANNED = pytest.StashKey[PlannedTest]()
 PROSPECT = pytest.StashKey[Prospect]()
@@ -139,7 +139,7 @@ class Judge:
             return (yield)
         except MissingCapability as lack:
             statement.say(*verdicts.from_body(lack))
-            raise _skipped(f"NOT_RUN: {lack}") from None
+            raise _skipped(f"{verdicts.from_body(lack)[0]}: {lack}") from None
         except pytest.skip.Exception as skip:
             statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by its fixture")
             raise
@@ -168,7 +168,7 @@ class Judge:
             raise
         except MissingCapability as lack:
             statement.say(*verdicts.from_body(lack))
-            raise _skipped(f"NOT_RUN: {lack}") from None
+            raise _skipped(f"{verdicts.from_body(lack)[0]}: {lack}") from None
         except Unmet as unmet:
             statement.say(*verdicts.from_body(unmet))
             self.state.attachments.text("unmet", str(unmet))

@@ -24,6 +24,8 @@ from conformance.pods.roles import ROLES
 from conformance.pods.starting import verdict_on
 from conformance.pods.tailor import SEAT
 
+__tracebackhide__ = True  # a failure shows the line of the test
+
 ELSEWHERE = "elsewhere"
 """Prefix of names of pods in the worker's second namespace: ``elsewhere/linux-client``."""
 ELSEWHERE_LABELS = {"conformance/team": "elsewhere"}
@@ -135,12 +137,13 @@ class WorkerPods:
                 continue
             if not isinstance(error, EnvironmentBroken):
                 raise error
-            verdict = verdict_on(self._pods_of(seat), error, self.claims, because)
+            events = self._pods.changes.waits.events
+            verdict = verdict_on(self._pods_of(seat), error, self.claims, because, events)
             violated = isinstance(verdict, Nonconformance)
             self._failed(seat, ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE, verdict)
             verdicts.insert(0 if violated else len(verdicts), verdict)
         if verdicts:
-            raise verdicts[0]
+            raise verdicts[0].with_traceback(None) from None  # how the pods were waited for is nobody's business
         self.used |= {seat: one.result() for seat, one in work.items()}
         return Group(one.result() for one in work.values())
 

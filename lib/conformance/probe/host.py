@@ -89,6 +89,16 @@ class Hosts:
         script = f"foreach ($path in {paths}) {{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }}"
         return self._text(node, STOP + script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
 
+    def command_lines(self, node: str, program: str) -> list[str]:
+        """Command lines of a program's processes on a Windows node, none where it does not run.
+
+        ``program`` with its ending, ``kube-proxy.exe``.  Raises as :meth:`hns_networks`.
+        """
+        found = f"Get-CimInstance Win32_Process -Filter 'Name=''{program}'''"
+        script = f"{STOP}{found} | ForEach-Object {{ $_.CommandLine }}"
+        said = self._text(node, script, empty_is_broken=False).decode("utf-8-sig", errors="replace")
+        return [line.strip() for line in said.splitlines() if line.strip()]
+
     def remove_hns_network(self, node: str, name: str = NETWORK) -> str:
         """Remove a node's HNS network, which cuts the node's own exec streams.
 

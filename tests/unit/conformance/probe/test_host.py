@@ -207,6 +207,14 @@ def test_the_cni_configuration_is_looked_for_where_calico_writes_it_and_then_whe
         nowhere.cni_configuration("w1")
 
 
+def test_command_lines_of_a_program_are_read_or_none_when_it_does_not_run() -> None:
+    one, node = hosts(Get_CimInstance=["kube-proxy.exe --v=3\r\n\r\n"])
+    assert one.command_lines("w1", "kube-proxy.exe") == ["kube-proxy.exe --v=3"]
+    assert "-Filter 'Name=''kube-proxy.exe'''" in node.asked[-1]
+    idle, _ = hosts(Get_CimInstance=[""])
+    assert idle.command_lines("w1", "kube-proxy.exe") == []
+
+
 def test_every_script_stops_at_its_first_error_and_survives_cmd() -> None:
     one, node = hosts(Get_HnsEndpoint=[text(ENDPOINT)], Remove_HnsNetwork=[""], Get_HnsNetwork=[""], Get_Content=["{}"])
     one.hns_networks("w1")
