@@ -82,9 +82,9 @@ def resolves(
 
     agree = max(one.agree for one in patience)
 
-    def ask(several: Sequence[Attempt]) -> Settled[list[Observation]]:
+    def ask(asked: Sequence[Attempt]) -> Settled[list[Observation]]:
         return until(
-            lambda: expect.prober.observe(several),
+            lambda: expect.prober.observe(asked),
             lambda seen: all(map(right, seen)),
             within=max(one.service_effect for one in patience),
             agree=agree,
@@ -94,15 +94,17 @@ def resolves(
         )
 
     settled = ask(attempts)
-    answers = [[round_[index] for round_ in settled.seen] for index in range(len(attempts))]
-    held_up = [index for index, seen in enumerate(answers) if len(seen) < agree and all(map(right, seen))]
-    if held_up and not settled.converged:  # a round lasts as long as its slowest source, which is none of theirs
-        again = ask([attempts[index] for index in held_up])
-        for place, index in enumerate(held_up):
-            answers[index] = [round_[place] for round_ in again.seen]
+    answers = list(map(list, zip(*settled.seen, strict=True)))
+    # A source whose answers never come makes every round as long as its give-up time, so that few fit: the others,
+    # right at the end of it, are asked again without it.
+    slowed = [index for index, seen in enumerate(answers) if right(seen[-1]) and not _agreed(seen, right, agree)]
+    if slowed:
+        for round_ in ask([attempts[index] for index in slowed]).seen:
+            for index, answer in zip(slowed, round_, strict=True):
+                answers[index].append(answer)
     wrong: list[Nonconformance] = []
     for attempt, seen in zip(attempts, answers, strict=True):
-        if settled.converged or _agreed(seen, right, agree):
+        if _agreed(seen, right, agree):
             expect.context.decided(attempt.source, None, ClaimVerdict.CONFIRMED, because, "behaviour")
             continue
         over = " over TCP" if over_tcp else ""
