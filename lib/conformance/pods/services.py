@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from conformance.kube import manifest
 from conformance.kube.changes import Changes
@@ -15,11 +16,12 @@ from conformance.model.endpoint import Path, Target, Workload
 from conformance.pods.groups import Group, Pairs
 from conformance.pods.roles import MANIFESTS
 from conformance.pods.tailor import SEAT
-from conformance.pods.worker_pods import WorkerPods
 
 PORT = 80
 """Every Service's port; behind it is the echo on 8080, so that a port that is not translated shows."""
 USUAL_DOMAIN = "cluster.local"
+COREDNS = ("coredns", "rke2-coredns-rke2-coredns")
+"""ConfigMaps of CoreDNS, the second in RKE2 (its chart's name twice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +76,17 @@ class Service:
         return Target(host=host, port=port, protocol="tcp", path=path, backends=self.backends, name=label)
 
 
+class Seats(Protocol):
+    """Who knows pods by the name of their Deployment."""
+
+    def seat_of(self, workload: Workload) -> str:
+        """Which is a pod's label ``conformance/seat``."""
+
+
 class Services:
     """Services in one worker's namespace."""
 
-    def __init__(self, changes: Changes, worker_pods: WorkerPods, domain: str) -> None:
+    def __init__(self, changes: Changes, worker_pods: Seats, domain: str) -> None:
         self._changes, self._worker_pods, self._domain = changes, worker_pods, domain
         self._there: dict[str, Service] = {}
 
@@ -165,10 +174,13 @@ class Services:
 
 def cluster_domain(kube: Kube) -> str:
     """The cluster's DNS domain: what CoreDNS was told to serve, else the usual one."""
-    try:
-        config = kube.find("v1", "ConfigMap", "coredns", "kube-system")
-    except ApiRefused:  # no right to read it
-        config = None
-    text = str(((config or {}).get("data") or {}).get("Corefile") or "")
-    found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)
-    return found[1].rstrip(".") if found else USUAL_DOMAIN
+    for name in COREDNS:
+        try:
+            config = kube.find("v1", "ConfigMap", name, "kube-system")
+        except ApiRefused:  # no right to read it
+            continue
+        text = str(((config or {}).get("data") or {}).get("Corefile") or "")
+        found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)
+        if found:
+            return found[1].rstrip(".")
+    return USUAL_DOMAIN
