@@ -246,10 +246,25 @@ class Expect:
                 raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
         return found
 
+    def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:
+        """These pods, which were only just started, became ready; what stands in front of pods stands for them."""
+        for one in pods:
+            self.context.decided(None, one, ClaimVerdict.CONFIRMED, because, "behaviour")
+
     def resolves(
-        self, sources: Workload | Iterable[Workload], name: str, to: Sequence[str], *, because: str, record: str = "A"
+        self,
+        sources: Workload | Iterable[Workload],
+        name: str,
+        to: Sequence[str],
+        *,
+        because: str,
+        record: str = "A",
+        over_tcp: bool = False,
     ) -> None:
-        """The name resolves for each source, by the pod's own resolver settings, to exactly these answers."""
+        """The name resolves for each source, by the pod's own resolver settings, to exactly these answers.
+
+        Without answers in ``to``: there is no such record, and the source is told so.
+        """
         resolution.resolves(
             self,
             [sources] if isinstance(sources, Workload) else list(sources),
@@ -257,6 +272,7 @@ class Expect:
             to,
             because=because,
             record=record,
+            over_tcp=over_tcp,
         )
 
     # --- how they are decided --------------------------------------------------------------------------------------
