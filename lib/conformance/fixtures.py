@@ -10,6 +10,7 @@ from collections.abc import Callable
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.vni_change import VniChange
 from conformance.expect.addresses import Addresses
+from conformance.expect.backends import Backends
 from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
@@ -19,6 +20,7 @@ from conformance.expect.overlay import Overlay
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
+from conformance.expect.probe_protocol import ProbeProtocol
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
@@ -46,6 +48,7 @@ __all__ = [
     "OS",
     "AclLists",
     "Addresses",
+    "Backends",
     "Beyond",
     "Builds",
     "CalicoObjects",
@@ -61,6 +64,7 @@ __all__ = [
     "Place",
     "PodStartup",
     "Policy",
+    "ProbeProtocol",
     "Readings",
     "Relabel",
     "Remedies",
