@@ -18,7 +18,8 @@ async def calico_node(process: Process) -> int:
         await process.stderr.write(f"not emulated: calico-node.exe {' '.join(asked)}\n".encode())
         return 127
     try:
-        ready = any(one["Name"] in FELIX for one in await process.host.ask("processes", {}))
+        running = await process.host.ask("processes", {})
+        ready = isinstance(running, list) and any(one["Name"] in FELIX for one in running)
     except HostProblem:
         ready = False
     if not ready:
