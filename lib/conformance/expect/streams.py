@@ -62,35 +62,6 @@ class StreamExpect:
         self._open += opened
         return opened
 
-    def survives(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """Both ends of every stream are heard all the time, for as long as streams are watched."""
-        self._watch(streams, lambda states: any(one.lost for one in states), because)
-        states = self.standing(streams, because=because)
-        self.report(states)
-        for state in states:
-            if state.lost:
-                raise self.violation(state, "both ends SURVIVED", because)
-        self.same_pods(states)
-        return states
-
-    def resets(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """Each stream is lost to at least one of its ends, and a new connection to the same target then works."""
-        states = self.outcome(streams, because=because)
-        for state in states:
-            if not state.lost:
-                raise self.violation(state, "the stream lost to one end at least", because)
-        return states
-
-    def outcome(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """What became of streams that may be lost: those that are have recovered.
-
-        Raises Nonconformance when one has not, within the time for it.
-        """
-        states = self.followed(streams, because=because)
-        self.recovered(states, because=because)
-        self.same_pods(states)
-        return states
-
     def followed(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """How streams that may be lost stand once they have been watched, recovered or not."""
         patience = self._patience(streams)
