@@ -62,6 +62,6 @@ def meaning(trouble: Exception) -> ClaimVerdict:
 
 
 def _rank(trouble: Exception) -> int:
-    """Of several failures the one with the lowest is raised: what says most about the cluster, then about its pods."""
+    """Rank of a failure; the lowest of several is raised: what says most about the cluster, then about its pods."""
     order = (Nonconformance, EnvironmentBroken, ProbeBroken)
     return next((place for place, kind in enumerate(order) if isinstance(trouble, kind)), len(order))

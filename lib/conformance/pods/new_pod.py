@@ -30,7 +30,7 @@ def role_of(os: OS) -> str:
 
 
 Stage = Literal["to start", "acting", "done"]
-"""Of the first action: its container does not run yet, runs, has ended."""
+"""Progress of the first action: its container does not run yet, runs, has ended."""
 
 
 class NewPods:
@@ -166,7 +166,7 @@ def _end(pod: Obj) -> Obj | None:
 
 
 def _state(pod: Obj) -> Obj:
-    """Of the first action's container."""
+    """The state of the first action's container."""
     return _status(pod, _FIRST).get("state") or {}
 
 

@@ -28,7 +28,7 @@ class Recovered:
 
     restored: list[Restored] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
-    """Of other leftovers, one each."""
+    """One line for each other leftover."""
     left: list[str] = field(default_factory=list)
     """What is still there or still to do, with how."""
 
@@ -50,7 +50,7 @@ class Recovered:
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryPatience:
-    """Of a recovery, in seconds."""
+    """The time limits of a recovery, in seconds."""
 
     within: float
     """For each step while the API server does not answer."""

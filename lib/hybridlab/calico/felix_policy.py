@@ -50,7 +50,7 @@ class PolicySource(Subscriber, Protocol):
 
 
 class NodePolicy(DueMarks):
-    """Of one node; what has been sent outlives a Felix that stops.
+    """The policy of one node; what has been sent outlives a Felix that stops.
 
     Implements ``PolicySource``; ``on_due`` is called whenever there may be a difference.
     """

@@ -37,7 +37,7 @@ class WindowsDue(Due):
 
 
 class WindowsNodePolicy(DueMarks):
-    """Of one node; what has been sent outlives a Felix that stops.
+    """The policy of one node; what has been sent outlives a Felix that stops.
 
     Implements ``felix_policy.PolicySource``; ``on_due`` is called whenever there may be a difference.
     """
