@@ -19,7 +19,8 @@ COLUMNS = {
 }  # fmt: skip
 HEAD = """\
 # What the suite finds out about platforms
-For users of a platform that nobody has run the suite on yet. Generated from [`tests/unit/conformance/facts/platforms/clusters`](../tests/unit/conformance/facts/platforms/clusters)
+For users of a platform that nobody has run the suite on yet.
+Generated from [`tests/unit/conformance/facts/platforms/clusters`](../tests/unit/conformance/facts/platforms/clusters)
 by `python -m tests.unit.conformance.facts.platforms.document`; a test compares every fact.
 
 Detection was run on objects as the platforms' manifests, charts and programs make them, **not on these platforms**. The
