@@ -19,6 +19,7 @@ from conformance.expect.overlay import Overlay
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
+from conformance.expect.probe_protocol import ProbeProtocol
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
@@ -61,6 +62,7 @@ __all__ = [
     "Place",
     "PodStartup",
     "Policy",
+    "ProbeProtocol",
     "Readings",
     "Relabel",
     "Remedies",

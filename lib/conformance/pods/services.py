@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from conformance.kube import manifest
 from conformance.kube.changes import Changes
@@ -15,7 +16,6 @@ from conformance.model.endpoint import Path, Target, Workload
 from conformance.pods.groups import Group, Pairs
 from conformance.pods.roles import MANIFESTS
 from conformance.pods.tailor import SEAT
-from conformance.pods.worker_pods import WorkerPods
 
 PORT = 80
 """Every Service's port; behind it is the echo on 8080, so that a port that is not translated shows."""
@@ -64,10 +64,17 @@ class Service:
         return Target(host=host, port=port, protocol="tcp", path=path, backends=(self.backend,), name=label)
 
 
+class Seats(Protocol):
+    """Who knows pods by the name of their Deployment."""
+
+    def seat_of(self, workload: Workload) -> str:
+        """Which is a pod's label ``conformance/seat``."""
+
+
 class Services:
     """Services in one worker's namespace."""
 
-    def __init__(self, changes: Changes, worker_pods: WorkerPods, domain: str) -> None:
+    def __init__(self, changes: Changes, worker_pods: Seats, domain: str) -> None:
         self._changes, self._worker_pods, self._domain = changes, worker_pods, domain
         self._there: dict[str, Service] = {}
 

@@ -122,6 +122,7 @@ class Restart:
     before: str = "calico-node-windows-a, 0 restarts"
     after: str = "calico-node-windows-b, 0 restarts"
     seconds: float = 2.5
+    note: str = ""
 
 
 FLIPS: dict[str, Any] = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CONNECTED]}
