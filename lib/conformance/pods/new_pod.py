@@ -43,7 +43,7 @@ class NewPods:
     def create(self, os: OS, target: Target) -> tuple[NewPod, ...]:
         """Create them; returns as soon as all have addresses.  The first action of each is to connect to ``target``.
 
-        Raises EnvironmentBroken when one cannot start, EnvironmentLacks when there is no node for one.
+        Raises EnvironmentBroken when one cannot start, MissingCapability when there is no node for one.
         """
         nodes = self._placement.covered(os)
         names = {one.name: f"{role_of(os)}-{self._placement.number(one.name)}" for one in nodes}

@@ -79,8 +79,8 @@ class Run:
         assert self.directory is not None
         try:
             check(self.inspection)
-        except SuiteError as trouble:
-            self._trouble = trouble
+        except SuiteError as error:
+            self._error = error
             shutil.rmtree(self.directory.path, ignore_errors=True)
             raise
 

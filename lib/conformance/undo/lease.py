@@ -131,7 +131,7 @@ class RunLock:
             self._mine = self.check()  # still ours: somebody has only written to the object
 
     def release(self) -> None:
-        """Give it back; harmless when it is not held.  Trouble is told: the next run will find it stale."""
+        """Give it back; harmless when it is not held.  An error is reported: the next run will find it stale."""
         self._stop.set()
         if self._keeper:
             self._keeper.join()
