@@ -20,6 +20,8 @@ from conformance.pods.tailor import SEAT
 PORT = 80
 """Every Service's port; behind it is the echo on 8080, so that a port that is not translated shows."""
 USUAL_DOMAIN = "cluster.local"
+COREDNS = ("coredns", "rke2-coredns-rke2-coredns")
+"""ConfigMaps of CoreDNS, the second in RKE2 (its chart's name twice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,10 +141,13 @@ class Services:
 
 def cluster_domain(kube: Kube) -> str:
     """The cluster's DNS domain: what CoreDNS was told to serve, else the usual one."""
-    try:
-        config = kube.find("v1", "ConfigMap", "coredns", "kube-system")
-    except ApiRefused:  # no right to read it
-        config = None
-    text = str(((config or {}).get("data") or {}).get("Corefile") or "")
-    found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)
-    return found[1].rstrip(".") if found else USUAL_DOMAIN
+    for name in COREDNS:
+        try:
+            config = kube.find("v1", "ConfigMap", name, "kube-system")
+        except ApiRefused:  # no right to read it
+            continue
+        text = str(((config or {}).get("data") or {}).get("Corefile") or "")
+        found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)
+        if found:
+            return found[1].rstrip(".")
+    return USUAL_DOMAIN
