@@ -257,7 +257,7 @@ def _holding(lease: Obj) -> str:
 def _on_its_way_out(refusal: ApiRefused) -> bool:
     """Whether the namespace is being deleted, as whoever tidies up last does: it will be gone in a moment."""
     causes = (refusal.status.get("details") or {}).get("causes") or []
-    return refusal.forbidden and any(one.get("reason") == "NamespaceTerminating" for one in causes)
+    return refusal.forbidden and any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 def _who(lease: Obj) -> str:

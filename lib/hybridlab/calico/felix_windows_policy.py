@@ -133,7 +133,7 @@ class WindowsNodePolicy(DueMarks):
                 applying = tuple(frozenset(policy.key for policy in tier.policies) for tier in tiers)
                 acls = self._builder.build(tiers, namespace)
                 if self._faults.hostless:
-                    acls = tuple(one for one in acls if one.id != FROM_HOST_ID)
+                    acls = tuple(acl for acl in acls if acl.id != FROM_HOST_ID)
                 shared[keys, namespace] = applying, acls
                 self._warn()
             self._active[uid], computed[uid] = shared[keys, namespace]
