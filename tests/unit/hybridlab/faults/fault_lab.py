@@ -10,6 +10,7 @@ from hybridlab.api.interference import Interference
 from hybridlab.dataplane.model import Zone
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.faults.zone_gate import ZoneGate
 from tests.unit.hybridlab.calico.cluster_harness import Harness as CalicoBench
 from tests.unit.hybridlab.calico.cluster_harness import harness as calico_harness
@@ -27,7 +28,15 @@ class Lab:
         self.interference = Interference()
         self.killed: list[tuple[str, str]] = []
         self.injector = Injector(
-            LabParts(calico.dataplane.plane, calico.calico, calico.client, self.gate, self.interference, self.kill)
+            LabParts(
+                calico.dataplane.plane,
+                calico.calico,
+                calico.client,
+                self.gate,
+                self.interference,
+                self.kill,
+                ServiceGate(calico.dataplane.plane),
+            )
         )
 
     async def kill(self, pod: Any, container: Any) -> None:
