@@ -10,6 +10,7 @@ from collections.abc import Callable
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.vni_change import VniChange
 from conformance.expect.addresses import Addresses
+from conformance.expect.backends import Backends
 from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
@@ -48,6 +49,7 @@ __all__ = [
     "OS",
     "AclLists",
     "Addresses",
+    "Backends",
     "Beyond",
     "Builds",
     "CalicoObjects",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance import product
 from conformance.catalog import Version, catalog
 from conformance.errors import UsageProblem
 from conformance.run.choice import Choice, choose
@@ -245,7 +246,7 @@ def check_claims(wanted: list[str]) -> None:
 def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str] = ()) -> str:
     """The command that runs just these claims again on the same cluster; of an OS of ``nodes`` on these alone."""
     option = config.option
-    words = ["pytest", *(f"--claim {claim}" for claim in claims)]
+    words = [product.command(), *(f"--claim {claim}" for claim in claims)]
     for name in (
         "cluster",
         "kubeconfig",
