@@ -163,7 +163,7 @@ def _ends(one: Seen) -> tuple[str, str]:
 
 
 def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:
-    """Of the Windows pods among them."""
+    """The builds of the Windows pods among them."""
     return tuple(sorted({one.build for one in ends if one and one.build}))
 
 

@@ -84,7 +84,7 @@ def _decisions(
 
 
 def _about(one: Seen, builds: Mapping[str, str]) -> tuple[str, ...]:
-    """Of the builds that the verdict is about those that the claim is about; the other end's where it is about none."""
+    """The builds of the verdict that the claim is about; the other end's where it is about none."""
     for candidates in (one.about, one.builds):
         if fits := tuple(build for build in candidates if build in builds):
             return fits
