@@ -263,7 +263,7 @@ class _Bound:
     """How many agents may live: of all, or of those on one node."""
 
     name: str
-    """Of its slots."""
+    """The name of its slots."""
     count: int
     share: int
     """What one process keeps while another needs it."""
