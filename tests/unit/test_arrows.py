@@ -34,7 +34,8 @@ BASE = {"timing", "settings", "errors", "model"}
 JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin": {
         "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.words", "plugin.state",
-        "plugin.options", "plugin.qualification", "plugin.rerun", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
+        "plugin.options", "plugin.qualification", "plugin.rerun", "run", "undo", "report", "pods", "facts", "kube",
+        "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
         "plugin.rehearsal", "plugin.judge", "plugin.state", "run", "undo", "disrupt", "expect",
