@@ -16,6 +16,7 @@ from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
 from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.known_issue import KnownIssue
+from conformance.expect.node_ports import NodePorts
 from conformance.expect.overlay import Overlay
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
@@ -58,6 +59,7 @@ __all__ = [
     "Felix",
     "KnownIssue",
     "NewPods",
+    "NodePorts",
     "Overlay",
     "OwnService",
     "Pages",
