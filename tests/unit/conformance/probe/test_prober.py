@@ -303,7 +303,7 @@ def test_a_pod_that_changed_while_it_probed_is_the_environments_fault(
         ),
     ],
 )
-def test_a_pod_that_is_lost_with_its_node_is_no_trouble_but_what_the_cluster_lacks(
+def test_a_pod_that_is_lost_with_its_node_is_no_error_but_what_the_cluster_lacks(
     *, node: Any, why: str, prober: Prober, api: Any, agents: Any, make: Any, listening: int, fakes_status: Any
 ) -> None:
     gone = fakes_status(404, "NotFound", "gone")
