@@ -12,6 +12,13 @@ from conformance.catalog import Needs, catalog
 from conformance.model.endpoint import OS
 from conformance.product import MANIFESTS
 
+ABOUT = {
+    "clusterip": "ways through a Service's ClusterIP",
+    "tcp": "ways by TCP, where UDP is tried too or the protocol is the point",
+    "udp": "ways by UDP",
+}
+"""Subjects that tests name themselves, since no claim is about them alone."""
+
 
 def verifies(claim: str, *, part: str = "", active: bool = False) -> pytest.MarkDecorator:
     """The test decides this claim, or the named part of it; a test may carry several.
@@ -71,6 +78,14 @@ def manifest(path: str, *, otherwise: str = "") -> pytest.MarkDecorator:
         if not (MANIFESTS / one).is_file():
             raise pytest.UsageError(f"manifest({one!r}): no such file under {MANIFESTS}")
     return pytest.mark.manifest(path, otherwise=otherwise)
+
+
+def about(*words: str) -> pytest.MarkDecorator:
+    """Subjects of ``-k`` that no claim is about alone, and this test is: ``udp``."""
+    unknown = [word for word in words if word not in ABOUT]
+    if unknown:
+        raise pytest.UsageError(f"about({unknown[0]!r}): no such subject; there are {', '.join(ABOUT)}")
+    return pytest.mark.about(*words)
 
 
 def smoke() -> pytest.MarkDecorator:

@@ -1,7 +1,7 @@
 """The kubelet's readiness probes reach Windows pods: only then do the pods become ready."""
 
 from conformance.fixtures import Expect, WebServer, WorkerPods
-from conformance.marks import manifest, verifies
+from conformance.marks import about, manifest, verifies
 
 BECAUSE = "its readiness probe comes from the kubelet of its own node, which Windows lets through"
 
@@ -12,6 +12,7 @@ def test_a_pod_with_an_http_probe_becomes_ready(pods: WorkerPods, expect: Expect
     expect.started(pods.start("windows-server", because=BECAUSE), because=BECAUSE)
 
 
+@about("tcp")
 @verifies("XHOST-1", part="tcpSocket")
 @manifest("services/win-webserver.yaml")
 def test_pods_with_a_tcp_probe_become_ready(webserver: WebServer, expect: Expect) -> None:

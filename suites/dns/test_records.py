@@ -1,9 +1,10 @@
 """The cluster's DNS answers over TCP too, says what it does not have, and follows the pods behind headless Services."""
 
 from conformance.fixtures import OS, Expect, Services, WorkerPods
-from conformance.marks import each_os, manifest, needs, verifies
+from conformance.marks import about, each_os, manifest, needs, verifies
 
 
+@about("tcp")
 @verifies("CONN-6", part="{client_os}, over TCP")
 @each_os("client_os")
 @manifest("services/cluster-ip.yaml")

@@ -4,11 +4,12 @@ What reaches nobody has no open way of its own: that it has a network at all is 
 """
 
 from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import each_os, either_policy_api, other, verifies
+from conformance.marks import about, each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: default deny egress, {client_os} client")]
 
 
+@about("tcp", "udp")
 @each_os("client_os")
 @either_policy_api("default_deny_egress")
 def test_the_selected_pod_reaches_nobody(pods: WorkerPods, policy: Policy, expect: Expect, client_os: OS) -> None:

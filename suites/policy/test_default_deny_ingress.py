@@ -4,11 +4,12 @@ That the server, which nobody reaches, has a network at all is shown by what it 
 """
 
 from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import each_os, either_policy_api, other, verifies
+from conformance.marks import about, each_os, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: default deny ingress, {server_os} server")]
 
 
+@about("tcp", "udp")
 @each_os("server_os")
 @either_policy_api("default_deny_ingress")
 def test_nobody_enters_the_selected_pod(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:

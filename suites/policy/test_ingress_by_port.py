@@ -1,11 +1,12 @@
 """Ingress rules with a protocol and a port open that port of that protocol to everybody, and nothing else."""
 
 from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import each_os, either_policy_api, verifies
+from conformance.marks import about, each_os, either_policy_api, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: ingress by port, {server_os} server")]
 
 
+@about("tcp", "udp")
 @each_os("server_os")
 @either_policy_api("ingress_by_port")
 def test_only_the_allowed_port_is_open(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:

@@ -4,11 +4,12 @@ Nobody else are other pods, and in another namespace pods with the same labels o
 """
 
 from conformance.fixtures import OS, Expect, Policy, WorkerPods
-from conformance.marks import directions, either_policy_api, other, verifies
+from conformance.marks import about, directions, either_policy_api, other, verifies
 
 pytestmark = [verifies("POL-1", part="{policy}: ingress by selector, {client_os} to {server_os}")]
 
 
+@about("tcp", "udp")
 @directions()
 @either_policy_api("ingress_by_selector")
 def test_only_the_selected_client_enters(

@@ -1,7 +1,7 @@
 """Behind a Service each backend is used; one that goes is used no more, and one that comes is."""
 
 from conformance.fixtures import OS, Backends, Services, WorkerPods
-from conformance.marks import each_os, manifest, needs, verifies
+from conformance.marks import about, each_os, manifest, needs, verifies
 
 pytestmark = [verifies("CONN-4", part="several {server_os} backends"), manifest("services/cluster-ip.yaml")]
 
@@ -9,6 +9,7 @@ ALL = "kube-proxy of the client's node spreads connections over all ready backen
 ONE = "kube-proxy of the client's node follows the Service's endpoints"
 
 
+@about("clusterip")
 @each_os("server_os")
 @needs(linux=2, windows=2)
 def test_backends_are_used_while_they_are_there(

@@ -1,13 +1,14 @@
 """Services are reached by ClusterIP, from pods in all four directions and from Linux nodes."""
 
 from conformance.fixtures import OS, Addresses, Expect, Services, WorkerPods
-from conformance.marks import directions, manifest, verifies
+from conformance.marks import about, directions, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
 
 BECAUSE = "kube-proxy of the client's node sends it on to the backend"
 
 
+@about("clusterip", "tcp")
 @verifies("CONN-4", part="{client_os}->{server_os} cluster-ip")
 @directions()
 def test_pods_reach_a_service_by_cluster_ip(
@@ -17,6 +18,7 @@ def test_pods_reach_a_service_by_cluster_ip(
     expect.sources(ways, are=addresses.behind, because=BECAUSE)
 
 
+@about("clusterip", "udp")
 @verifies("CONN-4", part="{client_os}->{server_os} cluster-ip, UDP")
 @directions()
 def test_datagrams_reach_a_service_by_cluster_ip(
@@ -26,6 +28,7 @@ def test_datagrams_reach_a_service_by_cluster_ip(
     expect.reachable(ways, because=BECAUSE)
 
 
+@about("clusterip")
 @verifies("CONN-5")
 def test_a_linux_node_reaches_windows_backends(
     pods: WorkerPods, services: Services, addresses: Addresses, expect: Expect

@@ -1,11 +1,12 @@
 """A pod reaches itself through its own Service."""
 
 from conformance.fixtures import Expect, OwnService, Services, WindowsNodes, WorkerPods
-from conformance.marks import manifest, verifies
+from conformance.marks import about, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
 
 
+@about("clusterip")
 @verifies("XSVC-1")
 def test_the_only_windows_backend_reaches_its_own_cluster_ip(
     pods: WorkerPods, services: Services, windows_nodes: WindowsNodes, own_service: OwnService
@@ -15,6 +16,7 @@ def test_the_only_windows_backend_reaches_its_own_cluster_ip(
     own_service.is_reached(services.to_themselves(servers), because=because)
 
 
+@about("clusterip")
 @verifies("CONN-4", part="linux own service")
 def test_the_only_linux_backend_reaches_its_own_cluster_ip(
     pods: WorkerPods, services: Services, expect: Expect

@@ -1,11 +1,12 @@
 """VXLAN goes by UDP port 4789, since Windows knows no other."""
 
 from conformance.fixtures import Readings, Remedies, VxlanFacts, WorkerPods
-from conformance.marks import needs, verifies
+from conformance.marks import about, needs, verifies
 
 BECAUSE = "Windows sends VXLAN to UDP 4789 and listens there, whatever is configured"
 
 
+@about("udp")
 @verifies("VXLAN-3", part="configured")
 def test_no_other_vxlan_port_is_configured(vxlan: VxlanFacts, requires: Readings, remedy: Remedies) -> None:
     requires.equal(vxlan.configured("vxlanPort"), 4789, because=BECAUSE, do=remedy.felix("vxlanPort"))

@@ -60,7 +60,7 @@ class Project:
         target = self.path / folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(
-            "import pytest\nfrom conformance.marks import needs, smoke, verifies\n"
+            "import pytest\nfrom conformance.marks import about, needs, smoke, verifies\n"
             "from conformance.errors import *\n" + textwrap.dedent(body)
         )
 

@@ -56,6 +56,23 @@ def test_words_claims_and_smoke_select(project: Project, arguments: list[str], s
     assert set(ran(project, *arguments)) == selected
 
 
+def test_a_word_that_is_a_subject_selects_it_and_nothing_by_the_accident_of_a_name(project: Project) -> None:
+    project.suite('@verifies("CONN-1")\n@about("udp")\ndef test_dns_and_vxlan(): pass\n', name="test_policy.py")
+    assert set(ran(project, "-k", "dns")) == {"names"}
+    assert set(ran(project, "-k", "udp")) == {"dns_and_vxlan"}
+    assert set(ran(project, "-k", "dns_and")) == {"dns_and_vxlan"}  # no subject: matched in names, as pytest does
+    assert set(ran(project, "-k", "not udp and not vxlan and not dns")) == {"felix", "agents"}
+
+
+@pytest.mark.parametrize("word", ["cluserip", "calicoctl", "dns and calicoctl"])
+def test_words_that_select_nothing_are_listed_before_anything_is_started(project: Project, word: str) -> None:
+    run = project.run("-k", word)
+    assert run.code == 5
+    assert f"-k {word!r} selects no test; words are" in run.out
+    assert "clusterip" in run.out
+    assert not (project.path / "cluster.log").exists()
+
+
 def test_the_half_of_a_claim_that_is_only_read_is_not_disruptive(project: Project) -> None:
     project.suite('@verifies("VXLAN-9")\ndef test_vsids(): pass\n', name="test_read.py")
     assert set(ran(project, "--claim", "VXLAN-9", "-m", "not disruptive")) == {"vsids"}

@@ -33,8 +33,9 @@ LAB_ARROWS: dict[str, set[str]] = {
 BASE = {"timing", "settings", "errors", "model", "product"}
 JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin": {
-        "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.state", "plugin.options",
-        "plugin.qualification", "plugin.rerun", "run", "undo", "report", "pods", "facts", "kube", "marks", "catalog",
+        "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.words", "plugin.state",
+        "plugin.options", "plugin.qualification", "plugin.rerun", "run", "undo", "report", "pods", "facts", "kube",
+        "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
         "plugin.rehearsal", "plugin.judge", "plugin.state", "run", "undo", "disrupt", "expect",
@@ -42,8 +43,9 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     } | BASE,
     "plugin.rehearsal": {"plugin.state", "timing", "errors", "model"},
     "plugin.judge": {
-        "plugin.marked", "plugin.rerun", "plugin.state", "plugin.options", "run", "report", "catalog",
+        "plugin.marked", "plugin.words", "plugin.rerun", "plugin.state", "plugin.options", "run", "report", "catalog",
     } | BASE,
+    "plugin.words": {"marks", "catalog"},
     "plugin.marked": {"run", "catalog"} | BASE,
     "plugin.state": {"plugin.options", "run", "report"} | BASE,
     "plugin.qualification": {"qualify", "report", "catalog", "model", "errors"},

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from conformance.catalog import catalog
 from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.judge import PLANNED, Judge
 from conformance.plugin.qualification import Qualification, qualification
 from conformance.plugin.rerun import rerun_of
+from conformance.plugin.words import selects_nothing, subjects
 from conformance.pods.placement import Placement
 from conformance.run.limits import workers_for
 from conformance.run.provider import Provider
@@ -26,6 +28,7 @@ MARKERS = (
     "needs(...): what the test needs of a cluster beyond its claims' needs",
     "manifest(path, otherwise): the YAML file under manifests/ that the test applies",
     "smoke: belongs to --smoke",
+    "about(*words): subjects of -k that no claim is about alone",
     "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
     "allure_label(value, label_type): label in Allure's results",
 )
@@ -90,7 +93,9 @@ def pytest_configure(config: pytest.Config) -> None:
     run_state = state.of(config)
     for area in (run, worker, traffic, reading, streams, disruption):
         config.pluginmanager.register(area, f"conformance-fixtures-{area.__name__.rpartition('.')[2]}")
-    config.pluginmanager.register(Judge(run_state), "conformance-judge")
+    judge = Judge(run_state)
+    config.pluginmanager.register(judge, "conformance-judge")
+    config.pluginmanager.register(judge.words, "conformance-words")
     if hasattr(config, "workerinput"):  # workers read the command line anew, not what the controller made of it
         config.option.allure_report_dir = config.workerinput[state.WORKER_INPUT]["allure"]
     else:
@@ -160,6 +165,8 @@ def _open(config: pytest.Config) -> int | None:
     """Open the cluster before the session, so that what is wrong with it is said once, as wrong options are."""
     if hasattr(config, "workerinput") or not state.awake(config) or state.passive(config):
         return None
+    if _selects_nothing(config):
+        return int(pytest.ExitCode.NO_TESTS_COLLECTED)
     try:
         run = state.of(config).run
         run.open()
@@ -180,6 +187,16 @@ def _open(config: pytest.Config) -> int | None:
         print("ERROR: interrupted before the first test", file=sys.stderr)
         return int(pytest.ExitCode.INTERRUPTED)
     return None
+
+
+def _selects_nothing(config: pytest.Config) -> bool:
+    """Say so, before a lab is started for nothing, of ``-k`` words that no test answers to."""
+    expression = config.option.keyword
+    if expression and selects_nothing(expression, config.rootpath / state.SUITES, catalog()):
+        listed = "\n".join(f"  {word:14} {what}" for word, what in subjects(catalog()).items())
+        print(f"ERROR: -k {expression!r} selects no test; words are\n{listed}", file=sys.stderr)
+        return True
+    return False
 
 
 def _report_paths(config: pytest.Config, run: Path) -> None:

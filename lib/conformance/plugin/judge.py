@@ -19,6 +19,7 @@ from conformance.plugin import options
 from conformance.plugin.marked import planned
 from conformance.plugin.rerun import tests_to_run
 from conformance.plugin.state import State
+from conformance.plugin.words import Words
 from conformance.report import allure_results, junit
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.diagnostics import Failure
@@ -47,6 +48,7 @@ class Judge:
     def __init__(self, state: State) -> None:
         self.state, self.run = state, state.run
         self.catalog: Catalog = catalog()
+        self.words = Words(self.catalog, self._subjects)
 
     # --- selection ----------------------------------------------------------------------------------------------------
 
@@ -74,6 +76,7 @@ class Judge:
                 item.add_marker(pytest.mark.allure_label(value, label_type=kind))
             item.add_marker(pytest.mark.allure_label(allure_results.story(item.name), label_type="story"))
             item.add_marker(pytest.mark.allure_label(item.nodeid, label_type="test"))
+        self.words.select(config, items)
         wanted = set(config.option.claim)
         again = tests_to_run(config)
         chosen = [
@@ -83,6 +86,12 @@ class Judge:
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
             items[:] = chosen
+
+    def _subjects(self, item: pytest.Item) -> set[str]:
+        """What a test's claims are about; ``windows`` only where it does not speak of Linux alone."""
+        test = item.stash[PLANNED]
+        found = {tag for claim in test.claims(self.catalog) for tag in claim.tags}
+        return found if test.about_windows else found - {"windows"}
 
     @staticmethod
     def _chosen(item: pytest.Item, wanted: set[str], smoke: bool) -> bool:

@@ -1,0 +1,138 @@
+"""What ``-k`` words select: a word of the catalog selects its subject, and nothing by accident of a name.
+
+pytest matches ``-k`` words anywhere in names of files, tests and parameters, so that ``nat`` finds ``snat``.  A word
+that is a subject is therefore matched here: against the tags of a test's claims and what its ``about`` mark says.  All
+other words are matched as pytest does.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from _pytest.mark import KeywordMatcher  # pytest offers nothing public that reads -k
+from _pytest.mark.expression import Expression
+
+from conformance.catalog import Catalog
+from conformance.marks import ABOUT
+
+UNTOLD = (
+    "linux-to-linux", "linux-to-windows", "windows-to-linux", "windows-to-windows", "linux-node", "same-node",
+    "other-windows-node", "kubernetes", "calico", "ingress", "egress", "disruptive", "smoke",
+)  # fmt: skip
+"""Words that only a collection tells whether a test answers to them: parameters' ids, and what the plan says."""
+
+
+def subjects(catalog: Catalog) -> dict[str, str]:
+    """Every word that is a subject, with what it selects."""
+    return dict(sorted({**catalog.tags, **ABOUT}.items()))
+
+
+def selected(item: pytest.Item, expression: str, own: Iterable[str], known: Iterable[str]) -> bool:
+    """Whether ``-k expression`` selects a test; ``own``: the subjects that it is about, of all that are ``known``."""
+    about, all_of_them = frozenset(own), frozenset(known)
+    otherwise = KeywordMatcher.from_item(item)
+    return _evaluated(expression, lambda word: word in about if word in all_of_them else otherwise(word))
+
+
+def selects_nothing(expression: str, suites: Path, catalog: Catalog) -> bool:
+    """Whether an expression can select no test, by what the files say: known before anything is started."""
+    known = subjects(catalog)
+    words = {word.lower() for word in re.findall(r"[^\s()]+", expression)} - {"and", "or", "not"}
+    open_words = [word for word in words if any(word in one for one in UNTOLD)]
+    cases = list(itertools.product((True, False), repeat=len(open_words)))
+    for test in _tests(suites):
+        about = test.about(catalog)
+        texts = [text.lower() for text in (*test.names, *test.claims)]
+        told = {word: word in about if word in known else any(word in text for text in texts) for word in words}
+        for case in cases:
+            case_of = told | dict(zip(open_words, case, strict=True))
+            if _evaluated(expression, lambda word, case_of=case_of: case_of[word.lower()]):  # type: ignore[misc]
+                return False
+    return True
+
+
+@dataclass
+class _Test:
+    """One test function, as its file's text shows it."""
+
+    names: tuple[str, ...]
+    claims: set[str] = field(default_factory=set)
+    said: set[str] = field(default_factory=set)
+
+    def about(self, catalog: Catalog) -> set[str]:
+        """Subjects of its claims, and those that it names itself."""
+        return self.said.union(*(catalog[claim].tags for claim in self.claims if claim in catalog))
+
+
+def _evaluated(expression: str, match: Callable[[str], bool]) -> bool:
+    """Raises pytest.UsageError for what is no expression."""
+    try:
+        return bool(Expression.compile(expression).evaluate(lambda word, /, **_: match(word)))
+    except SyntaxError as error:
+        raise pytest.UsageError(f"-k {expression}: {error}") from None
+
+
+def _tests(suites: Path) -> list[_Test]:
+    found = []
+    for path in sorted(suites.rglob("test_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        common = _Test(())
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "pytestmark":
+                _read(node.value, common)
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                test = _Test((path.name, path.parent.name, node.name), set(common.claims), set(common.said))
+                for mark in node.decorator_list:
+                    _read(mark, test)
+                found.append(test)
+    return found
+
+
+def _read(marks: ast.AST, into: _Test) -> None:
+    """Take the claims and subjects of the marks somewhere in this code."""
+    for call in ast.walk(marks):
+        name = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
+        given = [str(one.value) for one in getattr(call, "args", ()) if isinstance(one, ast.Constant)]
+        if name == "verifies":
+            into.claims.update(given[:1])
+        elif name == "about":
+            into.said.update(given)
+
+
+class Words:
+    """Selects by ``-k`` in pytest's place; the subjects of tests are known once :class:`Judge` has read their marks."""
+
+    def __init__(self, catalog: Catalog, of: Callable[[pytest.Item], Iterable[str]]) -> None:
+        """``of``: the subjects of a test's claims."""
+        self._known, self._of = subjects(catalog), of
+        self._expression = ""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config) -> Generator[None, object, object]:
+        """Keep the expression from pytest, which would match words anywhere."""
+        self._expression, config.option.keyword = config.option.keyword, ""
+        try:
+            return (yield)
+        finally:
+            config.option.keyword = self._expression
+
+    def select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out what the expression does not select."""
+        if not self._expression:
+            return
+        kept: list[pytest.Item] = []
+        left: list[pytest.Item] = []
+        for item in items:
+            said = (word for mark in item.iter_markers("about") for word in mark.args)
+            fits = selected(item, self._expression, {*self._of(item), *said}, self._known)
+            (kept if fits else left).append(item)
+        if left:
+            config.hook.pytest_deselected(items=left)
+            items[:] = kept
