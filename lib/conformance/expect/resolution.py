@@ -7,13 +7,11 @@ from typing import Literal, Protocol
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
-from conformance.expect.names import Observer
+from conformance.expect.poll import Polling, poll
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import Timings
-from conformance.timing import Clock, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -29,17 +27,8 @@ class Told(Protocol):
         """Says what was decided about one source."""
 
 
-class Asks(Protocol):
+class Asks(Polling, Protocol):
     """What asking for names needs of a test's expectations."""
-
-    @property
-    def prober(self) -> Observer: ...
-
-    @property
-    def timings(self) -> Timings: ...
-
-    @property
-    def clock(self) -> Clock: ...
 
     @property
     def context(self) -> Told: ...
@@ -52,8 +41,6 @@ def resolves(
 
     Each source is a decision of its own; raises Nonconformance for the first that is wrong.
     """
-    systems = sorted({one.os for one in sources})
-    patience = [expect.timings.of(system) for system in systems]
     wanted = sorted(to)
     attempts = [
         Attempt(
@@ -65,37 +52,15 @@ def resolves(
     def right(seen: Observation) -> bool:
         return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == wanted
 
-    settled = until(
-        lambda: expect.prober.observe(attempts),
-        lambda seen: all(map(right, seen)),
-        within=max(one.service_effect for one in patience),
-        agree=max(one.agree for one in patience),
-        every=min(one.poll_every for one in patience),
-        description=because,
-        clock=expect.clock,
-    )
+    polled = poll(expect, attempts, lambda seen: all(map(right, seen)), because=because)
     wrong: list[Nonconformance] = []
-    for index, attempt in enumerate(attempts):
-        seen = [round_[index] for round_ in settled.seen]
-        if settled.converged or _agreed(seen, right, max(one.agree for one in patience)):
+    for index, (attempt, seen) in enumerate(polled):
+        if polled.converged or polled.agreed(index, right):
             expect.context.decided(attempt.source, None, ClaimVerdict.CONFIRMED, because, "behaviour")
             continue
         reason = f"{attempt.label}  observed {message.summary(seen)}"
         expect.context.decided(attempt.source, None, ClaimVerdict.VIOLATED, reason, "behaviour")
-        text = message.connectivity(
-            expect.context.claims,
-            attempt,
-            expected=f"RESOLVED to {', '.join(wanted)}",
-            because=because,
-            seen=seen,
-            seconds=settled.seconds,
-            further={"do": "compare with the Service and with CoreDNS' log in kube-system"},
-        )
-        wrong.append(Nonconformance(text, seen=seen))
+        further = {"do": "compare with the Service and with CoreDNS' log in kube-system"}
+        wrong.append(Nonconformance(polled.message(index, f"RESOLVED to {', '.join(wanted)}", further), seen=seen))
     if wrong:
         raise wrong[0]
-
-
-def _agreed(seen: Sequence[Observation], right: Callable[[Observation], bool], agree: int) -> bool:
-    """Whether the newest answers of one source are right, as many as must agree."""
-    return len(seen) >= agree and all(map(right, seen[-agree:]))
