@@ -63,6 +63,14 @@ class MissingCapability(SuiteError):
         self.remedy = remedy
 
 
+class NotAboutThisCluster(MissingCapability):
+    """What a test found out by itself leaves nothing here that its claim is about: NOT_APPLICABLE."""
+
+    def __init__(self, message: str) -> None:
+        SuiteError.__init__(self, message)
+        self.remedy = ""
+
+
 class EnvironmentBroken(SuiteError):
     """The surroundings broke while a test ran: a pod restarted or moved, an image cannot be pulled ..."""
 

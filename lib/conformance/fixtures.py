@@ -16,6 +16,7 @@ from conformance.expect.commands import Commands
 from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.overlay import Overlay
+from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
 from conformance.expect.readings import Readings
@@ -55,6 +56,7 @@ __all__ = [
     "KnownIssue",
     "NewPods",
     "Overlay",
+    "OwnService",
     "Pages",
     "Place",
     "PodStartup",

@@ -109,9 +109,11 @@ def windows_directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
         ("client_os", "server_os"),
         [
             pytest.param(
-                *one, id="-to-".join(one), marks=[needs(windows=2)] if across_nodes and len(set(one)) == 1 else []
+                *system,
+                id="-to-".join(system),
+                marks=[needs(windows=2)] if across_nodes and len(set(system)) == 1 else [],
             )
-            for one in systems
+            for system in systems
         ],
     )
 

@@ -14,6 +14,8 @@ from typing import Generic, Protocol, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_fixed
 
+from conformance.model.counted import counted
+
 T = TypeVar("T")
 
 AT_LEAST = 2
@@ -221,7 +223,7 @@ class _Wait(Generic[T]):
             accepted = self.accept(value)
         except Exception as error:
             error.add_note(
-                f"while waiting that {self.description}: {len(self.answers)} answers before, "
+                f"while waiting that {self.description}: {counted(len(self.answers), 'answer')} before, "
                 f"{self.consecutive} accepted in a row, {self.deadline.elapsed:.1f} of {self.deadline.seconds:.1f} s"
             )
             raise

@@ -1,4 +1,4 @@
-"""An ingress rule with a port opens that port to everybody, and no other port."""
+"""Ingress rules with a protocol and a port open that port of that protocol to everybody, and nothing else."""
 
 from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, either_policy_api, verifies
@@ -11,6 +11,6 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by port, {server_os} ser
 def test_only_the_allowed_port_is_open(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
     clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
     filled, ways = policy.filled(server=servers), clients.to(servers)
-    because = "the one rule allows TCP 8080 from anywhere"
-    expect.change(filled, open=ways.tcp(8080), closed=ways.tcp(80), because=because)
+    because = "the rules allow TCP 80 and UDP 8080 from anywhere: TCP 8080 has one's protocol and the other's port"
+    expect.change(filled, open=[*ways.tcp(80), *ways.udp(8080)], closed=ways.tcp(8080), because=because)
     expect.removed(policy, because="without a policy everything is allowed")

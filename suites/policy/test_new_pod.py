@@ -1,22 +1,38 @@
-"""A new Windows pod takes nothing before its policy is there; whether it can send meanwhile is seen and recorded."""
+"""A new pod takes nothing before its policy is there; whether a Windows one can send meanwhile is seen and recorded."""
 
 from conformance.fixtures import Expect, NewPods, PodStartup, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
-pytestmark = [verifies("XPOL-11"), manifest("policy/new-pod/default_deny.yaml")]
+pytestmark = [manifest("policy/new-pod/default_deny.yaml")]
 
 CLOSED = "the CNI plugin denies ingress until Felix has programmed the pod, and its policy does from then on"
 OPEN = "nothing holds egress until then"
+NOTHING = "Felix on Linux lets nothing pass until it has programmed the pod, and its policy denies from then on"
 
 
-def test_a_new_pod_takes_nothing_and_may_send_before_its_policy(
+@verifies("XPOL-11")
+def test_a_new_windows_pod_takes_nothing_and_may_send_before_its_policy(
     pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup, expect: Expect
 ) -> None:
     client, server, bystander = pods.get("linux-client", "linux-server", "windows-server")
     expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pods do not")
-    policy.apply()
-    new = new_pods.create(server.tcp(8080))
+    policy.apply(new_pod="windows-new-pod")
+    new = new_pods.create("windows", server.tcp(8080))
     pod_startup.accept_nothing(client, new, beside=bystander.tcp(8080), because=CLOSED)
     pod_startup.may_have_sent(new, server.tcp(8080), because=OPEN)
+    policy.remove()
+    expect.controls(pod_startup.routes(client, new, server.tcp(8080)), because="without its policy the pod is open")
+
+
+@verifies("POL-1", part="kubernetes: new pod, linux")
+def test_a_new_linux_pod_takes_and_sends_nothing(
+    pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup, expect: Expect
+) -> None:
+    client, server, bystander = pods.get("linux-client", "linux-server", "windows-server")
+    expect.control(client, bystander.tcp(8080), because="it answers all the time while the new pods do not")
+    policy.apply(new_pod="linux-new-pod")
+    new = new_pods.create("linux", server.tcp(8080))
+    pod_startup.accept_nothing(client, new, beside=bystander.tcp(8080), because=NOTHING)
+    pod_startup.sent_nothing(new, server.tcp(8080), because=NOTHING)
     policy.remove()
     expect.controls(pod_startup.routes(client, new, server.tcp(8080)), because="without its policy the pod is open")

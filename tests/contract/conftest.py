@@ -103,10 +103,10 @@ class Conversation:
         self.up = document["up_ms"]
         if document["type"] == "result":  # of a stream agent
             return
-        for one in document.get("results", []):
-            assert isinstance(one["ms"], (int, float)), one
-            assert "detail" in one, one
-            assert one["began_ms"] is None or 0 <= one["began_ms"] <= self.up, one
+        for result in document.get("results", []):
+            assert isinstance(result["ms"], (int, float)), result
+            assert "detail" in result, result
+            assert result["began_ms"] is None or 0 <= result["began_ms"] <= self.up, result
         if document["type"] == "results":
             left = document["left"] + len(document["results"])
             assert self.left.get(document["batch"], left) == left, f"left does not count down: {document}"

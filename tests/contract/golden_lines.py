@@ -48,16 +48,16 @@ def hear(conversation: dict[str, Any], line: dict[str, Any], program: Any) -> No
     if "results" in line:  # however many lines they come in
         wanted = line["results"]
         found: Any = {"batch": wanted["batch"], "results": program.whole(wanted["batch"], skip=skip)}
-        found["results"].sort(key=lambda one: one["id"])
+        found["results"].sort(key=lambda result: result["id"])
     else:
         wanted = line["from"]
         found = program.hear(skip=[] if wanted["type"] == "beat" else skip)
     problem = differs(wanted, found)
     assert not problem, f"{problem}\n{json.dumps(found)[:2000]}"
-    for one in found.get("results", []):
-        assert not [field for field in conversation.get("absent", []) if field in one]
+    for result in found.get("results", []):
+        assert not [field for field in conversation.get("absent", []) if field in result]
         for field in conversation.get("exact", []):
-            assert one[field] == wanted["results"][0][field]
+            assert result[field] == wanted["results"][0][field]
 
 
 def carry_out(conversation: dict[str, Any], ports: dict[str, int], program: Any) -> None:

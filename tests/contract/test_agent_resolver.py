@@ -94,7 +94,7 @@ def test_a_server_that_knows_of_no_such_name_is_believed(monkeypatch: pytest.Mon
     assert (asked, verdict) == ([("s1", "web.a.test"), ("s1", "web")], "NO_SUCH_NAME")
 
 
-def test_trouble_with_one_name_is_not_covered_up_by_no_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_with_one_name_is_not_covered_up_by_no_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     failing: dict[Any, Any] = {("s1", "web.a.test"): (2, []), ("s2", "web.a.test"): (2, [])}
     _, verdict, detail = resolve(monkeypatch, failing, "web")
     assert (verdict, detail) == ("DNS_FAILED", "SERVFAIL from s2:53 for web.a.test")

@@ -92,7 +92,7 @@ def test_a_stop_around_the_deadline_makes_no_wrong_verdict(any_program: Any, lat
         time.sleep(0.47)
         os.kill(any_program.process.pid, signal.SIGCONT)
         results = any_program.whole(f"b{turn}")
-        wrong += [one for one in results if one["verdict"] != "CONNECTED"]
+        wrong += [result for result in results if result["verdict"] != "CONNECTED"]
         count += len(results)
     assert (count, len(wrong)) == (400, 0), wrong[:3]
 
@@ -120,7 +120,7 @@ def test_results_arrive_before_slower_attempts_end(any_program: Any, ports: dict
     while len(order) < 5:
         line = any_program.hear()
         heard += [time.monotonic() - begun] * len(line["results"])
-        order += [one["id"] for one in line["results"]]
+        order += [result["id"] for result in line["results"]]
         assert line["left"] == 5 - len(order)
     assert order == [0, 1, 2, 3, 9]
     for number, moment in enumerate(heard[:4]):
@@ -131,7 +131,7 @@ def test_attempts_begin_in_the_order_of_the_batch(any_program: Any, ports: dict[
     before = any_program.up
     any_program.say(batch("b", *(attempt("tcp", ports["$ECHO" if n % 2 else "$REFUSING"], n) for n in range(200))))
     results = sorted(any_program.whole("b"), key=lambda one: one["id"])
-    began = [one["began_ms"] for one in results]
+    began = [result["began_ms"] for result in results]
     assert began == sorted(began)
     assert before <= began[0]
     assert began[-1] <= any_program.up
@@ -154,9 +154,9 @@ def test_cancel_closes_two_hundred_open_attempts_at_once(any_program: Any, ports
     any_program.say({"type": "cancel", "batch": "b"})
     results = any_program.whole("b")
     assert time.monotonic() - asked < 0.5
-    assert {one["verdict"] for one in results} == {"CANCELLED"}
-    assert sorted(one["id"] for one in results) == list(range(200))
-    assert all(one["began_ms"] is not None for one in results)
+    assert {result["verdict"] for result in results} == {"CANCELLED"}
+    assert sorted(result["id"] for result in results) == list(range(200))
+    assert all(result["began_ms"] is not None for result in results)
     assert sockets(any_program.process.pid) <= before - 200
     assert any_program.whole("other")[0]["verdict"] == "TIMED_OUT"
 
@@ -203,8 +203,8 @@ def test_what_is_above_the_limit_waits_and_can_be_cancelled(
     program.say(batch("later", attempt("tcp", 1, 0, 200)))  # waits behind them, is begun when they are gone
     program.say({"type": "cancel", "batch": "b"})
     results = program.whole("b")
-    assert [one["verdict"] for one in results] == ["CANCELLED"] * 4200
-    assert sorted(one["id"] for one in results if one["began_ms"] is None) == list(range(4000, 4200))
+    assert [result["verdict"] for result in results] == ["CANCELLED"] * 4200
+    assert sorted(result["id"] for result in results if result["began_ms"] is None) == list(range(4000, 4200))
     assert program.whole("later")[0]["verdict"] == "REFUSED"
 
 
@@ -215,8 +215,8 @@ def test_four_hundred_open_ports_in_one_batch(program: Any) -> None:
     for name in ("one", "two"):
         program.say(batch(name, *(attempt("tcp", listener.getsockname()[1], n, 3000) for n in range(400))))
         results = program.whole(name)
-        assert [one["verdict"] for one in results].count("CONNECTED") == 400
-        connected = sorted(one["connect_ms"] for one in results)
+        assert [result["verdict"] for result in results].count("CONNECTED") == 400
+        connected = sorted(result["connect_ms"] for result in results)
     listener.close()
     assert connected[200] < 60, "begins are not interleaved with looks"
 
@@ -263,7 +263,7 @@ def test_a_reader_that_pauses_loses_nothing(program: Any, ports: dict[str, int])
     time.sleep(1)
     results = program.whole("b")
     assert len(results) == 40
-    assert {(one["verdict"], one["body_bytes"], len(one["body_b64"])) for one in results} == {
+    assert {(result["verdict"], result["body_bytes"], len(result["body_b64"])) for result in results} == {
         ("CONNECTED", 70000, 87384)
     }
 
@@ -281,7 +281,7 @@ def test_the_agent_beats_while_it_waits(agent: list[str], converse: Callable[...
     program = converse(*options(agent, beat=0.05, idle=60))
     assert program.hear(skip=())["type"] == "hello"
     beats = [program.hear(skip=()) for _ in range(3)]
-    assert [(one["type"], one["open"]) for one in beats] == [("beat", 0)] * 3
+    assert [(beat["type"], beat["open"]) for beat in beats] == [("beat", 0)] * 3
 
 
 def test_the_agent_leaves_by_itself_when_nobody_asks(agent: list[str], converse: Callable[..., Any]) -> None:

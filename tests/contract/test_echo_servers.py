@@ -334,10 +334,10 @@ def test_200_clients_at_once(server: Server) -> None:
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(200)]
     begin = time.monotonic()
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not wrong, wrong[:3]
     assert time.monotonic() - begin < 5
 

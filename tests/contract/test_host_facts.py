@@ -79,7 +79,7 @@ def test_it_is_one_line_that_names_the_file(output: bytes) -> None:
         (lambda said: said + said, "said 2 lines instead of one"),
         (lambda said: said[: len(said) // 2], "garbled line"),
         (lambda said: said.replace(b'"sha256":"', b'"sha256":"0'), "is not this suite's host_facts.py"),
-        (lambda said: said.replace(b'"host-facts"', b'"hello"'), "said 1 lines instead of one"),
+        (lambda said: said.replace(b'"host-facts"', b'"hello"'), "said 1 line instead of one"),
         (lambda said: said.replace(b'"mtu":1410', b'"mtu":null'), "cannot be read"),
         (lambda said: said.replace(b'"fdb"', b'"fbd"'), "cannot be read: KeyError"),
     ],

@@ -32,9 +32,9 @@ def nodes(node: Any) -> Iterator[Any]:
 def wrong(source: bytes) -> list[str]:
     """Places that are not PowerShell."""
     return [
-        f"line {one.start_point[0] + 1}: {one.text[:60]!r}"
-        for one in nodes(PARSER.parse(source).root_node)
-        if one.type == "ERROR" or one.is_missing
+        f"line {node.start_point[0] + 1}: {node.text[:60]!r}"
+        for node in nodes(PARSER.parse(source).root_node)
+        if node.type == "ERROR" or node.is_missing
     ]
 
 
@@ -63,8 +63,8 @@ def test_what_is_not_powershell_does_not_parse(broken: bytes) -> None:
 @pytest.mark.parametrize("path", POWERSHELL, ids=named)
 def test_a_powershell_program_calls_only_its_own_functions_and_cmdlets_of_both_editions(path: Path) -> None:
     root = PARSER.parse(path.read_bytes()).root_node
-    own = {one.text.decode() for one in nodes(root) if one.type == "function_name"}
-    called = {one.text.decode() for one in nodes(root) if one.type == "command_name"}
+    own = {node.text.decode() for node in nodes(root) if node.type == "function_name"}
+    called = {node.text.decode() for node in nodes(root) if node.type == "command_name"}
     called = {name for name in called if not name[0].isdigit()}  # the parser takes 0..15 for one
     assert own
     assert called - own - CMDLETS - {"Set-StrictMode"} == set()
@@ -122,7 +122,7 @@ def test_nothing_expires_at_the_first_look() -> None:
 def test_every_look_into_a_dns_answer_is_within_its_bounds() -> None:
     """Strict mode 2.0 reads an index out of range as nothing, so as 0: as the end of a name, or an answer of none."""
     root = PARSER.parse((PROGRAMS / "matrix-agent.ps1").read_bytes()).root_node
-    bodies = [one.text.decode() for one in nodes(root) if one.type == "function_statement"]
+    bodies = [node.text.decode() for node in nodes(root) if node.type == "function_statement"]
     lookers = {body.split()[1].partition("(")[0]: body for body in bodies if "$Packet[$" in body}
     assert set(lookers) == {"Read-Number"}
     assert "throw 'cut short'" in lookers["Read-Number"].partition("$Packet[$")[0]
@@ -132,7 +132,9 @@ def test_the_sections_of_stream_agents_are_the_same_in_both_languages() -> None:
     def sections(name: str) -> list[str]:
         return re.findall(r"# --- ([\w ]+?) -+", (PROGRAMS / name).read_text())
 
-    assert [one for one in sections("stream-agent.ps1") if one != "lines out"] == sections("stream_agent.py")
+    assert [section for section in sections("stream-agent.ps1") if section != "lines out"] == sections(
+        "stream_agent.py"
+    )
     assert sections("echo-server.ps1") == sections("echo_server.py")
 
 

@@ -149,7 +149,7 @@ def test_a_new_connection_that_says_something_else_is_no_recovery(streamer: Any)
     while (end := report(streamer))["recovered_ms"] is None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert [(one["event"], one["detail"][:6]) for one in end["events"]][2:] == [
+    assert [(event["event"], event["detail"][:6]) for event in end["events"]][2:] == [
         ("tried", "BROKEN"),
         ("recovered", "a new "),
     ]
@@ -190,7 +190,7 @@ def test_300_resets_of_each_kind(streamer: Any, when: str) -> None:
     if when in ("after a heartbeat", "with a pending send"):
         deadline = time.monotonic() + 10
         while True:
-            verdicts = {one["verdict"] for one in streamer.ask("stream-report")["ends"]}
+            verdicts = {end["verdict"] for end in streamer.ask("stream-report")["ends"]}
             if verdicts == {"RESET"}:
                 break
             assert time.monotonic() < deadline, verdicts
@@ -213,7 +213,7 @@ def test_300_resets_of_accepted_connections(streamer: Any) -> None:
         reset(one)
     deadline = time.monotonic() + 10
     while True:
-        found = {one["verdict"] for one in streamer.ask("stream-report")["ends"]}
+        found = {end["verdict"] for end in streamer.ask("stream-report")["ends"]}
         if found <= {"RESET"}:
             break
         assert time.monotonic() < deadline, found
@@ -286,8 +286,8 @@ def test_every_line_says_when(kind: str, converse: Callable[..., Any]) -> None:
     for document in ({"type": "ping"}, {"type": "dance"}, {"type": "stream-watch", "batch": 1}, {"type": "quit"}):
         program.say(document)
         lines.append(program.hear(skip=()))
-    assert [one["type"] for one in lines] == ["hello", "beat", "error", "result", "bye"]
-    times = [one["up_ms"] for one in lines]
+    assert [line["type"] for line in lines] == ["hello", "beat", "error", "result", "bye"]
+    times = [line["up_ms"] for line in lines]
     assert times == sorted(times)
     assert all(isinstance(one, int | float) for one in times)
 
@@ -465,12 +465,12 @@ def test_200_streams_are_opened_and_kept(streamer: Any, converse: Callable[..., 
     took = time.monotonic() - begin
     time.sleep(3)
     cpu = streamer.cpu()
-    first = {one["stream"]: one["sent"] for one in streamer.ask("stream-report")["ends"]}
+    first = {end["stream"]: end["sent"] for end in streamer.ask("stream-report")["ends"]}
     time.sleep(5)
     used = (streamer.cpu() - cpu) / 5
     ends = streamer.ask("stream-report")["ends"]
-    assert {(one["verdict"], len(one["events"])) for one in ends} == {("SURVIVED", 1)}
-    assert all(18 <= one["sent"] - first[one["stream"]] <= 23 for one in ends)
+    assert {(end["verdict"], len(end["events"])) for end in ends} == {("SURVIVED", 1)}
+    assert all(18 <= end["sent"] - first[end["stream"]] <= 23 for end in ends)
     print(f"opened in {took:.2f} s, {used * 100:.0f} % of a core")
     assert took < 1.5
     assert used < 0.6

@@ -1,7 +1,7 @@
 """Stream agents tell RST, FIN, silence and giving up apart, at whichever end they happen, as the document says.
 
 Every test runs with the Linux program, with the lab's stand-in for the Windows one, and where there is a pwsh with that
-itself at either end, over a relay on loopback that injects the trouble.
+itself at either end, over a relay on loopback that injects the error.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def recovered(end: dict[str, Any]) -> bool:
 
 
 def words(end: dict[str, Any]) -> list[str]:
-    return [one["event"] for one in end["events"]]
+    return [event["event"] for event in end["events"]]
 
 
 @pytest.fixture(params=PAIRS, ids="-to-".join)
@@ -155,7 +155,7 @@ def test_several_streams_of_one_agent_fare_each_on_its_own(stream: Stream) -> No
     stream.relay.reset("opened")  # the first
     stream.settles("opened", "RESET")
     opener.say({"type": "stream-report", "batch": "all"})
-    assert {one["stream"]: one["verdict"] for one in opener.hear()["ends"]} == {
+    assert {end["stream"]: end["verdict"] for end in opener.hear()["ends"]} == {
         "s1": "RESET", "s2": "SURVIVED", "s3": "SURVIVED",
     }  # fmt: skip
 

@@ -73,7 +73,7 @@ def is_there(api: Api, path: str, uid: str) -> bool:
 @contextmanager
 def on_each(api: Api, path: str, do: Callable[[Any], None]) -> Iterator[None]:
     """Do something with every object as soon as it is there, once."""
-    stop, seen, trouble = threading.Event(), set(), []
+    stop, seen, errors = threading.Event(), set(), []
 
     def work() -> None:
         try:
@@ -82,7 +82,7 @@ def on_each(api: Api, path: str, do: Callable[[Any], None]) -> Iterator[None]:
                     seen.add(obj["metadata"]["uid"])
                     do(obj)
         except Exception as error:
-            trouble.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=work, name="edits during the run")
     thread.start()
@@ -91,8 +91,8 @@ def on_each(api: Api, path: str, do: Callable[[Any], None]) -> Iterator[None]:
     finally:
         stop.set()
         thread.join(10)
-    if trouble:
-        raise trouble[0]
+    if errors:
+        raise errors[0]
 
 
 def _affinity(api: Api, node: str) -> Any:

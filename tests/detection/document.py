@@ -58,6 +58,7 @@ def _how(row: Row) -> str:
     parts += [f"`--set {one}`" for one in row.set] + [f"`faults inject {one}`" for one in row.faults]
     parts += [f"`service-backend-missing` on {', '.join(row.on_service)}"] if row.on_service else []
     parts += [f"`{row.edit}` in cluster_edits.py"] if row.edit else []
+    parts += [f"`-k {row.only}`"] if row.only else []
     parts += [f"`{row.patch}` in patched_lab.py"] if row.patch else []
     return ", ".join(parts) or "nothing"
 

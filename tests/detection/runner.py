@@ -21,7 +21,7 @@ import yaml
 from hybridlab.cli import control, kubeconfig
 from hybridlab.cli.exits import Stop
 from tests.detection import cluster_edits
-from tests.detection.table import OUTSIDE, Row, Table
+from tests.detection.table import OUTSIDE, RED, Row, Table
 
 ROOT = Path(__file__).parents[2]
 TIMINGS = Path(__file__).with_name("timings.yaml")
@@ -113,15 +113,32 @@ class Outcome:
         """Verdicts of the claims that were selected and have a test."""
         return {one["id"]: one["verdict"] for one in self.report["claims"] if one["verdict"] and one["results"]}
 
+    @property
+    def builds(self) -> dict[str, str]:
+        """Windows node to its build, as decisions name it: ``20348``."""
+        nodes = self.report["facts"]["nodes"]
+        return {one["name"]: str(one["windows_build"][0]) for one in nodes if one["windows_build"]}
+
+    def claim(self, claim: str) -> dict[str, Any]:
+        """What the report has of a claim."""
+        found: dict[str, Any] = next(one for one in self.report["claims"] if one["id"] == claim)
+        return found
+
     def first_lines(self, claim: str) -> list[str]:
         """First lines of the reasons of a claim's results that are not CONFIRMED, and of the claim itself."""
-        found = next(one for one in self.report["claims"] if one["id"] == claim)
+        found = self.claim(claim)
         worst = [one["reason"] for one in found["results"] if one["verdict"] != "CONFIRMED"]
         return list(dict.fromkeys(text.partition("\n")[0] for text in [found["reason"], *worst]))
 
+    def red_pairs(self, claim: str) -> set[tuple[str, str]]:
+        """The pairs of nodes between which a claim was violated; empty names where there is no pod."""
+        found = next(one for one in self.report["claims"] if one["id"] == claim)
+        decisions = [each for one in found["results"] for each in one["decisions"]]
+        return {(one["source"], one["target"]) for one in decisions if one["verdict"] in RED}
+
     def measured(self, claim: str, name: str) -> list[float]:
         """Figures that a claim's results kept under a name."""
-        found = next(one for one in self.report["claims"] if one["id"] == claim)
+        found = self.claim(claim)
         return [float(one["measured"][name]) for one in found["results"] if name in (one.get("measured") or {})]
 
 
@@ -132,6 +149,7 @@ def run(  # noqa: PLR0917
     workers: int,
     timings: dict[str, str],
     external_target: str = OUTSIDE,
+    only: str = "",
 ) -> Outcome:
     """``pytest --kubeconfig=...`` on it."""
     reports = folder / "reports"
@@ -146,6 +164,7 @@ def run(  # noqa: PLR0917
         f"--kubeconfig={where.kubeconfig}", "--allow-disruptive",
         *([f"--external-target={external_target}"] if external_target else []),
         f"--timings={patience}", f"--report-dir={reports}", *(f"--claim={claim}" for claim in claims),
+        *(["-k", only] if only else []),
     ]  # fmt: skip
     begun = time.monotonic()
     done = subprocess.run(
@@ -174,13 +193,35 @@ def differences(row: Row, table: Table, outcome: Outcome) -> list[str]:
         said = outcome.first_lines(claim)
         if not any(re.search(pattern, line) for line in said):
             lines += [f"{claim:8} expected to say {pattern!r} | observed"] + [f"           {line}" for line in said[:4]]
+    for claim, nodes in row.red_on.items():
+        pairs = outcome.red_pairs(claim)
+        silent = [node for node in nodes if not any(node in pair for pair in pairs)]
+        lines += [f"{claim:8} expected to be red on {node} | observed {sorted(pairs)}" for node in silent]
+        lines += [f"{claim:8} is red on {pair}, which is sound" for pair in sorted(pairs) if not set(nodes) & set(pair)]
     for claim, rule in row.records.items():
         name, _, least = rule.partition(" >= ")
         figures = outcome.measured(claim, name)
         if not figures or max(figures) < float(least):
             lines.append(f"{claim:8} expected to record {rule} | observed {figures}")
+    lines += _of_one_node(row, outcome) if row.node else []
     if outcome.exit_code != row.exit:
         lines.append(f"exit code expected {row.exit} | observed {outcome.exit_code}")
+    return lines
+
+
+def _of_one_node(row: Row, outcome: Outcome) -> list[str]:
+    """Lines for red reasons that do not name the one node that is wrong, and for builds that differ from the row."""
+    own = outcome.builds.get(row.node)
+    lines = []
+    for claim, verdict in (row.expect | row.on_node).items():
+        found = outcome.claim(claim)
+        reasons = {one["reason"].partition("\n")[0] for one in found["results"] if one["verdict"] in RED}
+        lines += [
+            f"{claim:8} expected to name {row.node} | observed {line}" for line in reasons if row.node not in line
+        ]
+        for build, got in found["builds"].items() if own else ():
+            wanted = verdict if build == own else "CONFIRMED"
+            lines += [f"{claim:8} expected {wanted} on build {build} | observed {got}"] if got != wanted else []
     return lines
 
 

@@ -5,7 +5,7 @@ Decides nothing about runs; it refuses a table that contradicts itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ DEFAULT = "default"
 OUTSIDE = "198.51.100.10"
 """The host beyond the cluster that a lab has unless it is told otherwise."""
 FIELDS = {
-    "what", "why", "profile", "external_target", "set", "patch", "faults", "edit", "on_service", "claims", "workers",
-    "timings", "expect", "may", "says", "records", "exit",
+    "what", "why", "each", "on_node", "profile", "external_target", "set", "patch", "faults", "edit", "on_service",
+    "claims", "workers", "timings", "only", "expect", "may", "says", "red_on", "records", "exit",
 }  # fmt: skip
 
 
@@ -34,6 +34,10 @@ class Row:
     """What is wrong, for the documentation."""
     why: str = ""
     """Why only some claims are run; empty: all are."""
+    node: str = ""
+    """The one node that is wrong, which every red reason names and whose build alone is red; empty: there is none."""
+    on_node: dict[str, str] = field(default_factory=dict)
+    """Claim to the verdict that the node's build must have, where another build decides the claim's own."""
     profile: str = DEFAULT
     """``hybridlab up --profile``; its own clean verdicts are what other claims must have."""
     set: tuple[str, ...] = ()
@@ -54,12 +58,16 @@ class Row:
     """``pytest -n``; 0: 4 for all claims, 2 for some."""
     timings: dict[str, str] = field(default_factory=dict)
     """Entries of both operating systems that differ from timings.yaml."""
+    only: str = ""
+    """``pytest -k``: which tests of its claims; empty: all of them."""
     expect: dict[str, str] = field(default_factory=dict)
     """Claim to the verdict that it must have."""
     may: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Claim to verdicts that it may have instead: what two workers' timing or placement decides."""
     says: dict[str, str] = field(default_factory=dict)
     """Claim to a regular expression that the first line of one of its reasons must match."""
+    red_on: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Claim to the nodes that its violated decisions are about: each is an end of one, and each has one as an end."""
     records: dict[str, str] = field(default_factory=dict)
     """Claim to ``NAME >= NUMBER`` that one of its measurements must satisfy."""
     exit: int = 0
@@ -122,8 +130,34 @@ def read(path: Path = TABLE) -> Table:
     if idle:
         raise ValueError(f"by_chance: {', '.join(idle)}: not in the clean row, or the same there, or red")
     table = Table(clean=clean, profiles=profiles, by_chance=by_chance, rows=())
-    rows = (_row(name, given, table) for name, given in plain["rows"].items())
+    rows = (row for name, given in plain["rows"].items() for row in _rows(name, given, table))
     return Table(clean=clean, profiles=profiles, by_chance=by_chance, rows=tuple(rows))
+
+
+def _rows(name: str, given: dict[str, Any], table: Table) -> list[Row]:
+    """One row, or with ``each`` one for every node that it names, where ``{node}`` is the node's name."""
+    if "each" not in given:
+        return [_row(name, given, table)]
+    row = _row(name, {key: value for key, value in given.items() if key != "each"}, table)
+    if not any("{node}" in text for text in (*row.faults, *row.set, *row.on_service)):
+        raise ValueError(f"row {name}: what is wrong there does not depend on the node")
+    return [_on(row, node) for node in given["each"]]
+
+
+def _on(row: Row, node: str) -> Row:
+    def filled(text: str) -> str:
+        return text.replace("{node}", node)
+
+    return replace(
+        row,
+        name=f"{row.name}-{node}",
+        node=node,
+        what=filled(row.what),
+        set=tuple(map(filled, row.set)),
+        faults=tuple(map(filled, row.faults)),
+        on_service=tuple(map(filled, row.on_service)),
+        says={claim: filled(pattern) for claim, pattern in row.says.items()},
+    )
 
 
 def _row(name: str, given: dict[str, Any], table: Table) -> Row:
@@ -131,11 +165,14 @@ def _row(name: str, given: dict[str, Any], table: Table) -> Row:
     if unknown or not given.get("what"):
         raise ValueError(f"row {name}: {', '.join(sorted(unknown)) or 'what'} is unknown or missing")
     plain: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in given.items() if key != "may"
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in given.items()
+        if key not in {"may", "red_on"}
     }
     row = Row(
         name=name,
         **plain,
+        red_on={claim: tuple(nodes) for claim, nodes in given.get("red_on", {}).items()},
         may={
             claim: (value,) if isinstance(value, str) else tuple(value) for claim, value in given.get("may", {}).items()
         },

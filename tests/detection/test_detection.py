@@ -65,7 +65,7 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
         wrong.enter_context(runner.backends_missing(where, row.on_service, api))
         if row.edit:
             wrong.enter_context(cluster_edits.EDITS[row.edit](api))
-        outcome = runner.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target)
+        outcome = runner.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only)
     print(f"{row.name}: {outcome.seconds:.1f} s")
     different = runner.differences(row, TABLE, outcome)
     assert not different, f"{row.name} ({row.what}) differs from expected.yaml:\n" + "\n".join(different)

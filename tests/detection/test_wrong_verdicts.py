@@ -127,5 +127,5 @@ def test_the_page_counts_each_break_by_what_was_expected_and_shows_how_it_is_nam
 def test_a_sample_of_the_table_has_no_wrong_verdict_and_names_each_break(tmp_path: Path) -> None:
     sample = [case for number, case in enumerate(cases()) if number % 8 == (number // 64) % 8]
     ours, naive = wrong_verdicts.measure(sample, tmp_path)
-    assert [f"{one.case.label}: {one.answer} {one.line}" for one in ours if one.wrong or one.misnamed] == []
+    assert [f"{our.case.label}: {our.answer} {our.line}" for our in ours if our.wrong or our.misnamed] == []
     assert any(one.wrong for one in naive), "the method that this is compared with is wrong now and then"

@@ -137,8 +137,8 @@ class Question:
                 ask()
             except Nonconformance as failure:
                 answer, line = "VIOLATED", _line(failure)
-            except SuiteError as trouble:
-                answer, line = "INCONCLUSIVE", _line(trouble)
+            except SuiteError as error:
+                answer, line = "INCONCLUSIVE", _line(error)
             except Exception as error:
                 answer, line = "ERROR", _line(error)
             seconds = time.monotonic() - begun

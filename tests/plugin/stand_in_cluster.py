@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,9 @@ from conformance.run.directory import RunDirectory
 from conformance.run.provider import Connection, Inspection, Room
 
 
-def node(name: str, os_name: str, build: tuple[int, int] | None = None) -> NodeFacts:
+def node(
+    name: str, os_name: str, build: tuple[int, int] | None = None, dsr: bool | None = True, **more: Any
+) -> NodeFacts:
     kernel = f"10.0.{build[0]}.{build[1]}" if build else "6.1.0"
     return NodeFacts(
         name=name,
@@ -34,6 +37,8 @@ def node(name: str, os_name: str, build: tuple[int, int] | None = None) -> NodeF
         os_image="image",
         container_runtime="containerd://2.1.0",
         windows_build=build,
+        dsr=Fact(dsr if os_name == "windows" else None, "stand-in"),
+        **more,
     )
 
 
@@ -41,11 +46,13 @@ def facts(**changes: object) -> Facts:
     def fact(value: object) -> Fact[object]:
         return Fact(value, "stand-in")
 
-    windows = [node(f"win-{number}", "windows", (20348, 2762)) for number in range(int(str(changes.get("windows", 2))))]
-    values = {
+    dsr: Any = changes.get("dsr", True)
+    count = int(str(changes.get("windows", 2)))
+    windows = [node(f"win-{number}", "windows", (20348, 2762), dsr) for number in range(count)]
+    values: dict[str, object] = {
         "kubernetes_version": "v1.34.1", "calico_version": "v3.31.2", "mode": "vxlan", "datastore": "kubernetes",
         "install": "operator", "platform": "kubernetes", "cni": "Calico", "kube_proxy_mode": "iptables",
-        "windows_dsr": True, "calico_apis": ("projectcalico.org/v3", "crd.projectcalico.org/v1"),
+        "calico_apis": ("projectcalico.org/v3", "crd.projectcalico.org/v1"),
     }  # fmt: skip
     values |= {key: value for key, value in changes.items() if key in values}
     return Facts(
@@ -134,7 +141,7 @@ class StandIn:
         if "put back fails" in self.told:
             raise EnvironmentBroken(str(self.told["put back fails"]))
         self.note("put back is done")
-        return PutBack(trouble=str(self.told.get("not put back", "")))
+        return PutBack(problem=str(self.told.get("not put back", "")))
 
     def interrupt(self, seconds: float) -> None:
         self.note(f"interrupt {seconds:g}")

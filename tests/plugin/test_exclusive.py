@@ -228,7 +228,7 @@ def test_cluster(looks, number, record):
     assert looks == {"test_shared": 0, "test_cluster[0]": 0, "test_cluster[1]": 1, "test_cluster[2]": 2}
 
 
-def test_trouble_in_looking_again_is_inconclusive(project: Project) -> None:
+def test_an_error_in_looking_again_is_inconclusive(project: Project) -> None:
     project.suite(
         """
 from conformance.plugin import state

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
 
 import jsonschema
 import pytest
@@ -133,7 +135,7 @@ EXPECTED = {
 }
 
 JUNIT = {"VIOLATED": "failure", "INCONCLUSIVE": "error", "NOT_RUN": "skipped", "NOT_APPLICABLE": "skipped"}
-ALLURE = {"VIOLATED": "failed", "INCONCLUSIVE": "broken", "NOT_RUN": "skipped", "NOT_APPLICABLE": "skipped"}
+ALLURE = {"VIOLATED": "failed", "INCONCLUSIVE": "broken", "NOT_RUN": "unknown", "NOT_APPLICABLE": "skipped"}
 
 
 @pytest.fixture(scope="module", params=["one process", "two workers"])
@@ -167,18 +169,79 @@ def test_allure_says_the_same(run: Run) -> None:
     assert said == {test: ALLURE.get(verdict, "passed") for test, verdict in EXPECTED.items()}
 
 
-def test_allure_s_own_plugin_wrote_the_results(run: Run) -> None:
+def allure(run: Run) -> list[dict[str, Any]]:
     assert run.folder
-    for path in (run.folder / "allure").glob("*-result.json"):
-        kinds = {label["name"] for label in json.loads(path.read_text())["labels"]}
-        assert {"framework", "thread"} <= kinds, path.read_text()
+    return [json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")]
+
+
+def of_test(run: Run, test: str) -> dict[str, Any]:
+    return next(one for one in allure(run) if {"name": "test", "value": f"suites/test_it.py::{test}"} in one["labels"])
+
+
+def test_allure_s_own_plugin_wrote_the_results_of_tests(run: Run) -> None:
+    for result in allure(run):
+        kinds = {label["name"] for label in result["labels"]}
+        assert {"framework", "thread"} <= kinds or not result["fullName"].startswith("suites"), result
+
+
+def test_allure_has_the_statement_as_title_the_verdict_s_word_and_no_fixtures(run: Run) -> None:
+    assert run.folder
+    assert list((run.folder / "allure").glob("*-container.json")) == []
+    violated = of_test(run, "test_violated")
+    assert violated["name"].startswith("VXLAN-4: ")
+    assert violated["statusDetails"]["message"].startswith("VIOLATED: ")
+    assert "**VIOLATED** expected blocked" in violated["description"]
+    assert "Evidence: lab" in violated["description"]
+    assert all(link["url"].startswith("https://") for link in violated["links"])
+    assert violated["links"]
+    assert of_test(run, "test_confirmed[linux-windows]")["name"].startswith("VXLAN-1 (linux->windows pod-ip): ")
+
+
+def test_allure_s_steps_are_what_was_expected_and_seen_between_nodes(run: Run) -> None:
+    steps = [(one["name"], one["status"]) for one in of_test(run, "test_confirmed[linux-windows]")["steps"]]
+    assert steps == [
+        ("linux-1 to win-0: as expected, silently dropped, reached, because decided by the stand-in", "passed")
+    ]
+
+
+def test_a_claim_without_a_test_is_in_allure_as_skipped_with_its_reason(run: Run) -> None:
+    untested = [one for one in allure(run) if {"name": "tag", "value": "no test"} in one["labels"]]
+    assert {one["status"] for one in untested} == {"skipped"}
+    assert any(one["statusDetails"]["message"] == "NOT_RUN: there is no test for it yet" for one in untested)
+    assert len({one["uuid"] for one in allure(run)}) == len(allure(run))
+
+
+def test_junit_names_versions_once_and_carries_no_machine_s_text(run: Run) -> None:
+    assert run.folder
+    suite = Xml.parse(run.folder / "junit.xml").getroot().find("testsuite")
+    assert suite is not None
+    properties = suite.find("properties")
+    assert properties is not None
+    told = {one.get("name"): one.get("value") for one in properties}
+    assert told["calico_version"] == "v3.31.2"
+    assert told["node win-0"] == "Windows 20348.2762"
+    assert not [one for one in suite.iter("property") if one.get("name") == junit.OUTCOME]
+
+
+def test_a_second_junit_file_has_a_case_per_claim_in_which_unmet_and_not_run_are_seen(run: Run) -> None:
+    assert run.folder
+    suite = Xml.parse(run.folder / "junit-claims.xml").getroot().find("testsuite")
+    assert suite is not None
+    cases = {str(case.get("name")).split()[0]: case for case in suite.findall("testcase")}
+    assert len(cases) == sum(1 for claim in run.report["claims"] if claim["verdict"])
+    shown = {claim: [child.tag for child in cases[claim]] for claim in ("PLAT-6", "VXLAN-4", "VXLAN-1", "PLAT-1")}
+    assert shown == {
+        "PLAT-6": ["skipped", "system-out"], "VXLAN-4": ["failure", "system-out"], "VXLAN-1": ["system-out"],
+        "PLAT-1": ["skipped", "system-out"],
+    }  # fmt: skip
+    assert str(cases["PLAT-6"][0].get("message")).startswith("UNMET: ")
 
 
 def test_allure_files_a_test_under_area_and_claim(run: Run) -> None:
     assert run.folder
-    results = [json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")]
-    unmet = next(result for result in results if result["name"] == "test_unmet")
+    unmet = of_test(run, "test_unmet")
     labels = {(label["name"], label["value"]) for label in unmet["labels"]}
+    assert {("kind", "requirement"), ("mode", "vxlan"), ("verdict", "UNMET")} <= labels
     assert ("epic", "Platform and topology") in labels
     assert ("story", "unmet") in labels
     assert ("tag", "UNMET") in labels

@@ -44,6 +44,10 @@ def test_a_gate_of_which_much_was_not_run_is_incomplete_and_ends_with_six(projec
     run = project.run("--require=vxlan")
     assert run.code == 6, run.out
     assert "incomplete" in run.report["gates"][0]["headline"]
+    assert (
+        "(exit code 6: nothing violated; what was asked of the run (--require, --baseline) could not be decided)"
+        in run.out
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,7 @@ def seen(verdict, build):
 """
 
 
-def test_a_waived_violation_hides_no_trouble_on_another_build(project: Project) -> None:
+def test_a_waived_violation_hides_no_error_on_another_build(project: Project) -> None:
     project.suite(
         ON_BOTH_BUILDS
         + "@verifies('DEMO-5')\ndef test_it(record):\n"

@@ -149,7 +149,7 @@ def test_the_plan_says_for_every_claim_what_would_happen_and_runs_nothing(projec
     run = project.run("--plan", "--no-disruptive")
     assert run.code == 0
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in run.out.splitlines() if line.startswith("  ")}
-    assert lines["VXLAN-1"] == "runs 1 tests"
+    assert lines["VXLAN-1"] == "runs 1 test"
     assert lines["BGP-1"] == "NOT_APPLICABLE it is about mode bgp; here: mode vxlan (stand-in)"
     assert lines["RST-3"].startswith("NOT_RUN it changes something beyond")
     assert lines["PLAT-1"].startswith("no test")

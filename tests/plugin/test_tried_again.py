@@ -34,22 +34,22 @@ def the_test(run: Run) -> dict[str, object]:
 def allure(run: Run) -> list[dict[str, object]]:
     assert run.folder
     results = [json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")]
-    return sorted(results, key=lambda one: int(one["start"]))
+    return sorted(results, key=lambda result: int(result["start"]))
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 @pytest.mark.parametrize(
-    ("trouble", "verdict", "told"),
+    ("error", "verdict", "told"),
     [
         ('raise Nonconformance("expected blocked, observed connected")', "VIOLATED", (1, "failure", "failed")),
         ('raise ProbeBroken("agent died")', "INCONCLUSIVE", (6, "error", "broken")),
     ],
 )
 def test_the_worst_attempt_counts_everywhere(
-    project: Project, workers: str, trouble: str, verdict: str, told: tuple[int, str, str]
+    project: Project, workers: str, error: str, verdict: str, told: tuple[int, str, str]
 ) -> None:
     code, tag, status = told
-    project.suite(ONCE % trouble)
+    project.suite(ONCE % error)
     run = project.run(*RERUNS, "-n", workers)
     assert run.code == code, run.out
     test = the_test(run)

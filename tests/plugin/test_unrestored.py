@@ -32,7 +32,7 @@ DEAD = r"suites/test_it\.py::test_cluster\[\d\]"
 def others(run: Run) -> list[dict[str, Any]]:
     """The results of those that did not die."""
     results = run.claim("VXLAN-10")["results"]
-    found = [one for one in results if "crashed while running" not in one["reason"]]
+    found = [result for result in results if "crashed while running" not in result["reason"]]
     assert (len(results), len(found)) == (4, 3)
     return found
 

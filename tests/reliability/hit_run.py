@@ -62,7 +62,7 @@ class Strike:
     missed: str = ""
     open: int = 0
     """Changes that were open at that moment."""
-    trouble: tuple[str, ...] = ()
+    problem: tuple[str, ...] = ()
     """What the run did that no run may: hang, leave processes, change nothing."""
 
 
@@ -107,19 +107,19 @@ class Harness:
         while point.changed and not self.open_entries():
             if time.monotonic() > deadline or run.poll() is not None:
                 said = (self.folder / "run.log").read_text(errors="replace").splitlines()[-3:]
-                return Strike(trouble=(f"the run changed nothing: {' / '.join(said)}",))
+                return Strike(problem=(f"the run changed nothing: {' / '.join(said)}",))
             time.sleep(0.05)
         time.sleep(point.after)
         while point.changed and not self.open_entries() and run.poll() is None:
             if time.monotonic() > deadline:
-                return Strike(trouble=(f"the run hung: it had not ended after {RUN_WITHIN:g} s",))
+                return Strike(problem=(f"the run hung: it had not ended after {RUN_WITHIN:g} s",))
             time.sleep(0.02)
         at_hit, members = self.open_entries(), _members(run.pid)
         missed = self._strike(point, run, members)
-        trouble = _ended(run, members)
+        problem = _ended(run, members)
         if not missed and point.victim in ("controller", "all") and run.returncode != -signal.SIGKILL:
             missed = ENDED  # by itself, just before
-        return Strike(missed=missed, open=at_hit, trouble=trouble)
+        return Strike(missed=missed, open=at_hit, problem=problem)
 
     def _strike(self, point: Point, run: subprocess.Popen[bytes], members: Sequence[psutil.Process]) -> str:
         """Hit the victim; why it could not be hit, or nothing."""
@@ -169,10 +169,10 @@ class Harness:
         if seen_whole:
             return found
         timings = load_timings(TIMINGS)
-        trouble = connectivity_problem(
+        problem = connectivity_problem(
             self.kube, detect(self.kube, evidence="lab"), Settings(timings=timings, run_id="kills")
         )
-        return found + ([trouble] if trouble else [])
+        return found + ([problem] if problem else [])
 
 
 @contextmanager

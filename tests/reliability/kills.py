@@ -103,7 +103,7 @@ def one_point(harness: Harness, point: Point, before: Snapshot) -> Kill:
         end_all(run)
     entries = harness.open_entries()
     code, output, seconds = harness.restore()
-    left = [*strike.trouble, *harness.left(before, seen_whole=WHOLE in output)]
+    left = [*strike.problem, *harness.left(before, seen_whole=WHOLE in output)]
     if left or code:
         left += [f"--restore said: {line}" for line in output.splitlines()[-6:]]
     return replace(
@@ -228,8 +228,8 @@ def take(todo: Sequence[Point], harness: Harness, before: Snapshot, ended: threa
             return
         try:
             kill = one_point(harness, point, before)
-        except Exception as trouble:  # not tried again until it passes: nobody knows what broke here
-            kill = replace(_nothing_known(point), left=(f"broke: {type(trouble).__name__}: {trouble}",))
+        except Exception as error:  # not tried again until it passes: nobody knows what broke here
+            kill = replace(_nothing_known(point), left=(f"broke: {type(error).__name__}: {error}",))
         with WRITING, RUNS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(kill)) + "\n")
         state = f"LEFT {'; '.join(kill.left)}" if kill.failed else f"{kill.restored} put back, nothing left"

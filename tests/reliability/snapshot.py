@@ -35,7 +35,7 @@ class Snapshot:
     """``group/plural namespace/name`` to what was written in it."""
     pods: Counter[str]
     """``namespace owner`` to how many of its pods run and are ready."""
-    troubles: tuple[str, ...]
+    problems: tuple[str, ...]
     """What is wrong in itself: addresses and nodes."""
     ours: tuple[str, ...]
     """What carries this suite's label."""
@@ -60,7 +60,7 @@ def take(kube: Kube) -> Snapshot:
     return Snapshot(
         objects=objects,
         pods=Counter(_owner(pod) for pod in pods if _ready(pod)),
-        troubles=(*_addresses(pods, blocks), *_nodes(nodes), *_unready(pods)),
+        problems=(*_addresses(pods, blocks), *_nodes(nodes), *_unready(pods)),
         ours=tuple(sorted(ours)),
     )
 
@@ -75,7 +75,7 @@ def differences(before: Snapshot, after: Snapshot) -> list[str]:
     for owner in before.pods | after.pods:
         if before.pods[owner] != after.pods[owner]:
             found.append(f"pods of {owner}: {before.pods[owner]} before, {after.pods[owner]} after")
-    return found + [f"trouble: {one}" for one in after.troubles if one not in before.troubles]
+    return found + [f"problem: {problem}" for problem in after.problems if problem not in before.problems]
 
 
 def _collections(kube: Kube) -> Iterator[str]:
@@ -84,9 +84,9 @@ def _collections(kube: Kube) -> Iterator[str]:
     for group in kube.read("/apis")["groups"]:
         versions.append(f"/apis/{group['preferredVersion']['groupVersion']}")
     for version in versions:
-        for one in kube.read(version)["resources"]:
-            if "/" not in one["name"] and "list" in one["verbs"]:
-                yield f"{version}/{one['name']}"
+        for resource in kube.read(version)["resources"]:
+            if "/" not in resource["name"] and "list" in resource["verbs"]:
+                yield f"{version}/{resource['name']}"
 
 
 def _written(item: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _changed(was: Any, now: Any, at: str = "") -> Iterator[str]:
 
 def _owner(pod: dict[str, Any]) -> str:
     meta = pod["metadata"]
-    owners = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
+    owners = [reference for reference in meta.get("ownerReferences") or [] if reference.get("controller")]
     if not owners:
         return f"{meta['namespace']} pod {meta['name']}"
     kind, name = owners[0]["kind"], owners[0]["name"]
@@ -116,7 +116,9 @@ def _owner(pod: dict[str, Any]) -> str:
 
 def _ready(pod: dict[str, Any]) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions) and not _going(pod)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    ) and not _going(pod)
 
 
 def _going(pod: dict[str, Any]) -> bool:
@@ -132,7 +134,7 @@ def _unready(pods: list[dict[str, Any]]) -> Iterator[str]:
 def _nodes(nodes: list[dict[str, Any]]) -> Iterator[str]:
     for node in nodes:
         name, spec = node["metadata"]["name"], node.get("spec") or {}
-        conditions = {one["type"]: one["status"] for one in node["status"]["conditions"]}
+        conditions = {condition["type"]: condition["status"] for condition in node["status"]["conditions"]}
         if conditions.get("Ready") != "True":
             yield f"node {name} is not ready"
         if spec.get("unschedulable"):

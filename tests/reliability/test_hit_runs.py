@@ -22,7 +22,7 @@ from tests.reliability.kills import TRIES, Kill, known, one_point, pending, summ
 from tests.reliability.snapshot import Snapshot
 from tests.reliability.source import source
 
-NOTHING = Snapshot(objects={}, pods=Counter(), troubles=(), ours=())
+NOTHING = Snapshot(objects={}, pods=Counter(), problems=(), ours=())
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
 HAS_A_CHILD = [sys.executable, "-c", f"import subprocess; subprocess.run({SLEEPS!r})"]
 
@@ -74,7 +74,7 @@ def kill(number: int = 0, victim: Victim = "all", **more: Any) -> Kill:
 
 
 def test_a_run_that_hangs_is_something_left_behind() -> None:
-    found = one_point(Played(Strike(trouble=("the run hung",))), point(), NOTHING)  # type: ignore[arg-type]
+    found = one_point(Played(Strike(problem=("the run hung",))), point(), NOTHING)  # type: ignore[arg-type]
     assert found.left == ("the run hung",)
     assert found.failed
 

@@ -40,7 +40,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
         "plugin.rehearsal", "plugin.judge", "plugin.state", "run", "undo", "disrupt", "expect",
         "report", "probe", "pods", "facts", "kube",
     } | BASE,
-    "plugin.rehearsal": {"plugin.state", "timing", "errors"},
+    "plugin.rehearsal": {"plugin.state", "timing", "errors", "model"},
     "plugin.judge": {
         "plugin.marked", "plugin.rerun", "plugin.state", "plugin.options", "run", "report", "catalog",
     } | BASE,

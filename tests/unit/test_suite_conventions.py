@@ -32,7 +32,7 @@ def offences(path: Path) -> list[str]:
         if isinstance(node, ast.ImportFrom) and node.module not in MAY_IMPORT:
             found.append(f"{node.lineno}: imports {node.module}")
         if isinstance(node, ast.Import):
-            found += [f"{node.lineno}: imports {one.name}" for one in node.names if one.name not in MAY_IMPORT]
+            found += [f"{node.lineno}: imports {name.name}" for name in node.names if name.name not in MAY_IMPORT]
     for test in functions_of(path):
         found += [f"{test.lineno}: {problem}" for problem in _in_test(test)]
     return found
@@ -82,7 +82,7 @@ def test_a_suite_keeps_the_conventions(path: Path) -> None:
 def test_what_belongs_into_the_library_is_noticed(tmp_path: Path, body: str, complaint: str) -> None:
     path = tmp_path / "test_x.py"
     path.write_text(f'"""Guarantee."""\n\n\ndef test_it_is_a_sentence(pods, expect):\n{body}\n')
-    assert any(complaint in one for one in offences(path))
+    assert any(complaint in offence for offence in offences(path))
 
 
 def test_a_foreign_import_and_a_missing_guarantee_are_noticed(tmp_path: Path) -> None:

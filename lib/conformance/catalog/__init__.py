@@ -9,6 +9,7 @@ from conformance.catalog.applicability import (
     NotApplicable,
     Undecided,
     applicability,
+    direct_server_return,
     keeps_clients,
 )
 from conformance.catalog.claims import Claim, Conditions, Isolation, IsolationKind, Modality, Needs, Source
@@ -38,6 +39,7 @@ __all__ = [
     "catalog",
     "coverage",
     "digest",
+    "direct_server_return",
     "keeps_clients",
     "load",
 ]

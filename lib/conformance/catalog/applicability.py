@@ -66,12 +66,12 @@ def direct_server_return(node: NodeFacts) -> bool:
     return build >= 18317 or (build == 17763 and revision >= 1432)
 
 
-def keeps_clients(node: NodeFacts, facts: Facts) -> bool | None:
-    """Whether direct server return is in effect on a Windows node: its build can, and kube-proxy was told to.
+def keeps_clients(node: NodeFacts) -> bool | None:
+    """Whether direct server return is in effect on a Windows node: its build can, and its kube-proxy was told to.
 
-    None: its build can, and what kube-proxy was told is not known.
+    None: its build can, and what its kube-proxy was told is not known.
     """
-    return facts.windows_dsr.value if direct_server_return(node) else False
+    return node.dsr.value if direct_server_return(node) else False
 
 
 def _check(claim: Claim, facts: Facts) -> Iterator[Applicability]:
@@ -134,15 +134,13 @@ def _builds(wanted: Range, facts: Facts) -> Applicability:
 def _dsr(wanted: bool, facts: Facts) -> Applicability:
     condition = f"Windows nodes {'with' if wanted else 'without'} direct server return"
     nodes = facts.by_os("windows")
-    states = [keeps_clients(node, facts) for node in nodes]
-    flag = facts.windows_dsr
     if not nodes:
         return NotApplicable("DSR", condition, "no Windows node")
-    if wanted in states:
+    states = {keeps_clients(node) for node in nodes}
+    if wanted in states or None in states:  # a test about it looks into the nodes of which it is not known
         return Applies()
-    if None in states:
-        return Undecided(condition, flag.source)
     incapable = [node.name for node in nodes if not direct_server_return(node)]
     if wanted and len(incapable) == len(nodes):
         return NotApplicable("DSR", condition, f"the builds of {', '.join(incapable)} cannot do it")
-    return NotApplicable("DSR", condition, f"kube-proxy has --enable-dsr={str(flag.value).lower()} ({flag.source})")
+    told = next(node.dsr for node in nodes if direct_server_return(node))
+    return NotApplicable("DSR", condition, f"kube-proxy has --enable-dsr={str(told.value).lower()} ({told.source})")

@@ -224,9 +224,9 @@ def _isolation(node: Any, file: str) -> Isolation:
 def _compose(path: Path) -> Any:
     try:
         return yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)
-    except yaml.YAMLError as trouble:
-        mark = getattr(trouble, "problem_mark", None)
-        raise CatalogError(f"{path.name}:{mark.line + 1 if mark else 1}: not YAML: {trouble}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise CatalogError(f"{path.name}:{mark.line + 1 if mark else 1}: not YAML: {error}") from None
 
 
 def _error(node: Any, file: str, message: str) -> CatalogError:
@@ -274,5 +274,5 @@ def _read(how: Callable[[str], E], node: Any, file: str) -> E:
     text = _text(node, file)
     try:
         return how(text)
-    except ValueError as trouble:
-        raise _error(node, file, str(trouble)) from None
+    except ValueError as error:
+        raise _error(node, file, str(error)) from None

@@ -164,7 +164,7 @@ class _Round:
         Open paths are asked as long as closed ones are: those that are controls to stand beside them, the others since
         what was open before a change took effect says nothing of what is open after it.
         """
-        if path.trouble is not None:
+        if path.error is not None:
             return False
         if path.want and any(self._wants_beside(path, closed) for closed in self._closed):
             return True
@@ -221,9 +221,7 @@ class _Round:
         path, one = self._asked.pop(answered.ticket)
         seen = answered.observation
         if seen is None:
-            path.trouble = (
-                path.trouble or answered.trouble or ProbeBroken(f"{path.attempt.label}: nothing was observed")
-            )
+            path.error = path.error or answered.error or ProbeBroken(f"{path.attempt.label}: nothing was observed")
         else:
             at, error = one.asked, float("inf")
             if seen.began_at is not None and seen.began_at_error is not None:
@@ -261,7 +259,7 @@ class _Round:
     def _drop_without_control(self) -> None:
         """A closed path all of whose controls of one kind are broken cannot be decided."""
         for path in self._closed:
-            lost = any(all(control.trouble is not None for control in kind) for kind in path.controls)
+            lost = any(all(control.error is not None for control in kind) for kind in path.controls)
             if lost and id(path) not in self._final:
                 self._standing[id(path)] = BrokenControl(Why.CONTROL)
                 self._final.add(id(path))
@@ -274,7 +272,7 @@ class _Round:
         return answered >= AT_LEAST and not self._may_begin(path) and self._now > self._deadline(path)
 
 
-def first_trouble(standings: Sequence[Standing]) -> Exception | None:
+def first_error(standings: Sequence[Standing]) -> Exception | None:
     """Of what broke: a pod that changed explains more than a probe that broke."""
-    troubles = [one.trouble for one in standings if isinstance(one, Broken)]
-    return next((one for one in troubles if isinstance(one, EnvironmentBroken)), troubles[0] if troubles else None)
+    errors = [one.error for one in standings if isinstance(one, Broken)]
+    return next((one for one in errors if isinstance(one, EnvironmentBroken)), errors[0] if errors else None)

@@ -18,6 +18,7 @@ from conformance.expect.streams import Route, StreamExpect
 from conformance.expect.traffic import Expect, Policies
 from conformance.expect.witnesses import Opens, Restart, Restarted, Witness
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.stream import StreamState
@@ -65,7 +66,7 @@ class ConnectionsDuringChange:
         lost = [way for way, state in zip((*begun.streams, begun.beside), states, strict=True) if state.lost]
         if lost:
             again = dict(zip(lost, self.streams.open(*lost), strict=True))
-            self.streams.mark(f"{len(lost)} streams that the policies' laying lost are opened again")
+            self.streams.mark(f"{counted(len(lost), 'stream')} that the policies' laying lost: opened again")
             streams = {way: again.get(way, stream) for way, stream in begun.streams.items()}
             begun = _Begun(streams, begun.beside, again.get(begun.beside, begun.control))
         self._begun = begun

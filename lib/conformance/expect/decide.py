@@ -99,7 +99,7 @@ class Path:
     """In the order in which they were asked for."""
     controls: tuple[tuple[Path, ...], ...] = ()
     """For a closed route: open routes of its source, open routes to its target, as far as there are any."""
-    trouble: Exception | None = None
+    error: Exception | None = None
     """What broke an attempt: it is not decided any more."""
     ended: Why | None = None
     """What ended the newest row among the attempts that were passed over."""
@@ -216,7 +216,7 @@ class BrokenControl:
 class Broken:
     """Nothing can be said of the route: it could not be asked."""
 
-    trouble: Exception
+    error: Exception
     why: Why = Why.BROKEN
 
 
@@ -236,8 +236,8 @@ EPSILON = 1e-6
 
 def decide(path: Path) -> Standing:
     """How a route stands by what was seen so far; more attempts may follow."""
-    if path.trouble is not None:
-        return Broken(path.trouble)
+    if path.error is not None:
+        return Broken(path.error)
     return _open(path) if path.want else _closed(path)
 
 

@@ -13,6 +13,7 @@ from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -46,7 +47,7 @@ class KnownIssue:
                 text = polled.message(index, "CONNECTED, or no answer at all", {})
                 tally.wrong(source, attempt.target, Nonconformance(text, seen=seen))
             elif as_wanted(seen[-1], True):
-                reason = f"{attempt.label} connected {len(seen)} times, where it may fail"
+                reason = f"{attempt.label} connected {counted(len(seen), 'time')}, where it may fail"
                 tally.right(source, attempt.target, reason, ClaimVerdict.NOT_OBSERVED)
             else:
                 tally.right(source, attempt.target, because)

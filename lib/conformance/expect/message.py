@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.expect.answered import unexpected_backend
 from conformance.model.attempt import Attempt
+from conformance.model.counted import counted
 from conformance.model.observation import Observation
 
 MARK = "<---- WRONG"
@@ -29,7 +30,7 @@ def headline(
     observed = observed or summary(seen)
     return (
         f"{', '.join(claims) or 'no claim'}  {attempt.label}  expected {expected}, observed {observed} "
-        f"({_count(tries, 'try', 'tries')}, {seconds:.1f} s)"
+        f"({counted(tries, 'try', 'tries')}, {seconds:.1f} s)"
     )
 
 
@@ -39,15 +40,15 @@ def summary(seen: Sequence[Observation]) -> str:
     What a name resolved to belongs to the verdict, and who answered in place of a backend: ``RESOLVED to
     203.0.113.9``, ``CONNECTED with ns/another-pod``.
     """
-    return counted([_word(observation) for observation in seen]) if seen else "nothing"
+    return tally([_word(observation) for observation in seen]) if seen else "nothing"
 
 
-def counted(words: Sequence[str]) -> str:
+def tally(words: Sequence[str]) -> str:
     """At least one word, each with how often it was said, and the newest: ``A 7 times, B 1 time, last B``."""
     counts = Counter(words)
     if len(counts) == 1:
         return words[-1]
-    parts = [f"{word} {_count(count, 'time', 'times')}" for word, count in counts.most_common()]
+    parts = [f"{word} {counted(count, 'time', 'times')}" for word, count in counts.most_common()]
     return f"{', '.join(parts)}, last {words[-1]}"
 
 
@@ -112,7 +113,3 @@ def _word(observation: Observation) -> str:
     answers = f" to {', '.join(observation.answers)}" if observation.answers else ""
     other = unexpected_backend(observation)
     return f"{observation.verdict.value}{answers}{f' with {other}' if other else ''}"
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"

@@ -10,6 +10,7 @@ from conformance.expect import message, picture
 from conformance.expect.answered import as_wanted
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.observation import Observation
 
 SHOWN = 12
@@ -66,7 +67,7 @@ class Outcome:
     def nodes(self) -> str:
         """``linux-1 -> windows-2``; where the target is no pod, its host."""
         target = self.path.attempt.target
-        goals = dict.fromkeys(one.node for one in target.backends) if target else {}
+        goals = dict.fromkeys(backend.node for backend in target.backends) if target else {}
         return f"{self.path.attempt.source.node} -> {', '.join(goals) or (target.host if target else '?')}"
 
     @property
@@ -77,7 +78,7 @@ class Outcome:
                 return 0
             case Wrong() if not self.is_control:
                 return 1
-            case Broken(trouble=EnvironmentBroken()):
+            case Broken(error=EnvironmentBroken()):
                 return 2
             case Broken():
                 return 3
@@ -93,7 +94,7 @@ class Outcome:
         if self.held:
             return because
         if isinstance(self.standing, Broken):
-            return str(self.standing.trouble)
+            return str(self.standing.error)
         why = self.standing.why if isinstance(self.standing, Wrong | BrokenControl) else Why.BROKEN
         return f"{self.label}  expected {self.expected}, observed {message.summary(self.seen)}: {why}"
 
@@ -108,18 +109,18 @@ def failure(
     name_leads_to: Callable[[Outcome], str],
 ) -> Exception | None:
     """The worst of the routes' failures, which tells of the others too; None: every route is as it is to be."""
-    wrong = sorted((one for one in outcomes if not one.held), key=lambda one: one.rank)
+    wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda one: one.rank)
     if not wrong:
         return None
     first = wrong[0]
     if isinstance(first.standing, Broken):
         if len(outcomes) > 1:
-            first.standing.trouble.add_note(_by_node(outcomes))
-        return first.standing.trouble
+            first.standing.error.add_note(_by_node(outcomes))
+        return first.standing.error
     further: dict[str, str] = {"policies": ", ".join(policies)} if policies else {}
     if len(outcomes) > 1:
         further["beside"] = f"{len(outcomes) - len(wrong)} of {len(outcomes)} attempts were as expected"
-    if len({one.nodes for one in outcomes}) > 1:
+    if len({outcome.nodes for outcome in outcomes}) > 1:
         further["by node"] = _by_node(outcomes)
     if isinstance(first.standing, BrokenControl) and not first.path.want and first.standing.why is Why.CONTROL:
         further["control"] = "no open route of the same source, or none to the same target, connected beside it"
@@ -132,7 +133,7 @@ def failure(
         shown = outcomes if len(outcomes) <= SHOWN else wrong[:SHOWN]
         text = f"{text}\n{table(shown)}"
         text += f"\n({len(outcomes) - len(shown)} more: attachment)" if len(shown) < len(outcomes) else ""
-    flat = [seen for one in outcomes for seen in one.seen]
+    flat = [seen for outcome in outcomes for seen in outcome.seen]
     if first.verdict is ClaimVerdict.VIOLATED:
         return Nonconformance(text, seen=flat)
     return ControlBroken(f"control failed: {text}", control=first.label, seen=flat)
@@ -140,20 +141,22 @@ def failure(
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """Expected and observed side by side."""
-    return message.table([(one.label, one.expected, message.summary(one.seen), one.looks_right) for one in outcomes])
+    return message.table(
+        [(outcome.label, outcome.expected, message.summary(outcome.seen), outcome.looks_right) for outcome in outcomes]
+    )
 
 
 def drawing(title: str, outcomes: Sequence[Outcome]) -> str:
     """The same as SVG."""
     cells = [
         picture.Cell(
-            source=one.path.attempt.source.label,
-            target=one.path.attempt.target.label if one.path.attempt.target else one.label,
-            expected=one.expected,
-            observed=one.seen[-1].verdict.value if one.seen else "nothing",
-            right=one.looks_right,
+            source=outcome.path.attempt.source.label,
+            target=outcome.path.attempt.target.label if outcome.path.attempt.target else outcome.label,
+            expected=outcome.expected,
+            observed=outcome.seen[-1].verdict.value if outcome.seen else "nothing",
+            right=outcome.looks_right,
         )
-        for one in outcomes
+        for outcome in outcomes
     ]
     return picture.draw(title, cells)
 
@@ -161,10 +164,10 @@ def drawing(title: str, outcomes: Sequence[Outcome]) -> str:
 def _by_node(outcomes: Sequence[Outcome]) -> str:
     """``VIOLATED linux-1 -> windows-2; INCONCLUSIVE linux-2 -> windows-2; 3 others as expected``."""
     worst: dict[str, ClaimVerdict] = {}
-    for one in sorted(outcomes, key=lambda each: each.rank if not each.held else 9):
-        worst.setdefault(one.nodes, one.verdict)
+    for outcome in sorted(outcomes, key=lambda each: each.rank if not each.held else 9):
+        worst.setdefault(outcome.nodes, outcome.verdict)
     bad = [f"{verdict} {nodes}" for nodes, verdict in worst.items() if verdict is not ClaimVerdict.CONFIRMED]
     more = [f"{len(bad) - NAMED} more"] if len(bad) > NAMED else []
     rest = len(worst) - len(bad)
-    fine = [f"{rest} {'other pair' if rest == 1 else 'other pairs'} of nodes as expected"] if rest else []
+    fine = [f"{counted(rest, 'other pair', 'other pairs')} of nodes as expected"] if rest else []
     return "; ".join([*bad[:NAMED], *more, *fine])

@@ -1,4 +1,4 @@
-"""Expectations about Windows pods' first seconds, before Felix has programmed them."""
+"""Expectations about pods' first seconds, before Felix has programmed them, and about who reaches them all the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.new_pod import Stage
 from conformance.pods.roles import ECHO_PORT
@@ -25,6 +25,15 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 REFUSALS = frozenset({Verdict.REFUSED, Verdict.RESET})
 """Answers of the pod, unless the client gets them from everybody."""
+
+LOOK_AT: dict[OS, str] = {
+    "linux": "look for the chains of the new endpoint on its node: iptables-save or nft list table ip calico",
+    "windows": "look for the ACL of priority 65500 (In, Block) on the new endpoint: Get-HnsEndpoint on its node",
+}
+LOOK_FOR_HOST: dict[OS, str] = {
+    "linux": "Felix accepts what a node sends to its own pods (chain cali-OUTPUT)",
+    "windows": "the ACL allow-host-to-endpoint (priority 900, In, Allow) on the endpoint: Get-HnsEndpoint on its node",
+}
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,9 @@ class NewPod(Protocol):
     def stage(self) -> Stage:
         """How far its first action is."""
 
+    def ready(self) -> bool:
+        """Whether the kubelet has found it ready."""
+
     def connected_first(self) -> bool:
         """Whether its first action was answered."""
 
@@ -71,7 +83,8 @@ class PodStartup:
         Windows pod may have no network at all.  A refusal is an answer: packets reached the pod.  Raises
         Nonconformance, ControlBroken, and EnvironmentBroken when an action does not end in time.
         """
-        expect, patience, clock = self.expect, self.expect.timings.windows, self.expect.clock
+        expect, clock = self.expect, self.expect.clock
+        patience = expect.timings.of(new_pods[0].pod.os)
         targets = [*(one.pod.tcp(port) for one in new_pods), beside]
         attempts = [self._attempt(client, target) for target in targets]
         ran: dict[int, float] = {}
@@ -145,6 +158,68 @@ class PodStartup:
         expect.context.attach("first action", "\n".join(told))
         tally.end()
 
+    def sent_nothing(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
+        """No pod's first action was answered.  Raises Nonconformance for the first that was."""
+        wrong = []
+        for one in new_pods:
+            attempt = self._attempt(one.pod, target)
+            connected = one.connected_first()
+            line = (
+                f"{', '.join(self.expect.context.claims)}  {attempt.label}  expected TIMED_OUT, observed CONNECTED "
+                "(its first action, 1 try)"
+            )
+            verdict = ClaimVerdict.VIOLATED if connected else ClaimVerdict.CONFIRMED
+            self.expect.context.decided(one.pod, target, verdict, line if connected else because, "closed")
+            wrong += [line] if connected else []
+        if wrong:
+            raise Nonconformance(f"{wrong[0]}\n  because  {because}")
+
+    def become_ready(
+        self, client: Workload, new_pods: Sequence[NewPod], *, beside: Target, because: str, port: int = ECHO_PORT
+    ) -> None:
+        """The kubelet of each one's node finds it ready, while ``client``'s packets to it vanish.
+
+        Raises Nonconformance for one that it does not, ControlBroken when the policy does not close one of them or
+        ``client`` does not reach ``beside``, and EnvironmentBroken when a pod ends.
+        """
+        expect, claims = self.expect, self.expect.context.claims
+        patience = expect.timings.of(new_pods[0].pod.os)
+        settled = until(
+            lambda: [one.ready() for one in new_pods],
+            all,
+            within=patience.pod_ready,
+            every=patience.poll_every,
+            description=because,
+            clock=expect.clock,
+        )
+        targets = [*(one.pod.tcp(port) for one in new_pods), beside]
+        *answers, witness = expect.prober.observe([self._attempt(client, target) for target in targets])
+        if witness.verdict is not Verdict.CONNECTED:
+            line = message.headline(claims, witness.attempt, "CONNECTED", [witness], settled.seconds)
+            raise ControlBroken(
+                f"control failed: {line}; a dead client would look like a denial",
+                control=witness.attempt.label,
+                seen=[witness],
+            )
+        for seen in answers:
+            if seen.verdict is not Verdict.TIMED_OUT:
+                line = message.headline(claims, seen.attempt, "TIMED_OUT", [seen], settled.seconds)
+                text = f"control failed: {line}: no policy is in force that could keep the kubelet out"
+                raise ControlBroken(text, control=seen.attempt.label, seen=[seen])
+        wrong = []
+        for one, target, ready in zip(new_pods, targets, settled.last, strict=False):
+            expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
+            line = (
+                f"{', '.join(claims)}  kubelet of node {one.pod.node} -> {one.pod.label}  expected Ready, observed "
+                f"{'Ready' if ready else 'not Ready'} ({len(settled.seen)} tries, {settled.seconds:.1f} s)"
+            )
+            verdict = ClaimVerdict.CONFIRMED if ready else ClaimVerdict.VIOLATED
+            expect.context.decided(None, one.pod, verdict, because if ready else line, "open")
+            wrong += [] if ready else [line]
+        if wrong:
+            do = "do       look for the rule of the pod's own node: " + LOOK_FOR_HOST[new_pods[0].pod.os]
+            raise Nonconformance(f"{wrong[0]}\n  because  {because}\n  {do}")
+
     @staticmethod
     def routes(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Route]:
         """From a client to each new pod, and from each to the target of its first action."""
@@ -166,7 +241,7 @@ class PodStartup:
         if last.answered:
             further = {
                 "beside": f"{attempts[1].label} {message.summary(beside)}",
-                "do": "look for the ACL of priority 65500 (In, Block) on the new endpoint: Get-HnsEndpoint on its node",
+                "do": LOOK_AT[attempts[0].target.backends[0].os] if attempts[0].target else "",
             }
             text = message.connectivity(
                 claims, attempts[0], expected="TIMED_OUT", because=because, seen=seen, seconds=watched.seconds,

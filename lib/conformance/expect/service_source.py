@@ -16,6 +16,7 @@ from conformance.expect import message
 from conformance.expect.addresses import Addresses
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
+from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
@@ -38,23 +39,29 @@ class ServiceSource:
     pairs: Pairs
     stranger: Workload
     service: Callable[[Workload], Target]
+    nodes: WindowsNodes
+    """What is known of the clients' nodes; pairs whose client is on one of its ``undecided`` are not judged."""
     _kept: list[Pair] = field(default_factory=list)
     """Pairs whose server saw the client's own address by ClusterIP."""
 
     # --- what tests say -----------------------------------------------------------------------------------------------
 
     def is_kept(self, *, because: str) -> None:
-        """By ClusterIP as by its own address each server sees the client's pod address."""
-        self._judge(self._seen(because), lambda client, server: client.address, because)
+        """By ClusterIP as by its own address each server sees the client's pod address.
+
+        Where nobody knows whether it has to, what was seen is said and nothing decided; MissingCapability when that
+        is everywhere.
+        """
+        self._judge(self._known(self._seen(because)), lambda client, server: client.address, because)
         self._kept = list(self.pairs)
 
     def is_rewritten(self, *, because: str) -> None:
         """By ClusterIP each server sees the one address that this mode gives, or the limitation is gone there.
 
         Any third address, and now this and now that one, is a Nonconformance; that it is gone is said only once a
-        policy admitted the client.
+        policy admitted the client.  Where nobody knows whether it has to be so: as :meth:`is_kept`.
         """
-        seen = self._seen(because)
+        seen = self._known(self._seen(because))
         self._kept = [pair for pair, told in seen.items() if _addresses(told) == {pair[0].address}]
         others = {pair: told for pair, told in seen.items() if pair not in self._kept}
         self._judge(others, Addresses(self.facts).through_service, because)
@@ -75,6 +82,7 @@ class ServiceSource:
                 "policy that allows only this pod let it in"
             )
             self.expect.context.decided(client, target, ClaimVerdict.LIFTED, told)
+        self._lift_beside(hidden, kept)
 
     def admits_everywhere(self, *, because: str) -> None:
         """Under the policy clients get in by pod address and by ClusterIP, a stranger by neither."""
@@ -83,6 +91,14 @@ class ServiceSource:
         self.expect.matrix(open=[opened], closed=[closed], because=because)
 
     # --- how ----------------------------------------------------------------------------------------------------------
+
+    def _lift_beside(self, hidden: Pairs, kept: Pairs) -> None:
+        """What the stranger shows stands beside the pairs that it is a control of: alone it confirms no limitation."""
+        told = "the policy was in force beside it: a stranger was kept out of the servers, and of nothing else"
+        ends = {one.uid for pair in kept for one in pair} - {one.uid for pair in hidden for one in pair}
+        for source, target in [*self._beside, *self._strangers(direct=True)]:
+            if ends.issuperset(one.uid for one in target.backends):
+                self.expect.context.decided(source, target, ClaimVerdict.LIFTED, told)
 
     @property
     def _beside(self) -> list[Route]:
@@ -116,6 +132,15 @@ class ServiceSource:
         told = self.expect.told(through, because=because)
         return {pair: told[way] for pair, way in zip(self.pairs, through, strict=True)}
 
+    def _known(self, seen: dict[Pair, list[Observation]]) -> dict[Pair, list[Observation]]:
+        """Of what was seen that which can be judged; from here on the others are no pairs of this test."""
+        unknown = [pair for pair in seen if pair[0].node in self.nodes.undecided]
+        self.pairs = Pairs(pair for pair in self.pairs if pair not in unknown)
+        ways = Pairs(unknown).through(self.service)
+        told = [(way, f"the server saw {_observed(seen[pair])}") for pair, way in zip(unknown, ways, strict=True)]
+        self.nodes.leave_undecided(self.expect.context, told, nothing_else=not self.pairs)
+        return {pair: observations for pair, observations in seen.items() if pair in self.pairs}
+
     def _judge(
         self,
         seen: dict[Pair, list[Observation]],
@@ -127,15 +152,15 @@ class ServiceSource:
         for (client, server), told in seen.items():
             address = wanted(client, server)
             if _addresses(told) != {address}:
-                trouble = self._wrong(client, told, address, because)
-                self.expect.context.decided(client, server, ClaimVerdict.VIOLATED, str(trouble))
-                wrong.append(trouble)
+                error = self._wrong(client, told, address, because)
+                self.expect.context.decided(client, server, ClaimVerdict.VIOLATED, str(error))
+                wrong.append(error)
         if wrong:
             raise wrong[0]
 
     def _wrong(self, client: Workload, seen: Sequence[Observation], wanted: str, because: str) -> Nonconformance:
         build = f"build {client.windows_build or 'unknown'}"
-        flag = self.facts.windows_dsr
+        flag = self.nodes.told(client.node)
         return Nonconformance(
             message.connectivity(
                 self.expect.context.claims,
@@ -160,7 +185,7 @@ def _addresses(seen: Sequence[Observation]) -> set[str]:
 
 
 def _observed(seen: Sequence[Observation]) -> str:
-    return f"source {message.counted([one.seen_client for one in seen])}"
+    return f"source {message.tally([one.seen_client for one in seen])}"
 
 
 def _span(seen: Sequence[Observation]) -> float:

@@ -145,8 +145,8 @@ class StreamExpect:
         for stream in self._open:
             try:
                 self.streams.close([stream])
-            except SuiteError as trouble:
-                self.expect.context.attach("streams not closed", str(trouble))
+            except SuiteError as error:
+                self.expect.context.attach("streams not closed", str(error))
         self._open.clear()
 
     def violation(self, state: StreamState, expected: str, because: str) -> Exception:

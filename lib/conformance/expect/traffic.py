@@ -220,7 +220,7 @@ class Expect:
         for (source, target), seen in self.told(routes, because=because).items():
             allowed = are(source)
             if any(one.seen_client not in allowed for one in seen):
-                reason = f"{seen[-1].attempt.label}  source {message.counted([one.seen_client for one in seen])}"
+                reason = f"{seen[-1].attempt.label}  source {message.tally([one.seen_client for one in seen])}"
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
         if wrong:
@@ -235,7 +235,7 @@ class Expect:
                     seen=seen,
                     seconds=sum(one.seconds for one in seen),
                     further={"also wrong": "; ".join(others)} if others else {},
-                    observed=f"source {message.counted([one.seen_client for one in seen])}",
+                    observed=f"source {message.tally([one.seen_client for one in seen])}",
                 ),
                 seen=seen,
             )
@@ -291,6 +291,11 @@ class Expect:
             *(self._path(source, target, kind or usual(target, want=False), want=False) for source, target in closed),
         ]
         within = max(path.rule.within for path in paths)
+        if (
+            open_is_control and not closed
+        ):  # its pods may be new, and a policy that is late on their node keeps them shut
+            ends = {one.os for path in paths for one in _pods(path)}
+            within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:  # one budget: a route may have to wait for what another shows
             path.rule = replace(path.rule, within=within)
         link(paths)
@@ -445,6 +450,6 @@ def _key(attempt: Attempt) -> tuple[str, str]:
 
 
 def _pods(path: Path) -> list[Workload]:
-    """Source and backends: the pods whose own trouble would look like the network's."""
+    """Source and backends: the pods whose own error would look like the network's."""
     target = path.attempt.target
     return [path.attempt.source, *(target.backends if target else ())]

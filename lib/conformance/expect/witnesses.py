@@ -17,6 +17,7 @@ from conformance.expect.routes import Route
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect, Policies
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.host import AclRule
 from conformance.model.stream import StreamState
@@ -75,7 +76,9 @@ class Opens:
         began = self.expect.clock.monotonic()
         with self._witness("after the change"):
             self.expect.controls([self.routes], because="the change opens this path")
-        return f"{len(self.routes)} routes opened by it {self.expect.clock.monotonic() - began:.2f} s after it"
+        return (
+            f"{counted(len(self.routes), 'route')} opened by it {self.expect.clock.monotonic() - began:.2f} s after it"
+        )
 
     @staticmethod
     @contextmanager
@@ -144,7 +147,7 @@ class AclLists:
                 after = f", while a stream was lost ({lost.label}: {lost.words})" if lost else ""
                 text = (
                     f"{', '.join(self.expect.context.claims) or 'no claim'}  HNS endpoint of {pod.label}  expected "
-                    f"another ACL list, observed the same {len(had)} rules{after} "
+                    f"another ACL list, observed the same {counted(len(had), 'rule')}{after} "
                     f"({len(settled.seen)} tries, {settled.seconds:.1f} s)\n  because  {because}\n"
                     "  do       compare Get-HnsEndpoint before and after, and read Felix' log on that node\n"
                     f"  the lists, - before and + after:\n{shown}"

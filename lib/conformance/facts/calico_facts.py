@@ -57,7 +57,7 @@ class CalicoReading:
             backend = self._variable(daemonset, "CALICO_NETWORKING_BACKEND")
             if backend in BACKENDS:
                 where = f"CALICO_NETWORKING_BACKEND={backend} of {described(daemonset)}"
-                if BACKENDS[backend] == "bgp" and any(_pool_mode(one) == "vxlan" for one in self.pools()):
+                if BACKENDS[backend] == "bgp" and any(_pool_mode(pool) == "vxlan" for pool in self.pools()):
                     return Fact("mixed", f"{where}, while an IPPool has vxlanMode")
                 return Fact(BACKENDS[backend], where)
         spec = (self._installation or {}).get("spec") or {}
@@ -67,7 +67,7 @@ class CalicoReading:
                 return Fact("policy-only", f"{where}.cni.type")
             if network.get("bgp"):
                 return Fact("bgp" if network["bgp"] == "Enabled" else "vxlan", f"{where}.calicoNetwork.bgp")
-        modes = {_pool_mode(one) for one in self.pools()}
+        modes = {_pool_mode(pool) for pool in self.pools()}
         if len(modes) == 1:
             return Fact(modes.pop(), "IPPools' vxlanMode and ipipMode")
         if modes:
@@ -100,7 +100,7 @@ class CalicoReading:
                 return Fact("operator", "Installation default")
         if self._windows is not None:
             return Fact("manifest", described(self._windows))
-        annotated = [one for one in self._windows_nodes() if "projectcalico.org/IPv4Address" in one.annotations]
+        annotated = [node for node in self._windows_nodes() if "projectcalico.org/IPv4Address" in node.annotations]
         if annotated:
             where = f"node {annotated[0].name} is Calico's (annotation), without a DaemonSet calico-node-windows"
             return Fact("manual", where)
@@ -109,7 +109,7 @@ class CalicoReading:
         return self._unknown("Installation default", "DaemonSet calico-node-windows")
 
     def _windows_nodes(self) -> list[NodeFacts]:
-        return [one for one in self._nodes if one.os == "windows"]
+        return [node for node in self._nodes if node.os == "windows"]
 
     def cni(self) -> Fact[str]:
         """The CNI plugin: ``Calico``, ``AmazonVPC``, ``AzureVNET`` ..."""
@@ -123,7 +123,7 @@ class CalicoReading:
         for start, value in (("calico", "Calico"), ("vpc", "AmazonVPC"), ("azure", "AzureVNET")):
             if network.lower().startswith(start):
                 return Fact(value, f"KUBE_NETWORK={network} of {described(self._windows)}")
-        if any("projectcalico.org/IPv4VXLANTunnelAddr" in one.annotations for one in self._nodes):
+        if any("projectcalico.org/IPv4VXLANTunnelAddr" in node.annotations for node in self._nodes):
             return Fact("Calico", "nodes have Calico VXLAN tunnel addresses")
         configuration, where = self._network_configuration()
         if configuration.plugin:
@@ -154,7 +154,7 @@ class CalicoReading:
     def apis(self, groups: Sequence[str]) -> Fact[tuple[str, ...]]:
         """Group-versions of Calico and its operator that the server serves."""
         ours = ("projectcalico.org", "crd.projectcalico.org", "operator.tigera.io")
-        return Fact(tuple(sorted(one for one in groups if one.partition("/")[0] in ours)), "/apis")
+        return Fact(tuple(sorted(group for group in groups if group.partition("/")[0] in ours)), "/apis")
 
     def _variable(self, daemonset: Obj | None, name: str) -> str | None:
         return variable(self._reading, daemonset, name)

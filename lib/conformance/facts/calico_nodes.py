@@ -66,7 +66,7 @@ def edition(reading: Reading) -> Fact[str]:
         return Fact("Calico Enterprise", f"ClusterInformation default .spec.cnxVersion ({api})")
     for space in NAMESPACES:
         daemonset = reading.one("apps/v1", "DaemonSet", "calico-node", space)
-        images = [str(one.get("image")) for one in all_containers(daemonset)]
+        images = [str(container.get("image")) for container in all_containers(daemonset)]
         if any(ENTERPRISE.search(image) for image in images):
             return Fact("Calico Enterprise", f"images of {described(daemonset)}")
         if any(image_version(image) for image in images):

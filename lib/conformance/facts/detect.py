@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from conformance.facts import calico_nodes, platforms
 from conformance.facts.calico_facts import CalicoReading
+from conformance.facts.dsr import with_dsr
 from conformance.facts.reading import Reading
 from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, Facts, NodeFacts
@@ -20,7 +21,7 @@ CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.
 def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
     """Read everything.  Raises ApiUnreachable, and ApiRefused when not even nodes may be listed."""
     version = kube.version()
-    nodes = [node_facts(one) for one in kube.objects("v1", "Node")]
+    nodes = with_dsr(kube, [node_facts(one) for one in kube.objects("v1", "Node")])
     reading = Reading(kube)
     calico = CalicoReading(reading, nodes)
     git = str(version.get("gitVersion") or "")
@@ -38,7 +39,6 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
         calico_edition=calico_nodes.edition(reading),
         calico_on_nodes=calico_nodes.versions(reading, nodes),
         kube_proxy_mode=kube_proxy_mode(reading),
-        windows_dsr=windows_dsr(reading, kube),
         evidence=evidence,
     )
 
@@ -84,27 +84,6 @@ def kube_proxy_mode(reading: Reading) -> Fact[str]:
         if flag:
             return Fact(flag[1], "DaemonSet kube-system/kube-proxy --proxy-mode")
     return Fact(None, f"not known: {reading.reason('ConfigMap kube-proxy', 'DaemonSet kube-proxy')}")
-
-
-def windows_dsr(reading: Reading, kube: Kube) -> Fact[bool]:
-    """Whether kube-proxy on Windows was told to use DSR (``--enable-dsr``, or ``winkernel.enableDSR``).
-
-    A DaemonSet without the flag may still have it from its configuration; where neither says so, it is off.
-    """
-    daemonset = reading.one("apps/v1", "DaemonSet", "kube-proxy-windows", "kube-system")
-    for container in containers(daemonset):
-        flag = re.search(r"--enable-dsr(?:=(true|false))?", command_line(container))
-        if flag:
-            return Fact(flag[1] != "false", "DaemonSet kube-system/kube-proxy-windows --enable-dsr")
-    for name in ("kube-proxy-windows", "kube-proxy"):
-        config = reading.one("v1", "ConfigMap", name, "kube-system")
-        text = "\n".join(str(one) for one in ((config or {}).get("data") or {}).values())
-        found = re.search(r"^\s*enableDSR:\s*(true|false)", text, re.MULTILINE | re.IGNORECASE)
-        if found:
-            return Fact(found[1].lower() == "true", f"ConfigMap kube-system/{name} winkernel.enableDSR")
-    if daemonset:
-        return Fact(False, "DaemonSet kube-system/kube-proxy-windows has no --enable-dsr")
-    return Fact(None, f"not known: {reading.reason('DaemonSet kube-proxy-windows', 'ConfigMap kube-proxy')}")
 
 
 def containers(workload: Obj | None) -> list[Obj]:

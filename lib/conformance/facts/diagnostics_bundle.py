@@ -6,13 +6,14 @@ Every part stands alone: one that cannot be read says why in its place, and neve
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from conformance.errors import SuiteError
 from conformance.kube import execute
 from conformance.kube.client import Kube, Obj
-from conformance.kube.waits import when
+from conformance.kube.waits import is_ready, when
 from conformance.model.endpoint import Workload
 
 CALICO_NAMESPACES = ("calico-system", "kube-system")
@@ -49,11 +50,27 @@ def collect(
         return dict(zip(parts, pool.map(_guarded, parts.values()), strict=True))
 
 
+def late_pods(kube: Kube, namespaces: Sequence[str]) -> list[Obj]:
+    """The pods of these namespaces that are not ready; none where they cannot be listed."""
+    found: list[Obj] = []
+    for namespace in namespaces:
+        try:
+            found += [pod for pod in kube.objects("v1", "Pod", namespace) if not is_ready(pod)]
+        except SuiteError:
+            continue
+    return found
+
+
+def states(pods: Sequence[Obj]) -> dict[str, str]:
+    """Name of an attachment to the status of each of these pods, as the API server has it."""
+    return {f"status of pod {one['metadata']['name']}": json.dumps(one.get("status") or {}, indent=2) for one in pods}
+
+
 def _guarded(read: Callable[[], str]) -> str:
     try:
         return read() or "(empty)"
-    except SuiteError as trouble:
-        return f"(not readable: {trouble})"
+    except SuiteError as error:
+        return f"(not readable: {error})"
 
 
 def _events(kube: Kube, namespace: str) -> str:
@@ -88,7 +105,7 @@ def _ask(kube: Kube, where: tuple[str, str, str], commands: Sequence[Sequence[st
         try:
             result = execute.run(kube, *where, argv, within=within)
             text = result.output if result.exit_code == 0 else f"(exit {result.exit_code}) {result.output}"
-        except SuiteError as trouble:
-            text = f"(not readable: {trouble})"
+        except SuiteError as error:
+            text = f"(not readable: {error})"
         texts.append(f"# {' '.join(argv)}\n{text}")
     return "\n".join(texts)

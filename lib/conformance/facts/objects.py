@@ -235,8 +235,8 @@ class CalicoObjects:
         """The confirmed blocks of every Windows node."""
         affinities, api = self._all("BlockAffinity")
         confirmed: dict[str, list[str]] = {name: [] for name in self._windows_names()}
-        for one in affinities:
-            spec = one["spec"]
+        for affinity in affinities:
+            spec = affinity["spec"]
             gone = str(spec.get("deleted", "false")).lower() == "true"
             if spec.get("node") in confirmed and spec.get("state") == "confirmed" and not gone:
                 confirmed[spec["node"]].append(spec["cidr"])

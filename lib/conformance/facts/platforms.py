@@ -38,7 +38,7 @@ def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[
     provider = ((installation or {}).get("spec") or {}).get("kubernetesProvider")
     if provider in PROVIDERS:
         return Fact(PROVIDERS[provider], "Installation default .spec.kubernetesProvider")
-    if any(one.startswith("config.openshift.io/") for one in groups):
+    if any(group.startswith("config.openshift.io/") for group in groups):
         return Fact("openshift", "API group config.openshift.io")
     for mark, name in BY_VERSION:
         if mark in git_version:

@@ -59,7 +59,7 @@ class VxlanFacts:
         for node, notes in self._windows():
             tunnel = notes.get(TUNNEL) or "no tunnel address"
             for block in self._blocks(node.name):
-                ways = [one for one in seen.routes if one.destination == str(block)]
+                ways = [route for route in seen.routes if route.destination == str(block)]
                 right = any(one.gateway == tunnel and one.device == DEVICE and one.onlink for one in ways)
                 told = "; ".join(
                     f"via {one.gateway or 'no gateway'} dev {one.device}{' onlink' if one.onlink else ''}"
@@ -76,7 +76,11 @@ class VxlanFacts:
         seen, found = self._hosts.linux(linux), {}
         for node, notes in self._windows():
             tunnel, mac = notes.get(TUNNEL, ""), notes.get(MAC, "").lower()
-            neighbours = {one.mac.lower() for one in seen.neighbours if (one.device, one.address) == (DEVICE, tunnel)}
+            neighbours = {
+                neighbour.mac.lower()
+                for neighbour in seen.neighbours
+                if (neighbour.device, neighbour.address) == (DEVICE, tunnel)
+            }
             ends = {one.destination for one in seen.fdb if one.device == DEVICE and one.mac.lower() == mac and mac}
             right = bool(mac) and neighbours == {mac} and ends == {node.address}
             told = f"{tunnel or 'no tunnel'} has MAC {_listed(neighbours)}; {mac or 'no MAC'} goes to {_listed(ends)}"
@@ -114,8 +118,8 @@ class VxlanFacts:
         ((name, wanted),) = self.configured("vxlanVNI").items()
         found = {}
         for node in dict.fromkeys(one.node for one in networked):
-            networks = [one for one in self._hosts.hns_networks(node) if one.name.startswith("Calico")]
-            vsids = {subnet.vsid for one in networks for subnet in one.subnets}
+            networks = [network for network in self._hosts.hns_networks(node) if network.name.startswith("Calico")]
+            vsids = {subnet.vsid for network in networks for subnet in network.subnets}
             told = _listed(vsids) if networks else "no network"
             equal = vsids == {wanted.value}
             found[f"VSID of HNS network Calico on node {node}"] = Fact(

@@ -126,7 +126,7 @@ class Kube:
 
         Raises ApiRefused for an error status, ApiUnreachable when no answer came (ApiGone: for too long, or the run was
         interrupted).  ``repeat``: also repeat after
-        transport trouble and 5xx (default: for GET only); 429 is always repeated, since nothing was done.
+        transport errors and 5xx (default: for GET only); 429 is always repeated, since nothing was done.
         """
         from urllib3.exceptions import HTTPError  # comes with the client
 
@@ -151,24 +151,24 @@ class Kube:
                     self.reach.silent(asked, f"{refused.code} {refused.message}")
                 else:
                     self.reach.answered()
-                trouble: BaseException = refused
+                failure: BaseException = refused
                 again = answer.status == 429 or (repeat and answer.status in (500, 502, 503, 504))
                 with contextlib.suppress(TypeError, ValueError):
                     wait = float(answer.getheader("Retry-After"))
             except (HTTPError, OSError) as error:
-                trouble, again = error, repeat
+                failure, again = error, repeat
                 self.reach.silent(asked, describe(error))
             except Exception as error:
                 if type(error).__name__ != "ApiException":  # the client's wrapping of TLS errors
                     raise
-                trouble, again = error, False
+                failure, again = error, False
                 self.reach.silent(asked, describe(error))
             wait = max(wait, pause)
             if not again or time.monotonic() - begin + wait > self.timings.api_retry:
                 seconds = time.monotonic() - begin
-                if isinstance(trouble, ApiRefused):
-                    raise trouble if tries == 1 else trouble.repeated(tries, seconds)
-                raise ApiUnreachable(name, tries, seconds, trouble) from trouble
+                if isinstance(failure, ApiRefused):
+                    raise failure if tries == 1 else failure.repeated(tries, seconds)
+                raise ApiUnreachable(name, tries, seconds, failure) from failure
             SYSTEM_CLOCK.sleep(wait)
             pause = min(2.0, pause * 2)
 
@@ -326,12 +326,13 @@ class Kube:
 
     def logs(
         self, namespace: str, pod: str, container: str, *, tail: int | None = None, since: float | None = None,
-        previous: bool = False,
+        previous: bool = False, head: int | None = None,
     ) -> str:  # fmt: skip
-        """A container's log: the last ``tail`` lines, at most ``since`` seconds old."""
+        """A container's log: the last ``tail`` lines, at most ``since`` seconds old; of it the first ``head`` bytes."""
         query = {"container": container} | ({"tailLines": str(tail)} if tail is not None else {})
         query |= {"sinceSeconds": str(max(1, int(since)))} if since is not None else {}
         query |= {"previous": "true"} if previous else {}
+        query |= {"limitBytes": str(head)} if head is not None else {}
         path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"
         return self.request("GET", path, query=query).decode(errors="replace")
 
@@ -341,25 +342,25 @@ class Kube:
         """``/version``, as first contact.  Raises ClusterUnusable with one line that says what is wrong and where."""
         try:
             found: Obj = json.loads(self.request("GET", "/version", repeat=False))
-        except (ApiUnreachable, ApiRefused) as trouble:
-            raise ClusterUnusable([first_contact(self.access, trouble)]) from trouble
-        except ValueError as trouble:
+        except (ApiUnreachable, ApiRefused) as error:
+            raise ClusterUnusable([first_contact(self.access, error)]) from error
+        except ValueError as error:
             raise ClusterUnusable(
                 [f"{self.access.server} ({self.access.where}) is no Kubernetes API server"]
-            ) from trouble
+            ) from error
         return found
 
 
-def first_contact(access: Access, trouble: ApiRefused | ApiUnreachable) -> str:
+def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
     """What first contact's failure means, in one line."""
     where = f"{access.server} ({access.where})"
-    if isinstance(trouble, ApiRefused):
-        if trouble.code == 401:
-            return f"{where} does not accept the credentials of {access.user}: expired or revoked ({trouble.message})"
-        if trouble.forbidden:
-            return f"{where} forbids {access.user} even to read /version: {trouble.message}"
-        return f"{where} answers {trouble.code} {trouble.reason} to {trouble.request}: {trouble.message}"
-    text = describe(trouble.last)
+    if isinstance(error, ApiRefused):
+        if error.code == 401:
+            return f"{where} does not accept the credentials of {access.user}: expired or revoked ({error.message})"
+        if error.forbidden:
+            return f"{where} forbids {access.user} even to read /version: {error.message}"
+        return f"{where} answers {error.code} {error.reason} to {error.request}: {error.message}"
+    text = describe(error.last)
     if "CERTIFICATE_VERIFY_FAILED" in text or "certificate verify failed" in text:
         return f"{where} has a certificate that this kubeconfig's certificate authority did not sign: {text}"
     if "refused" in text.lower():

@@ -49,7 +49,7 @@ class Discovery:
                 groups = self._read("/apis").get("groups") or []
                 self._versions = (
                     "v1",
-                    *(one["groupVersion"] for group in groups for one in group.get("versions") or []),
+                    *(version["groupVersion"] for group in groups for version in group.get("versions") or []),
                 )
             return self._versions
 

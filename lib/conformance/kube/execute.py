@@ -49,7 +49,7 @@ def run(
     begin, at = time.monotonic(), time.time()
     heard: dict[int, bytearray] = {number: bytearray() for number in (channels.STDOUT, channels.STDERR, channels.ERROR)}
     code: int | None = None
-    trouble = ""
+    problem = ""
     retryable = True
     try:
         channel = channels.connect(
@@ -62,17 +62,17 @@ def run(
             within=min(kube.timings.exec_connect, within),
         )
         try:
-            trouble = _converse(channel, heard, stdin, begin + within)
+            problem = _converse(channel, heard, stdin, begin + within)
         finally:
             channel.shutdown()
-        code, problem = channels.exit_status(bytes(heard[channels.ERROR]))
+        code, lost = channels.exit_status(bytes(heard[channels.ERROR]))
         if code is None:
-            trouble = trouble or problem
-            retryable = channels.COULD_NOT_START not in problem
+            problem = problem or lost
+            retryable = channels.COULD_NOT_START not in lost
         else:
-            trouble = ""  # the status arrived; how the connection ended afterwards does not matter
+            problem = ""  # the status arrived; how the connection ended afterwards does not matter
     except ExecBroken as broken:
-        trouble, retryable = str(broken), broken.retryable
+        problem, retryable = str(broken), broken.retryable
         raise
     finally:
         seconds = time.monotonic() - begin
@@ -80,14 +80,14 @@ def run(
         transcript(
             ExecRecord(
                 at=at, seconds=seconds, namespace=namespace, pod=pod, container=container, argv=tuple(argv),
-                exit_code=code, stdout=out, stderr=err, trouble=trouble,
+                exit_code=code, stdout=out, stderr=err, problem=problem,
             )
         )  # fmt: skip
     if code is None:
         raise ExecBroken(
-            f"exec in {namespace}/{pod}/{container} of {' '.join(argv)[:120]!r}: {trouble} after {seconds:.1f} s "
+            f"exec in {namespace}/{pod}/{container} of {' '.join(argv)[:120]!r}: {problem} after {seconds:.1f} s "
             f"(stdout {_short(out)}, stderr {_short(err)})",
-            transport=trouble, stdout=out, stderr=err, retryable=retryable, asked=True,
+            transport=problem, stdout=out, stderr=err, retryable=retryable, asked=True,
         )  # fmt: skip
     return ExecResult(code, out, err, seconds)
 

@@ -20,8 +20,8 @@ def load(path: Path) -> list[Obj]:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         raise UsageProblem(f"manifest {path}{line}: {getattr(error, 'problem', error)}") from None
-    for one in documents:
-        if not isinstance(one, dict) or not {"apiVersion", "kind", "metadata"} <= one.keys():
+    for document in documents:
+        if not isinstance(document, dict) or not {"apiVersion", "kind", "metadata"} <= document.keys():
             raise UsageProblem(f"manifest {path}: a document is no Kubernetes object")
     return documents
 

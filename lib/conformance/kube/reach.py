@@ -82,7 +82,7 @@ class Reach:
         if self._folder is not None and (self._folder / "silence").exists():
             (self._folder / "silence").unlink(missing_ok=True)
 
-    def silent(self, asked: float, trouble: str) -> None:
+    def silent(self, asked: float, problem: str) -> None:
         """What was asked at that moment of ``time.monotonic`` has had no answer."""
         if self._folder is None or self.gone or self.left != float("inf"):
             return
@@ -98,7 +98,7 @@ class Reach:
         if now - kept["since"] >= self._patience:
             fresh = self._folder / f"gone-{os.getpid()}-{threading.get_ident()}"
             fresh.write_text(
-                f"the API server has not answered for {now - kept['since']:.0f} s: {trouble}", encoding="utf-8"
+                f"the API server has not answered for {now - kept['since']:.0f} s: {problem}", encoding="utf-8"
             )
             fresh.replace(self._folder / "gone")
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from conformance.errors import SuiteError
+from conformance.model.counted import counted
 
 
 class ApiRefused(SuiteError):
@@ -33,7 +34,7 @@ class ApiRefused(SuiteError):
     def repeated(self, tries: int, seconds: float) -> ApiRefused:
         """The same, the last of so many answers to the same request."""
         again = ApiRefused(self.code, self.reason, self.message, self.request, self.status)
-        again.args = (f"{self} ({tries} tries in {seconds:.1f} s)",)
+        again.args = (f"{self} ({counted(tries, 'try', 'tries')} in {seconds:.1f} s)",)
         return again
 
     @property

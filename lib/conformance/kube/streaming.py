@@ -26,10 +26,10 @@ KEEP = 65536
 
 @dataclass(frozen=True)
 class ExecEnd:
-    """How a stream ended: ``exit_code`` None when no status arrived, ``trouble`` what broke ("": nothing)."""
+    """How a stream ended: ``exit_code`` None when no status arrived, ``problem`` what broke ("": nothing)."""
 
     exit_code: int | None
-    trouble: str
+    problem: str
     stderr: str
 
 
@@ -104,25 +104,25 @@ class ExecStream:
                 os.write(self._wake_write, b"x")
 
     def _serve(self) -> None:
-        trouble = ""
+        problem = ""
         try:
-            trouble = self._loop()
+            problem = self._loop()
         except Exception as error:  # the thread's end must reach the caller, whatever it is
-            trouble = f"the connection broke: {describe(error)}"
+            problem = f"the connection broke: {describe(error)}"
         finally:
             self._channel.shutdown()
-            code, problem = channels.exit_status(bytes(self._kept[channels.ERROR]))
-            trouble = "" if code is not None or self._closing else (trouble or problem)
+            code, lost = channels.exit_status(bytes(self._kept[channels.ERROR]))
+            problem = "" if code is not None or self._closing else (problem or lost)
             out, err = bytes(self._kept[channels.STDOUT]), bytes(self._kept[channels.STDERR])
             namespace, pod, container = self.where
             self._finished.set()
             self._transcript(
                 ExecRecord(
                     at=self._at, seconds=time.monotonic() - self._begin, namespace=namespace, pod=pod,
-                    container=container, argv=self.argv, exit_code=code, stdout=out, stderr=err, trouble=trouble,
+                    container=container, argv=self.argv, exit_code=code, stdout=out, stderr=err, problem=problem,
                 )
             )  # fmt: skip
-            self._on_end(ExecEnd(code, trouble, err.decode(errors="backslashreplace")))
+            self._on_end(ExecEnd(code, problem, err.decode(errors="backslashreplace")))
             with self._pipe:
                 os.close(self._wake_read)
                 os.close(self._wake_write)

@@ -21,7 +21,7 @@ class ExecRecord:
     """None: the exit status never arrived."""
     stdout: bytes
     stderr: bytes
-    trouble: str = ""
+    problem: str = ""
     """What broke, when something did."""
 
 

@@ -106,7 +106,9 @@ class Waits:
                 return time.monotonic() - begin
             last = found
         meta = (last or {}).get("metadata") or {}
-        conditions = [one.get("message", "") for one in ((last or {}).get("status") or {}).get("conditions") or []]
+        conditions = [
+            condition.get("message", "") for condition in ((last or {}).get("status") or {}).get("conditions") or []
+        ]
         raise EnvironmentBroken(
             f"{target.label} is still there {within:.0f} s after its deletion; finalizers "
             f"{meta.get('finalizers') or 'none'}; {' '.join(filter(None, conditions)) or 'no condition says why'}"
@@ -177,7 +179,9 @@ class Waits:
         meta = pod["metadata"]
         node = pod["spec"].get("nodeName") or "no node yet"
         texts = [
-            f"{one.get('reason')}: {one.get('message')}" for one in self.events(pod) if one.get("type") == "Warning"
+            f"{event.get('reason')}: {event.get('message')}"
+            for event in self.events(pod)
+            if event.get("type") == "Warning"
         ]
         newest = f"; {texts[-1].partition(chr(10))[0][:EVENT_SHOWN]}" if texts else ""
         lines = [f"pod {meta['namespace']}/{meta['name']} ({node}): {problem}{newest}"]
@@ -186,8 +190,8 @@ class Waits:
             if one.get("restartCount"):
                 try:
                     log = self.kube.logs(meta["namespace"], meta["name"], one["name"], tail=5, previous=True)
-                except (ApiRefused, ApiUnreachable) as trouble:
-                    log = f"(not readable: {trouble})"
+                except (ApiRefused, ApiUnreachable) as error:
+                    log = f"(not readable: {error})"
                 lines += [f"  log     {line}" for line in log.strip().splitlines()[-5:]]
         return "\n".join(lines)
 
@@ -213,14 +217,17 @@ def when(event: Obj) -> str:
 def is_ready(pod: Obj) -> bool:
     """Whether a pod's Ready condition is true and it is not on its way out."""
     conditions = (pod.get("status") or {}).get("conditions") or []
-    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    ready = any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
     return ready and not pod["metadata"].get("deletionTimestamp")
 
 
 def unschedulable(pod: Obj) -> bool:
     """Whether the scheduler has found no node for a pod."""
     conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(one.get("type") == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
+    return any(
+        condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable"
+        for condition in conditions
+    )
 
 
 def restarts(pod: Obj) -> int:
@@ -235,9 +242,9 @@ def pod_state(pod: Obj) -> str:
         return "Terminating"
     if is_ready(pod):
         return "Ready"
-    for one in status.get("conditions") or []:
-        if one.get("type") == "PodScheduled" and one.get("status") == "False":
-            return f"{one.get('reason')}: {one.get('message')}"
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return f"{condition.get('reason')}: {condition.get('message')}"
     for one in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
         state = one.get("state") or {}
         if "waiting" in state:

@@ -47,5 +47,5 @@ class PutBack:
 
     lines: tuple[str, ...] = ()
     """One per change."""
-    trouble: str = ""
+    problem: str = ""
     """Why the cluster is not known to be as before, in one line; empty: it is."""

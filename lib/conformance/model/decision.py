@@ -119,13 +119,37 @@ def folded(several: Iterable[Seen]) -> tuple[Seen, ...]:
 
 
 def by_build(decisions: Sequence[Seen], kind: ClaimKind) -> dict[str, ClaimVerdict]:
-    """Windows build to the verdict that counts most among the decisions about it, in order of the names."""
+    """Windows build to the verdict that counts most among the decisions about it, in order of the names.
+
+    What is wrong between two Windows nodes counts for one of them alone if that one is wrong elsewhere, too, and the
+    other is well with all others.
+    """
     found: dict[str, ClaimVerdict] = {}
     order = precedence(kind)
     for one in decisions:
-        for build in one.about:
+        for build in _blamed(one, decisions):
             found[build] = min(found.get(build, one.verdict), one.verdict, key=order.index)
     return dict(sorted(found.items()))
+
+
+WRONG = (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, ClaimVerdict.LIFTED)
+
+
+def _blamed(one: Seen, decisions: Sequence[Seen]) -> tuple[str, ...]:
+    if one.verdict not in WRONG or len(one.about) < 2:
+        return one.about
+    for suspect, other in ((one.source, one.target), (one.target, one.source)):
+        without_other = [way for way in decisions if suspect in _ends(way) and other not in _ends(way)]
+        without_suspect = [way for way in decisions if other in _ends(way) and suspect not in _ends(way)]
+        is_well = {way.verdict for way in without_suspect} == {ClaimVerdict.CONFIRMED}
+        if is_well and any(way.verdict in WRONG for way in without_other):
+            cleared = set.intersection(*(set(way.builds) for way in without_suspect))
+            return tuple(build for build in one.about if build not in cleared) or one.about
+    return one.about
+
+
+def _ends(one: Seen) -> tuple[str, str]:
+    return one.source, one.target
 
 
 def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:

@@ -43,6 +43,8 @@ class NodeFacts:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     taints: tuple[dict[str, Any], ...] = ()
+    dsr: Fact[bool] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
+    """kube-proxy on this Windows node runs with ``--enable-dsr=true``; its build may not be able to do it."""
 
     @property
     def worker(self) -> bool:
@@ -74,8 +76,6 @@ class Facts:
     """Group-versions of Calico that the server serves."""
     cni: Fact[str]
     kube_proxy_mode: Fact[str]
-    windows_dsr: Fact[bool]
-    """kube-proxy on Windows runs with --enable-dsr=true."""
     evidence: Literal["lab", "field"]
     ipam: Fact[str] = Fact(None, "not known: not read")
     """The IPAM plugin of pods: ``calico-ipam``, ``host-local``, or a cloud's own."""

@@ -75,4 +75,4 @@ class Observation:
     body: bytes = b""
     answers: tuple[str, ...] = ()
     tries: int = 1
-    """How many times transport trouble made the suite send this attempt before it was carried out."""
+    """How many times transport errors made the suite send this attempt before it was carried out."""

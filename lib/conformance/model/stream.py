@@ -89,7 +89,7 @@ class StreamState:
     server: StreamEnd
     target: Target
     recovered_after: float | None = None
-    """s.  From the client's first sign of trouble until a new connection to the same target worked; None: none did."""
+    """s.  From the client's first sign of an interruption until a new connection worked; None: none did."""
     recovery_tries: int = 0
 
     @property

@@ -147,8 +147,8 @@ def _demands(config: pytest.Config) -> Qualification:
     try:
         rerun_of(config)
         return qualification(config)
-    except UsageProblem as trouble:
-        raise pytest.UsageError(str(trouble)) from None
+    except UsageProblem as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _open(config: pytest.Config) -> int | None:
@@ -161,15 +161,15 @@ def _open(config: pytest.Config) -> int | None:
         again = rerun_of(config)
         if again and run.inspection:
             run.refuse(lambda inspection: again.check(inspection.facts, inspection.installed))
-    except UsageProblem as trouble:
-        raise pytest.UsageError(str(trouble)) from None
-    except ClusterUnusable as trouble:
-        reasons = [f"  {number}. {reason}" for number, reason in enumerate(trouble.reasons, 1)]
-        text = trouble.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
+    except UsageProblem as error:
+        raise pytest.UsageError(str(error)) from None
+    except ClusterUnusable as error:
+        reasons = [f"  {number}. {reason}" for number, reason in enumerate(error.reasons, 1)]
+        text = error.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
         print(f"ERROR: cannot run on this cluster: {text}", file=sys.stderr)
         return 7
-    except SuiteError as trouble:
-        print(f"ERROR: cannot run on this cluster: {str(trouble).splitlines()[0]}", file=sys.stderr)
+    except SuiteError as error:
+        print(f"ERROR: cannot run on this cluster: {str(error).splitlines()[0]}", file=sys.stderr)
         return 7
     except KeyboardInterrupt:
         print("ERROR: interrupted before the first test", file=sys.stderr)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import datetime
 import json
 import shlex
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from conformance.catalog import catalog
 from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
+from conformance.model.counted import counted
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header
@@ -24,9 +26,10 @@ from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rerun import rerun_of
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
-from conformance.report import allure_results, attach, junit, page, provenance, terminal
+from conformance.report import allure_results, allure_words, attach, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
+from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
 from conformance.report.run import RunReport, to_json, write_json
 from conformance.run import plan
@@ -63,6 +66,10 @@ class Controller:
         self.unusable = ""
         """Why the run could not begin, although its tests were collected."""
         self._exclusive = False
+        self.pace = Pace(recorded={})
+        self._paced = 0.0
+        """When the pace was told last, on the clock of time.monotonic; 0: not yet asked."""
+        self._first = 0.0
 
     # --- begin --------------------------------------------------------------------------------------------------------
 
@@ -95,8 +102,8 @@ class Controller:
         self._exclusive = True
         try:
             self.run.take_lock()
-        except SuiteError as trouble:
-            self.unusable = str(trouble).splitlines()[0]
+        except SuiteError as error:
+            self.unusable = str(error).splitlines()[0]
             pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
 
     @pytest.hookimpl(optionalhook=True)
@@ -112,11 +119,28 @@ class Controller:
         """Keep the newest outcome of each test; a later phase only ever knows more."""
         outcome = next((value for name, value in report.user_properties if name == OUTCOME), None)
         if isinstance(outcome, str):
-            self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
+            heard = self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
+            if report.when == "teardown" or report.skipped:
+                self._tell_pace(heard)
         elif report.when not in ("setup", "call", "teardown"):  # of a worker that died; it may be tried again elsewhere
             self.crashed[report.nodeid] = report.longreprtext.strip()
             if report.nodeid in self.outcomes:
                 self.before_crash[report.nodeid] = self.outcomes.pop(report.nodeid)
+
+    def _tell_pace(self, heard: TestOutcome) -> None:
+        """A line now and then about how far the run is, with or without a terminal."""
+        directory, now = self.run.directory, time.monotonic()
+        if not directory:
+            return
+        if not self._first:
+            self._first = self._paced = now - heard.seconds
+            self.pace = Pace(recorded=recorded(directory.path.parent, directory.path))
+        if not self.pace.planned:
+            self.pace.planned = [str(one["test"]) for one in directory.read_plan() or []]
+        self.pace.ended(heard.test, sum(len(result.decisions) for result in heard.results))
+        if now - self._paced >= self.run.settings.timings.run.progress_every:
+            self._paced = now
+            self.run.progress().tell(f"[{now - self._first:.0f} s] {self.pace.line(now - self._first)}")
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Tell Ctrl-C from the interruption by which xdist carries out ``-x``."""
@@ -160,6 +184,7 @@ class Controller:
         if self.problems:
             session.exitstatus = 4
             return result
+        self.run.take_in_dsr()
         now = self._tests()
         self.interrupted = int(exitstatus) in (2, 3)
         again = rerun_of(config)
@@ -202,13 +227,15 @@ class Controller:
         """Bring pytest's JUnit file and Allure's results to say what the report says."""
         path = getattr(config.option, "xmlpath", None)
         if path and Path(path).exists():
-            junit.mend(Path(path), report.tests)
+            junit.mend(Path(path), report)
+            junit.write_claims(report, Path(path).with_name(f"{Path(path).stem}-claims.xml"))
         results = getattr(config.option, "allure_report_dir", None)
         if results:
             folder = Path(results)
             allure_results.write_surroundings(report, folder)
             allure_results.mark_flaky(report.tests, folder)
             allure_results.add_missing(report.tests, dict(catalog()), folder, set(allure_results.written_tests(folder)))
+            allure_words.retell(report, folder)
 
     def _tests(self) -> tuple[TestOutcome, ...]:
         """All planned tests: what was heard of them, else that they crashed or were never run."""
@@ -288,7 +315,9 @@ class Controller:
         """Why the run did not get to its end; empty: it did."""
         lost = sum(1 for test in tests if not test.ran)
         if lost:
-            return f"{lost} planned tests were not run, because the run ended before them"
+            return (
+                f"{counted(lost, 'planned test was', 'planned tests were')} not run, because the run ended before them"
+            )
         return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

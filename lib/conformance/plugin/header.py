@@ -30,7 +30,7 @@ def lines(run: Run) -> list[str]:
 
 def facts_lines(facts: Facts) -> list[str]:
     """Nodes, and every other fact in its own words."""
-    told: list[tuple[str, Fact[str] | Fact[bool]]] = [
+    told: list[tuple[str, Fact[str]]] = [
         ("Calico", facts.calico_version),
         ("mode", facts.mode),  # type: ignore[list-item]
         ("datastore", facts.datastore),  # type: ignore[list-item]
@@ -38,9 +38,8 @@ def facts_lines(facts: Facts) -> list[str]:
         ("platform", facts.platform),
         ("Kubernetes", facts.kubernetes_version),
         ("kube-proxy", facts.kube_proxy_mode),
-        ("DSR on Windows", facts.windows_dsr),
     ]
-    values = ", ".join(f"{name} {_value(fact)}" for name, fact in told)
+    values = ", ".join([*(f"{name} {_value(fact)}" for name, fact in told), f"DSR on Windows {dsr(facts)}"])
     return [
         f"facts: {nodes(facts, 'linux')}; {nodes(facts, 'windows')}; evidence: {facts.evidence}",
         f"       {values}",
@@ -92,7 +91,16 @@ def assumptions(facts: Facts) -> list[str]:
     return []
 
 
-def _value(fact: Fact[str] | Fact[bool]) -> str:
-    if fact.value is None:
-        return "unknown"
-    return str(fact.value) if not isinstance(fact.value, bool) else "on" if fact.value else "off"
+def dsr(facts: Facts) -> str:
+    """``on``, or ``on (windows-2022), unknown (windows-2019)``: what kube-proxy was told on the Windows nodes."""
+    words = {True: "on", False: "off", None: "unknown"}
+    found: dict[str, list[str]] = {}
+    for node in facts.by_os("windows"):
+        found.setdefault(words[node.dsr.value], []).append(node.name)
+    if len(found) < 2:
+        return next(iter(found), "unknown")
+    return ", ".join(f"{word} ({', '.join(names)})" for word, names in found.items())
+
+
+def _value(fact: Fact[str]) -> str:
+    return "unknown" if fact.value is None else str(fact.value)

@@ -29,7 +29,7 @@ from conformance.run.plan import PlannedTest, Prospect
 from conformance.run.recorder import Recorder
 from conformance.run.verdicts import Statement
 
-OUTCOME = "conformance"
+OUTCOME = junit.OUTCOME
 """User property that carries a test's outcome as JSON."""
 PLANNED = pytest.StashKey[PlannedTest]()
 PROSPECT = pytest.StashKey[Prospect]()
@@ -115,7 +115,7 @@ class Judge:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Skip what cannot run here; trouble in fixtures is never a verdict about the cluster."""
+        """Skip what cannot run here; an error in fixtures is never a verdict about the cluster."""
         __tracebackhide__ = True
         if STATEMENT in item.stash:
             self._try_again(item)
@@ -139,16 +139,16 @@ class Judge:
             return (yield)
         except MissingCapability as lack:
             statement.say(*verdicts.from_body(lack))
-            raise _skipped(f"NOT_RUN: {lack}") from None
+            raise _skipped(f"{verdicts.from_body(lack)[0]}: {lack}") from None
         except pytest.skip.Exception as skip:
             statement.say(ClaimVerdict.NOT_RUN, skip.msg or "skipped by its fixture")
             raise
         except (AssertionError, pytest.fail.Exception) as failure:
-            trouble = EnvironmentBroken(f"set-up of the test failed: {failure}")
-            self._trouble(item, trouble, f"in set-up: {first_line(failure)}")
-            raise trouble.with_traceback(failure.__traceback__) from None
+            broken = EnvironmentBroken(f"set-up of the test failed: {failure}")
+            self._inconclusive(item, broken, f"in set-up: {first_line(failure)}")
+            raise broken.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
+            self._inconclusive(item, error, f"in set-up: {type(error).__name__}: {first_line(error)}")
             raise
 
     @pytest.hookimpl(wrapper=True)
@@ -168,7 +168,7 @@ class Judge:
             raise
         except MissingCapability as lack:
             statement.say(*verdicts.from_body(lack))
-            raise _skipped(f"NOT_RUN: {lack}") from None
+            raise _skipped(f"{verdicts.from_body(lack)[0]}: {lack}") from None
         except Unmet as unmet:
             statement.say(*verdicts.from_body(unmet))
             self.state.attachments.text("unmet", str(unmet))
@@ -181,11 +181,11 @@ class Judge:
             self._fail(item, failure)
             raise
         except pytest.fail.Exception as failure:  # also how pytest-timeout speaks: no statement about the cluster
-            trouble = EnvironmentBroken(str(failure))
-            self._trouble(item, trouble, first_line(failure))
-            raise trouble.with_traceback(failure.__traceback__) from None
+            broken = EnvironmentBroken(str(failure))
+            self._inconclusive(item, broken, first_line(failure))
+            raise broken.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"{type(error).__name__}: {first_line(error)}")
+            self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
             raise
         finally:
             statement.calling = False
@@ -198,11 +198,11 @@ class Judge:
         try:
             return (yield)
         except (AssertionError, pytest.fail.Exception) as failure:
-            trouble = EnvironmentBroken(f"clearing up after the test failed: {failure}")
-            self._trouble(item, trouble, f"in clearing up: {first_line(failure)}")
-            raise trouble.with_traceback(failure.__traceback__) from None
+            broken = EnvironmentBroken(f"clearing up after the test failed: {failure}")
+            self._inconclusive(item, broken, f"in clearing up: {first_line(failure)}")
+            raise broken.with_traceback(failure.__traceback__) from None
         except Exception as error:
-            self._trouble(item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}")
+            self._inconclusive(item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}")
             raise
 
     @pytest.hookimpl(wrapper=True)
@@ -320,7 +320,7 @@ class Judge:
         inapplicable = item.stash[PROSPECT].inapplicable
         return [claim for claim in item.stash[PLANNED].claims(self.catalog) if claim.id not in inapplicable]
 
-    def _trouble(self, item: pytest.Item, error: BaseException, reason: str) -> None:
+    def _inconclusive(self, item: pytest.Item, error: BaseException, reason: str) -> None:
         item.stash[STATEMENT].say(ClaimVerdict.INCONCLUSIVE, reason)
         self._fail(item, error)
 

@@ -16,6 +16,7 @@ from conformance.catalog import (
     catalog,
     coverage,
 )
+from conformance.model.counted import counted
 from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
 from conformance.run import plan
@@ -75,10 +76,10 @@ def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTe
             return "by hand", claim.verify
         return ("no test", claim.statement) if whole else ("not selected", claim.statement)
     prospects = [plan.prospect_of(test, claims, run.facts, run.settings) for test in tests]
-    held = [one for one in prospects if one.verdict]
+    held = [prospect for prospect in prospects if prospect.verdict]
     if len(held) == len(prospects):
         return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
-    count = f"{len(prospects) - len(held)} of {len(prospects)} tests" if held else f"{len(prospects)} tests"
+    count = f"{len(prospects) - len(held)} of {len(prospects)} tests" if held else counted(len(prospects), "test")
     rest = f"; not the others: {held[0].reason}" if held else ""
     return "runs", f"{count}{rest}"
 

@@ -21,9 +21,9 @@ def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
     for mark in item.iter_markers("verifies"):
         try:
             part = mark.kwargs.get("part", "").format_map(parameters)
-        except (KeyError, ValueError) as trouble:
+        except (KeyError, ValueError) as error:
             raise pytest.UsageError(
-                f"{item.nodeid}: verifies({mark.args[0]!r}, part={mark.kwargs['part']!r}) names {trouble}, "
+                f"{item.nodeid}: verifies({mark.args[0]!r}, part={mark.kwargs['part']!r}) names {error}, "
                 f"but the test has parameters {', '.join(parameters) or 'none'}"
             ) from None
         entry = ClaimPart(claim=mark.args[0], part=part, active=mark.kwargs.get("active", False))

@@ -150,8 +150,8 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
     if option.calico_version:
         try:
             Version.parse(option.calico_version)
-        except ValueError as trouble:
-            raise UsageProblem(f"--calico-version {option.calico_version}: {trouble}") from None
+        except ValueError as error:
+            raise UsageProblem(f"--calico-version {option.calico_version}: {error}") from None
     if option.every_node and (option.nodes or option.node_selector or option.max_nodes_per_os):
         raise UsageProblem("--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os")
     if option.max_nodes_per_os is not None and option.max_nodes_per_os < 1:

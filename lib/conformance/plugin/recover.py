@@ -39,19 +39,19 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         if option.dry_run and option.restore:
             raise UsageProblem("--restore --dry-run: ask  pytest --janitor --dry-run  what there is to restore")
         access = door(choice)
-    except UsageProblem as trouble:
-        raise pytest.UsageError(str(trouble)) from None
+    except UsageProblem as error:
+        raise pytest.UsageError(str(error)) from None
     kube = Kube(access, settings.timings.run)
     try:
         with _signature() as process:
             return clear_up(kube, settings, process, dry_run=option.dry_run)
-    except (ApiRefused, ApiUnreachable) as trouble:
-        lacking = lacking_rights(kube, FINDING_RIGHTS) if isinstance(trouble, ApiRefused) and trouble.forbidden else []
-        for line in lacking or [first_contact(access, trouble)]:
+    except (ApiRefused, ApiUnreachable) as error:
+        lacking = lacking_rights(kube, FINDING_RIGHTS) if isinstance(error, ApiRefused) and error.forbidden else []
+        for line in lacking or [first_contact(access, error)]:
             print(f"ERROR: {line}", file=sys.stderr)
         return 7
-    except SuiteError as trouble:
-        print(f"ERROR: {str(trouble).splitlines()[0]}", file=sys.stderr)
+    except SuiteError as error:
+        print(f"ERROR: {str(error).splitlines()[0]}", file=sys.stderr)
         return 7
     finally:
         kube.close()

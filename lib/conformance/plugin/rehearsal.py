@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import MissingCapability, first_line
+from conformance.model.counted import counted
 from conformance.plugin.state import State
 
 NAME = "conformance-rehearsal"
@@ -38,7 +39,7 @@ class Rehearsal:
         elif len(lines) <= SHOWN:
             self._say("\n".join(f"  {line}" for line in lines))
         else:
-            self._say(f"  ({len(lines)} lines)")
+            self._say(f"  ({counted(len(lines), 'line')})")
 
     def _say(self, text: str) -> None:
         with self.state.run.uncaptured():
@@ -72,8 +73,8 @@ class Rehearsal:
         """Clearing up after nothing may not find what it looks for."""
         try:
             return (yield)
-        except Exception as trouble:
-            self._say(f"clearing up goes on as the cluster answers ({first_line(trouble)})")
+        except Exception as error:
+            self._say(f"clearing up goes on as the cluster answers ({first_line(error)})")
             return None
 
     def _as_far_as_it_goes(self) -> Generator[None, object, object]:
@@ -89,7 +90,8 @@ class Rehearsal:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """How much it was, and what it does not know."""
         terminalreporter.write_line(
-            f"dry run: {self.count} changes would be made up to there, and none was; what a test changes beyond its "
-            "namespaces it puts back, and the namespaces go at the end.  Not known: addresses of pods that are not "
-            "there (written 0.0.0.0), and what tests do by the cluster's answers"
+            f"dry run: {counted(self.count, 'change')} would be made up to there, and none was; "
+            "what a test changes beyond its namespaces it puts back, and the namespaces go at the end.  "
+            "Not known: addresses of pods that are not there (written 0.0.0.0), "
+            "and what tests do by the cluster's answers"
         )

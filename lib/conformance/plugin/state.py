@@ -72,8 +72,8 @@ def of(config: pytest.Config) -> State:
     if STATE not in config.stash:
         try:
             config.stash[STATE] = _worker(config) if hasattr(config, "workerinput") else _controller(config)
-        except UsageProblem as trouble:
-            raise pytest.UsageError(str(trouble)) from None
+        except UsageProblem as error:
+            raise pytest.UsageError(str(error)) from None
     return config.stash[STATE]
 
 
@@ -87,8 +87,8 @@ def _controller(config: pytest.Config) -> State:
     try:
         directory, run_id = RunDirectory.create(reports)
         directory.hold()
-    except OSError as trouble:
-        raise UsageProblem(f"no run directory can be made in {reports} (--report-dir): {trouble}") from trouble
+    except OSError as error:
+        raise UsageProblem(f"no run directory can be made in {reports} (--report-dir): {error}") from error
     interruption = Interruption()
     config.add_cleanup(interruption.end)  # before all others, so that it comes last
     interruption.begin(worker=False)

@@ -150,8 +150,8 @@ class Pods:
         within = self.settings.timings.of(ROLES[wish.role].os).pod_ready
         try:
             pods = self.changes.waits.pods_ready(self._home(wish), f"{SEAT}={wish.called}", 1, within=within)
-        except EnvironmentBroken as trouble:
-            raise EnvironmentBroken(f"{why}, and no other is ready: {trouble}") from trouble
+        except EnvironmentBroken as error:
+            raise EnvironmentBroken(f"{why}, and no other is ready: {error}") from error
         return self.workload(pods[0], ROLES[wish.role])
 
     def workload(self, pod: Obj, role: Role) -> Workload:

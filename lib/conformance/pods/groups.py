@@ -29,6 +29,10 @@ class Pairs(tuple[Pair, ...]):
         """From each client to that UDP port of its server's own address."""
         return [(client, server.udp(port)) for client, server in self]
 
+    def tcp_and_udp(self, port: int) -> list[Route]:
+        """From each client to that port of its server's own address, by TCP and by UDP."""
+        return [*self.tcp(port), *self.udp(port)]
+
     def through(self, target: Callable[[Workload], Target]) -> list[Route]:
         """From each client to what stands in front of its server: ``pairs.through(services.by_address)``."""
         return [(client, target(server)) for client, server in self]

@@ -65,9 +65,9 @@ class HostPods:
             self._pods.start(wish)
             self._admitted(wish)
             return self._deployed(wish)
-        except (EnvironmentBroken, ApiRefused) as trouble:
-            first = str(trouble).partition("\n")[0]
-            raise MissingCapability(f"no HostProcess pod runs on node {node.name}: {first}", REMEDY) from trouble
+        except (EnvironmentBroken, ApiRefused) as error:
+            first = str(error).partition("\n")[0]
+            raise MissingCapability(f"no HostProcess pod runs on node {node.name}: {first}", REMEDY) from error
 
     def _admitted(self, wish: Wish) -> None:
         """Wait until the DaemonSet has a pod.  Raises EnvironmentBroken with the refusal's text."""

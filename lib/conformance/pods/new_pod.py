@@ -1,4 +1,4 @@
-"""A Windows pod of which the first seconds count: it connects somewhere before it does anything else."""
+"""A pod of which the first seconds count: it connects somewhere before it does anything else."""
 
 from __future__ import annotations
 
@@ -12,37 +12,42 @@ from conformance.kube import manifest
 from conformance.kube.client import Obj
 from conformance.kube.waits import hopeless
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement, tolerations
 from conformance.pods.roles import MANIFESTS, ROLES
 
-NAME = "windows-new-pod"
-"""Role of new pods; the name of each ends with its node's number."""
-_FIRST = "first-action"
+_FIRST, _SERVER = "first-action", "server"
 _CONNECTED, _NO_ANSWER, _NO_NETWORK = 0, 3, 4
 """How the container ends (manifests/new-pod/windows.yaml)."""
+
+
+def role_of(os: OS) -> str:
+    """Role of an OS's new_pods, which is their label ``app``; the name of each ends with its node's number."""
+    return f"{os}-new-pod"
+
 
 Stage = Literal["to start", "acting", "done"]
 """Of the first action: its container does not run yet, runs, has ended."""
 
 
 class NewPods:
-    """One worker's new pods, one on each Windows build, come at once; :meth:`remove` takes them away again."""
+    """One worker's new_pods, one on each covered node of an OS, come at once; :meth:`remove` takes them away again."""
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
         self._pods, self._placement = pods, placement
         self._there: tuple[NewPod, ...] = ()
 
-    def create(self, target: Target) -> tuple[NewPod, ...]:
+    def create(self, os: OS, target: Target) -> tuple[NewPod, ...]:
         """Create them; returns as soon as all have addresses.  The first action of each is to connect to ``target``.
 
-        Raises EnvironmentBroken when one cannot start.
+        Raises EnvironmentBroken when one cannot start, EnvironmentLacks when there is no node for one.
         """
-        nodes = self._placement.one_per_build()
-        self._there = tuple(NewPod(self._pods, one, f"{NAME}-{self._placement.number(one.name)}") for one in nodes)
+        nodes = self._placement.covered(os)
+        names = {one.name: f"{role_of(os)}-{self._placement.number(one.name)}" for one in nodes}
+        self._there = tuple(NewPod(self._pods, one, names[one.name]) for one in nodes)
         with ThreadPoolExecutor(max_workers=len(self._there)) as threads:
             for done in [threads.submit(one.create, target) for one in self._there]:
                 done.result()
@@ -70,8 +75,8 @@ class NewPod:
         """
         pods = self._pods
         pods.prepare(pods.namespace)
-        (made,) = manifest.load(MANIFESTS / "new-pod" / "windows.yaml")
-        node, patience = self._node, pods.settings.timings.windows
+        node, patience = self._node, pods.settings.timings.of(self._node.os)
+        (made,) = manifest.load(MANIFESTS / "new-pod" / f"{node.os}.yaml")
         made["metadata"]["name"] = self._name
         made["metadata"]["labels"] |= {tailor.SEAT: self._name}
         tailor.fit(made["spec"], node, pods.settings.images)
@@ -89,7 +94,8 @@ class NewPod:
         self._made = True
         pods.changes.apply(made, "a pod whose first seconds are watched", namespace=pods.namespace)
         pod = self._once("has no address", lambda now: bool((now.get("status") or {}).get("podIP")))
-        self.pod = pods.workload(pod, replace(ROLES["windows-server"], name=NAME))
+        like = ROLES[f"{node.os}-server"]
+        self.pod = pods.workload(pod, replace(like, name=role_of(node.os), agent=_SERVER, main=_SERVER))
 
     def stage(self) -> Stage:
         """How far its first action is.  Raises EnvironmentBroken when the pod is gone or cannot start."""
@@ -102,13 +108,22 @@ class NewPod:
             return "done"
         return "acting" if _state(pod).get("running") is not None else "to start"
 
+    def ready(self) -> bool:
+        """Whether the kubelet has found its server ready.  Raises EnvironmentBroken when it is gone or ended."""
+        pods = self._pods
+        pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
+        own = _status(pod, _SERVER) if pod is not None else {}
+        if pod is None or (own.get("state") or {}).get("terminated") is not None:
+            raise EnvironmentBroken(f"pod {pods.namespace}/{self._name}: it is gone, or its server has ended")
+        return bool(own.get("ready"))
+
     def connected_first(self) -> bool:
         """Whether its first action was answered.  Raises EnvironmentBroken when it went wrong in another way."""
         pod = self._once("is still at its first action", lambda now: _end(now) is not None)
         end = _end(pod) or {}
         what = f"pod {self._pods.namespace}/{self._name}: its first action"
         if end.get("exitCode") == _NO_NETWORK:
-            seconds = self._pods.settings.timings.windows.warm_up
+            seconds = self._pods.settings.timings.of(self._node.os).warm_up
             raise EnvironmentBroken(
                 f"{what} had no network, or was refused: each try failed at once, for {seconds:.0f} s"
             )
@@ -122,7 +137,7 @@ class NewPod:
     def _once(self, lacking: str, ready: Callable[[Obj], bool]) -> Obj:
         """The pod, once it is as wanted."""
         pods = self._pods
-        patience = pods.settings.timings.windows
+        patience = pods.settings.timings.of(self._node.os)
         within = patience.image_pull + patience.pod_ready
         for now in pods.changes.waits.states(
             "v1", "Pod", pods.namespace, labels=f"{tailor.SEAT}={self._name}", within=within
@@ -140,7 +155,7 @@ class NewPod:
             return
         self._made = False
         target = ObjectRef(api_version="v1", kind="Pod", name=self._name, namespace=self._pods.namespace)
-        within = self._pods.settings.timings.windows.delete
+        within = self._pods.settings.timings.of(self._node.os).delete
         self._pods.changes.delete_and_wait(target, "its test is over", within=within)
 
 
@@ -152,6 +167,10 @@ def _end(pod: Obj) -> Obj | None:
 
 def _state(pod: Obj) -> Obj:
     """Of the first action's container."""
+    return _status(pod, _FIRST).get("state") or {}
+
+
+def _status(pod: Obj, container: str) -> Obj:
+    """What the API says of a container; empty: nothing yet."""
     statuses: list[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
-    first: Obj = next((one for one in statuses if one["name"] == _FIRST), {})
-    return first.get("state") or {}
+    return next((one for one in statuses if one["name"] == container), {})

@@ -41,10 +41,10 @@ def tolerated(taint: dict[str, Any], all_tolerations: Sequence[dict[str, str]]) 
     if taint.get("effect") == "PreferNoSchedule":
         return True
     return any(
-        one["key"] == taint.get("key")
-        and one.get("effect", taint.get("effect")) == taint.get("effect")
-        and (one["operator"] == "Exists" or one.get("value", "") == (taint.get("value") or ""))
-        for one in all_tolerations
+        toleration["key"] == taint.get("key")
+        and toleration.get("effect", taint.get("effect")) == taint.get("effect")
+        and (toleration["operator"] == "Exists" or toleration.get("value", "") == (taint.get("value") or ""))
+        for toleration in all_tolerations
     )
 
 

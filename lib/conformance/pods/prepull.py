@@ -15,6 +15,7 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import NAMESPACE_PREFIX
 from conformance.model.change import ObjectRef
+from conformance.model.counted import counted
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.pods.deploy import BASELINE, copy_pull_secrets
@@ -102,7 +103,9 @@ class Prepull:
         spec["affinity"] = {
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         }
-        self.changes.apply(made, f"pulls {', '.join(images)} on {len(nodes)} nodes", namespace=self.namespace)
+        self.changes.apply(
+            made, f"pulls {', '.join(images)} on {counted(len(nodes), 'node')}", namespace=self.namespace
+        )
         if self.changes.dry_run:
             return
         what = ", ".join(split(image)[0].rpartition("/")[2] for image in images)
@@ -111,10 +114,10 @@ class Prepull:
                 self.namespace, f"app={name}", len(nodes), within=self.settings.timings.of(os).image_pull,
                 progress=lambda state: self.progress(f"pulling {what} on {os} nodes: {state}"),
             )  # fmt: skip
-        except EnvironmentBroken as trouble:
+        except EnvironmentBroken as error:
             if not self._without_network(name):
                 raise
-            self.progress(f"{str(trouble).partition(chr(10))[0]}; this is no matter of images, the claims decide")
+            self.progress(f"{str(error).partition(chr(10))[0]}; this is no matter of images, the claims decide")
 
     def _without_network(self, name: str) -> bool:
         """Whether pods did not even get as far as pulling: the CNI plugin gave them no network."""

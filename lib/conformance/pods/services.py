@@ -97,7 +97,7 @@ class Services:
 
     def to_themselves(self, backends: Group) -> list[tuple[Workload, Target]]:
         """From each of these pods to itself, by the ClusterIP of a Service of its own."""
-        return [(one, self.by_address(one)) for one in backends]
+        return [(backend, self.by_address(backend)) for backend in backends]
 
     def node_ports_elsewhere(self, pairs: Pairs) -> list[tuple[Target, Target]]:
         """For each pair of backends the first one's NodePort at the second one's node, and at its own node."""

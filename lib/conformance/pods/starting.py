@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.kube.client import Obj
 from conformance.kube.waits import PULL_TROUBLE, hopeless, pod_state
 
+__tracebackhide__ = True  # a failure shows the line of the test
+
 OWN = frozenset({*PULL_TROUBLE, "CrashLoopBackOff", "RunContainerError", "CreateContainerError"})
 """What containers wait for whose image or program is wrong; the pod's network was there before."""
+NETWORK = re.compile(r"network for sandbox|network plugin|networkPlugin|plugin type=|\bCNI\b|calico", re.IGNORECASE)
+"""In the message of FailedCreatePodSandBox: the network failed, which comes before any image of the pod's own."""
 
 
 def own_fault(pod: Obj) -> str:
@@ -32,20 +37,51 @@ def own_fault(pod: Obj) -> str:
     return ""
 
 
-def verdict_on(pods: Sequence[Obj], trouble: EnvironmentBroken, claims: Sequence[str], because: str) -> Exception:
-    """What pods deserve that were waited for and did not become ready (``trouble``), for a test about starting.
+def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
+    """Why a pod that is not ready says nothing about its network; empty: it does.
 
-    A Nonconformance when the one of which the trouble tells has its node and nothing of the suite's own is wrong:
-    only the cluster is left.  Else EnvironmentBroken, the trouble itself where no more is known.
+    It does when a container of it runs, when its kubelet has said that the image is there, and when the kubelet has
+    said that the network failed.  An image that is still being pulled, a kubelet that is busy or gone, or a sandbox
+    that Windows does not make are none of the network's business.
+    """
+    status = pod.get("status") or {}
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    if any("running" in (one.get("state") or {}) for one in containers):
+        return ""
+    said = {str(one.get("reason")): str(one.get("message") or "") for one in events}
+    if "Pulled" in said or NETWORK.search(said.get("FailedCreatePodSandBox", "")):
+        return ""
+    if "FailedCreatePodSandBox" in said:
+        return f"its sandbox could not be made: {said['FailedCreatePodSandBox'].partition(chr(10))[0]}"
+    if "Pulling" in said:
+        return "its image is still being pulled"
+    return "nothing of it ran, and its kubelet has not said that the image is there"
+
+
+def verdict_on(
+    pods: Sequence[Obj],
+    error: EnvironmentBroken,
+    claims: Sequence[str],
+    because: str,
+    events: Callable[[Obj], Sequence[Obj]],
+) -> Exception:
+    """What pods deserve that were waited for and did not become ready (``error``), for a test about starting.
+
+    A Nonconformance when the one of which the error tells has its node, nothing of the suite's own is wrong, and
+    something ran or could have (:func:`nothing_ran`): only the cluster's network is left.  Else EnvironmentBroken, the
+    error itself where no more is known.  ``events``: those about a pod, oldest first.
     """
     for pod in pods:
         fault = own_fault(pod)
         if fault:
-            return EnvironmentBroken(f"{_head(pod, claims)} {fault} (1 try), which says nothing about it: {trouble}")
-    late = [pod for pod in pods if str(pod["metadata"]["name"]) in str(trouble)]
+            return EnvironmentBroken(f"{_head(pod, claims)} {fault} (1 try), which says nothing about it: {error}")
+    late = [pod for pod in pods if str(pod["metadata"]["name"]) in str(error)]
     if not late or not late[0]["spec"].get("nodeName"):
-        return trouble
-    return Nonconformance(f"{_head(late[0], claims)} {pod_state(late[0])} (1 try): {trouble}\n  because  {because}")
+        return error
+    if why := nothing_ran(late[0], events(late[0])):
+        seen = f"{_head(late[0], claims)} {pod_state(late[0])} (1 try)"
+        return EnvironmentBroken(f"{seen}: {why}, which says nothing about its network: {error}")
+    return Nonconformance(f"{_head(late[0], claims)} {pod_state(late[0])} (1 try): {error}\n  because  {because}")
 
 
 def _head(pod: Obj, claims: Sequence[str]) -> str:

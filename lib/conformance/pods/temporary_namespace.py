@@ -50,8 +50,8 @@ class TemporaryNamespace:
         within = self._pods.settings.timings.windows.delete
         try:
             self._pods.changes.delete_and_wait(target, "deleting it is what is tested", within=within)
-        except EnvironmentBroken as trouble:
+        except EnvironmentBroken as error:
             left = [name for name, fact in self.contents().items() if fact.value == "there"]
-            first, _, rest = str(trouble).partition("\n")
+            first, _, rest = str(error).partition("\n")
             text = "\n".join([f"{first}; still there: {', '.join(left) or 'nothing any more'}", *filter(None, [rest])])
-            raise Nonconformance(f"{text}\n  because  {because}") from trouble
+            raise Nonconformance(f"{text}\n  because  {because}") from error

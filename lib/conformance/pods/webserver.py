@@ -19,6 +19,8 @@ from conformance.pods.placement import Placement, tolerations
 from conformance.pods.roles import MANIFESTS, ROLES
 from conformance.pods.starting import verdict_on
 
+__tracebackhide__ = True  # a failure shows the line of the test
+
 NAME = "win-webserver"
 BUILD_LABEL = "node.kubernetes.io/windows-build"
 
@@ -91,15 +93,13 @@ class WebServer:
         try:
             within = patience.image_pull + patience.pod_ready
             found = pods.changes.waits.pods_ready(pods.namespace, labels, 2, within=within)
-        except EnvironmentBroken as trouble:
+        except EnvironmentBroken as error:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
-            verdict = verdict_on(there, trouble, self._claims, because)
+            verdict = verdict_on(there, error, self._claims, because, pods.changes.waits.events)
             violated = isinstance(verdict, Nonconformance)
             word = ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
             self._keep([seen_on(node, word, str(verdict).partition("\n")[0], "behaviour")])
-            if verdict is trouble:
-                raise
-            raise verdict from trouble
+            raise verdict.with_traceback(None) from None  # how they were waited for is nobody's business
         replicas = [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
         for one in replicas:
             self._keep(seen(None, one, ClaimVerdict.CONFIRMED, because, "behaviour"))

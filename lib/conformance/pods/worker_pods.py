@@ -24,6 +24,8 @@ from conformance.pods.roles import ROLES
 from conformance.pods.starting import verdict_on
 from conformance.pods.tailor import SEAT
 
+__tracebackhide__ = True  # a failure shows the line of the test
+
 ELSEWHERE = "elsewhere"
 """Prefix of names of pods in the worker's second namespace: ``elsewhere/linux-client``."""
 ELSEWHERE_LABELS = {"conformance/team": "elsewhere"}
@@ -129,18 +131,19 @@ class WorkerPods:
         wait(work.values())
         verdicts: list[Exception] = []
         for seat, one in work.items():
-            trouble = one.exception()
-            if trouble is None:
+            error = one.exception()
+            if error is None:
                 self.keep(seen(None, one.result(), ClaimVerdict.CONFIRMED, because, "behaviour"))
                 continue
-            if not isinstance(trouble, EnvironmentBroken):
-                raise trouble
-            verdict = verdict_on(self._pods_of(seat), trouble, self.claims, because)
+            if not isinstance(error, EnvironmentBroken):
+                raise error
+            events = self._pods.changes.waits.events
+            verdict = verdict_on(self._pods_of(seat), error, self.claims, because, events)
             violated = isinstance(verdict, Nonconformance)
             self._failed(seat, ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE, verdict)
             verdicts.insert(0 if violated else len(verdicts), verdict)
         if verdicts:
-            raise verdicts[0]
+            raise verdicts[0].with_traceback(None) from None  # how the pods were waited for is nobody's business
         self.used |= {seat: one.result() for seat, one in work.items()}
         return Group(one.result() for one in work.values())
 
@@ -192,25 +195,25 @@ class WorkerPods:
         work = self._begun(seats)
         wait(work)
         found: dict[str, Workload] = {}
-        troubles: list[BaseException] = []
+        errors: list[BaseException] = []
         for seat, one in zip(seats, work, strict=True):
-            trouble = one.exception() or self._warmth[seat].exception()
-            if trouble is None:
+            error = one.exception() or self._warmth[seat].exception()
+            if error is None:
                 found[seat] = one.result()
                 continue
-            troubles.append(trouble)
-            if isinstance(trouble, SuiteError):
-                lacks = isinstance(trouble, MissingCapability)
-                self._failed(seat, ClaimVerdict.NOT_RUN if lacks else ClaimVerdict.INCONCLUSIVE, trouble)
+            errors.append(error)
+            if isinstance(error, SuiteError):
+                lacks = isinstance(error, MissingCapability)
+                self._failed(seat, ClaimVerdict.NOT_RUN if lacks else ClaimVerdict.INCONCLUSIVE, error)
             else:
-                raise trouble
+                raise error
         if not found:
-            raise troubles[0]
+            raise errors[0]
         self.used |= found
         return Group(found.values())
 
-    def _failed(self, seat: str, verdict: ClaimVerdict, trouble: BaseException) -> None:
-        self.keep([seen_on(self._wish(seat).node, verdict, str(trouble).partition("\n")[0], "behaviour")])
+    def _failed(self, seat: str, verdict: ClaimVerdict, error: BaseException) -> None:
+        self.keep([seen_on(self._wish(seat).node, verdict, str(error).partition("\n")[0], "behaviour")])
 
     def _seats(self, role: str) -> list[str]:
         """Of a role on each covered node, the worker's first node first."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.errors import UsageProblem
+from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 
 Obj = dict[str, Any]
@@ -91,7 +92,9 @@ def _without_lists(value: Any) -> Any:
 def _single(name: str, known: Mapping[str, Value]) -> str:
     value = known[name]
     if not isinstance(value, str):
-        raise UsageProblem(f"${{{name}}} has {len(value)} values, and only a list's entry is repeated for each of them")
+        raise UsageProblem(
+            f"${{{name}}} has {counted(len(value), 'value')}, and only a list's entry is repeated for each of them"
+        )
     return value
 
 

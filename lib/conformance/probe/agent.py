@@ -328,8 +328,8 @@ class Agent:
             self._send_waiting()
 
     def _end(self, end: ExecEnd) -> None:
-        parts = [end.trouble or f"it exited with status {end.exit_code}"]
+        parts = [end.problem or f"it exited with status {end.exit_code}"]
         if end.exit_code == 0 and not self._hello.done():
             parts = ["another program answered in its place: it never said hello, and exited with status 0"]
         parts += [f"stderr {end.stderr.strip()[-300:]!r}"] if end.stderr.strip() else []
-        self._fail("; ".join(parts), AgentRefused if channels.COULD_NOT_START in end.trouble else ProbeBroken)
+        self._fail("; ".join(parts), AgentRefused if channels.COULD_NOT_START in end.problem else ProbeBroken)

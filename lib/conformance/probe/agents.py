@@ -13,6 +13,7 @@ from pathlib import Path
 from conformance.errors import ProbeBroken
 from conformance.kube.client import Kube
 from conformance.kube.transcript import Transcript
+from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import changed, changed_among
 from conformance.probe import protocol
@@ -49,7 +50,7 @@ class Agents:
         self._starting: dict[_Key, threading.Lock] = {}
         self._broken_before: set[_Key] = set()
         self._restarted: Counter[_Key] = Counter()
-        self._trouble: dict[_Key, str] = {}
+        self._error: dict[_Key, str] = {}
         """Agent to what last broke it."""
         self._closed = threading.Event()
         threading.Thread(target=self._watch, name="agents", daemon=True).start()
@@ -62,7 +63,7 @@ class Agents:
     ) -> Agent:
         """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken.
 
-        ``waited`` hears the seconds for which other starts were waited for, which are nobody's trouble.
+        ``waited`` hears the seconds for which other starts were waited for, which are nobody's fault.
         """
         key, within = (source.uid, program.name), self.settings.timings.of(source.os).agent_slot
         with self._lock:
@@ -102,10 +103,10 @@ class Agents:
             known = self._agents.get((source.uid, program.name))
             return known is not None and known[0].alive and ask(known[0])
 
-    def note_trouble(self, source: Workload, program: protocol.Program, trouble: ProbeBroken) -> None:
+    def note_error(self, source: Workload, program: protocol.Program, error: ProbeBroken) -> None:
         """Remember what broke an agent, for the message that it is not started any more."""
-        if not isinstance(trouble, AgentRefused):
-            self._trouble[source.uid, program.name] = str(trouble)
+        if not isinstance(error, AgentRefused):
+            self._error[source.uid, program.name] = str(error)
 
     def revalidate(self) -> None:
         """End the agents of pods that are no longer what they were."""
@@ -140,9 +141,9 @@ class Agents:
         key, own = (source.node, source.os), (source.uid, program.name)
         again = own in self._broken_before
         if again and self._restarted[own] >= self.limits.restarts:
-            last = self._trouble.get(own, f"the agent in {source.label} broke")
+            last = self._error.get(own, f"the agent in {source.label} broke")
             raise AgentRefused(
-                f"{last}; it has been started again {self.limits.restarts} times and is not any more",
+                f"{last}; it is not restarted any more after {counted(self.limits.restarts, 'restart')}",
                 transport="too many restarts",
             )
         self.counts.starts[key] += 1

@@ -22,11 +22,11 @@ from conformance.probe.lane import Lane, Told, Try
 
 @dataclass(frozen=True)
 class Answered:
-    """What became of one attempt: exactly one of ``observation`` and ``trouble`` is there."""
+    """What became of one attempt: exactly one of ``observation`` and ``error`` is there."""
 
     ticket: int
     observation: Observation | None = None
-    trouble: Exception | None = None
+    error: Exception | None = None
     """ProbeBroken or EnvironmentBroken, after all that was tried again."""
 
 

@@ -77,7 +77,7 @@ def endpoint(found: Obj) -> HnsEndpoint:
         mac=str(found.get("MacAddress") or ""),
         network=str(found.get("VirtualNetwork") or ""),
         policies=tuple(policies),
-        acls=tuple(_acl(one) for one in policies if one.get("Type") == "ACL"),
+        acls=tuple(_acl(policy) for policy in policies if policy.get("Type") == "ACL"),
     )
 
 
@@ -85,7 +85,7 @@ def _subnet(found: Any) -> HnsSubnet:
     if not isinstance(found, dict):
         raise ProbeBroken(f"a subnet of an HNS network is no object: {found!r}", transport="garbled output")
     vsids = [one.get("VSID") for one in many(found.get("Policies")) if isinstance(one, dict)]
-    known = [_number(one, "VSID", found) for one in vsids if one is not None]
+    known = [_number(vsid, "VSID", found) for vsid in vsids if vsid is not None]
     return HnsSubnet(
         prefix=_text(found, "AddressPrefix"),
         gateway=str(found.get("GatewayAddress") or ""),

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from conformance.errors import ProbeBroken
 from conformance.kube.channels import ExecBroken
 from conformance.kube.execute import ExecResult
+from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, LinuxFacts
 from conformance.probe import hns, linux_host
@@ -88,6 +89,16 @@ class Hosts:
         script = f"foreach ($path in {paths}) {{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }}"
         return self._text(node, STOP + script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
 
+    def command_lines(self, node: str, program: str) -> list[str]:
+        """Command lines of a program's processes on a Windows node, none where it does not run.
+
+        ``program`` with its ending, ``kube-proxy.exe``.  Raises as :meth:`hns_networks`.
+        """
+        found = f"Get-CimInstance Win32_Process -Filter 'Name=''{program}'''"
+        script = f"{STOP}{found} | ForEach-Object {{ $_.CommandLine }}"
+        said = self._text(node, script, empty_is_broken=False).decode("utf-8-sig", errors="replace")
+        return [line.strip() for line in said.splitlines() if line.strip()]
+
     def remove_hns_network(self, node: str, name: str = NETWORK) -> str:
         """Remove a node's HNS network, which cuts the node's own exec streams.
 
@@ -149,7 +160,7 @@ class Hosts:
         return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead)
 
     def _patiently(self, ask: Callable[[], T], overhead: float) -> T:
-        """Ask again after trouble, for three times what an exec may take, as probing does."""
+        """Ask again after an error, for three times what an exec may take, as probing does."""
         deadline, pause, tries = Deadline(3 * overhead, self._clock), PAUSE, 0
         while True:
             tries += 1
@@ -158,7 +169,7 @@ class Hosts:
             except ProbeBroken as broken:
                 final = isinstance(broken, ExecBroken) and not broken.retryable
                 if final or deadline.remaining <= pause:
-                    text = f"{broken} ({tries} {'try' if tries == 1 else 'tries'} in {deadline.elapsed:.0f} s)"
+                    text = f"{broken} ({counted(tries, 'try', 'tries')} in {deadline.elapsed:.0f} s)"
                     raise ProbeBroken(text, broken.seen, broken.transport) from broken
             self._clock.sleep(pause)
             pause = min(2.0, 2 * pause)

@@ -1,6 +1,6 @@
-"""The attempts of one asking from one source: sent to its agent, and sent again while transport trouble may pass.
+"""The attempts of one asking from one source: sent to its agent, and sent again while transport errors may pass.
 
-Nothing waits here when the agent is alive.  Starting one, and looking at the pod after trouble, takes its time in a
+Nothing waits here when the agent is alive.  Starting one, and looking at the pod after an error, takes its time in a
 thread of the agents' pool; what is begun meanwhile joins what waits.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 from conformance.errors import EnvironmentBroken, ProbeBroken, SuiteError
 from conformance.kube.channels import ExecBroken
 from conformance.model.attempt import Attempt
+from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation
 from conformance.probe import protocol
@@ -23,7 +24,7 @@ from conformance.probe.agents import Agents
 from conformance.timing import SYSTEM_CLOCK
 
 Told = tuple[int, Observation | None, Exception | None]
-"""A ticket, and its observation or its trouble."""
+"""A ticket, and its observation or its error."""
 Hear = Callable[[Sequence[Told]], None]
 """Takes what became of some tickets; called from any thread."""
 
@@ -131,10 +132,10 @@ class Lane:
             if told:
                 self._hear(told)
 
-        def broken(trouble: ProbeBroken) -> None:
+        def broken(error: ProbeBroken) -> None:
             self._done(batch)
-            self._agents.note_trouble(self._source, self._program, trouble)
-            self._broke(list(left.values()), trouble)
+            self._agents.note_error(self._source, self._program, error)
+            self._broke(list(left.values()), error)
 
         within = protocol.PATIENCE * max(one.attempt.give_up_after for one in tries) + self._overhead
         batch = Batch(specs=[one.spec for one in tries], within=within, heard=heard, broken=broken)
@@ -144,12 +145,12 @@ class Lane:
         with self._lock:
             self._under_way.pop(id(batch), None)
 
-    # --- trouble --------------------------------------------------------------------------------------------------
+    # --- errors -------------------------------------------------------------------------------------------------
 
-    def _broke(self, tries: Sequence[Try], trouble: ProbeBroken) -> None:
-        hopeless = isinstance(trouble, AgentRefused) or (isinstance(trouble, ExecBroken) and not trouble.retryable)
+    def _broke(self, tries: Sequence[Try], error: ProbeBroken) -> None:
+        hopeless = isinstance(error, AgentRefused) or (isinstance(error, ExecBroken) and not error.retryable)
         for one in tries:
-            one.history.append(str(trouble))
+            one.history.append(str(error))
             one.hopeless = hopeless
         with self._lock:
             if self._cancelled:
@@ -161,23 +162,23 @@ class Lane:
         self._agents.pool.submit(self._repair)
 
     def _repair(self) -> None:
-        """Until nothing waits any more: look at the pod after trouble, give up or pause, start an agent, send."""
+        """Until nothing waits any more: look at the pod after an error, give up or pause, start an agent, send."""
         try:
             while self._has_work():
-                if self._look_after_trouble() and self._has_agent() and not self._send():
+                if self._look_after_error() and self._has_agent() and not self._send():
                     self._fail_waiting(ProbeBroken(f"the agent in {self._source.label} ended before it was asked"))
-        except Exception as trouble:  # whatever it is, whoever waits for the attempts must hear of it
+        except Exception as error:  # whatever it is, whoever waits for the attempts must hear of it
             with self._lock:
                 self._repairing = False
                 tries, self._waiting = self._waiting, []
-            self._hear([(one.ticket, None, trouble) for one in tries])
+            self._hear([(one.ticket, None, error) for one in tries])
 
     def _has_work(self) -> bool:
         with self._lock:
             self._repairing = bool(self._waiting)
             return self._repairing
 
-    def _look_after_trouble(self) -> bool:
+    def _look_after_error(self) -> bool:
         """Give up what is not to be tried again, and pause before the rest is; whether anything is left."""
         with self._lock:
             broken = [one for one in self._waiting if one.history]
@@ -186,8 +187,8 @@ class Lane:
         unknown = ""
         try:
             happened = self._agents.what_happened(self._source)
-        except SuiteError as trouble:  # then at least the probe's own trouble is known
-            happened, unknown = "", f"; whether the pod changed is not known: {trouble}"
+        except SuiteError as error:  # then at least the probe's own error is known
+            happened, unknown = "", f"; whether the pod changed is not known: {error}"
         pause = min(2.0, 0.25 * 2 ** (max(one.tries for one in broken) - 1))
         for one in broken:
             one.history[-1] += unknown
@@ -195,7 +196,7 @@ class Lane:
                 self._give_up(one, EnvironmentBroken(f"{happened}, while it was probing ({one.history[-1]})"))
             elif one.hopeless or self._remaining(one) <= pause:
                 elapsed = time.monotonic() - one.begun
-                times = f"{one.tries} {'try' if one.tries == 1 else 'tries'} in {elapsed:.0f} s"
+                times = f"{counted(one.tries, 'try', 'tries')} in {elapsed:.0f} s"
                 transport = "\n".join(dict.fromkeys(one.history))
                 self._give_up(one, ProbeBroken(f"{one.history[-1]} ({times})", transport=transport))
         with self._lock:
@@ -210,7 +211,7 @@ class Lane:
         try:
             self._agents.agent(self._source, self._program, self._postpone)
         except ProbeBroken as broken:
-            self._agents.note_trouble(self._source, self._program, broken)
+            self._agents.note_error(self._source, self._program, broken)
             self._fail_waiting(broken)
             return False
         return True
@@ -221,19 +222,19 @@ class Lane:
             for one in self._waiting:
                 one.begun += seconds
 
-    def _fail_waiting(self, trouble: ProbeBroken) -> None:
+    def _fail_waiting(self, error: ProbeBroken) -> None:
         with self._lock:
             tries, self._waiting = self._waiting, []
         for one in tries:
             one.tries += 1
-        self._broke(tries, trouble)
+        self._broke(tries, error)
 
-    def _give_up(self, one: Try, trouble: Exception) -> None:
+    def _give_up(self, one: Try, error: Exception) -> None:
         with self._lock:
             if one not in self._waiting:
                 return  # cancelled meanwhile
             self._waiting.remove(one)
-        self._hear([(one.ticket, None, trouble)])
+        self._hear([(one.ticket, None, error)])
 
     def _remaining(self, one: Try) -> float:
         return max(0.0, one.begun + self._budget - time.monotonic())

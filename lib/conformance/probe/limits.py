@@ -27,7 +27,7 @@ class Limits:
     """Times that the agent of one pod is started again after it had broken, in one process.  What breaks more often
     does not break by chance, and each start costs a Windows node 2 to 4 s and a core."""
     sources: int = 64
-    """Sources whose agents one process starts, or asks again after trouble, at the same time."""
+    """Sources whose agents one process starts, or asks again after an error, at the same time."""
 
 
 @dataclass
@@ -41,6 +41,6 @@ class Counts:
     batches: Counter[tuple[str, OS]] = field(default_factory=Counter)
     attempts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Attempts sent again after transport trouble."""
+    """Attempts sent again after transport errors."""
     commands: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Execs that are no agents: literal commands, questions to hosts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.errors import ProbeBroken
+from conformance.model.counted import counted
 from conformance.model.host import FdbEntry, Link, LinuxFacts, Neighbour, RouteEntry, Vxlan
 from conformance.probe import protocol
 from conformance.probe.protocol import Program
@@ -17,7 +18,8 @@ def parse(node: str, stdout: bytes) -> LinuxFacts:
     lines = [found for line in stdout.splitlines() if (found := protocol.read_line(line)) is not None]
     if len(lines) != 1 or lines[0]["type"] != "host-facts":
         raise ProbeBroken(
-            f"host_facts.py on {node} said {len(lines)} lines instead of one: {stdout[:200]!r}", transport="no answer"
+            f"host_facts.py on {node} said {counted(len(lines), 'line')} instead of one: {stdout[:200]!r}",
+            transport="no answer",
         )
     problem = protocol.stranger(lines[0], HOST_FACTS)
     if problem:
@@ -36,25 +38,25 @@ def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
         node=node,
         links=tuple(
             Link(
-                name=str(one["name"]), mtu=int(one["mtu"]), mac=str(one["mac"]), up=bool(one["up"]),
-                vxlan=_vxlan(one["vxlan"]),
+                name=str(link["name"]), mtu=int(link["mtu"]), mac=str(link["mac"]), up=bool(link["up"]),
+                vxlan=_vxlan(link["vxlan"]),
             )
-            for one in found["links"]
+            for link in found["links"]
         ),
         routes=tuple(
             RouteEntry(
-                destination=str(one["destination"]), gateway=str(one["gateway"]), device=str(one["device"]),
-                onlink=bool(one["onlink"]), table=int(one["table"]),
+                destination=str(route["destination"]), gateway=str(route["gateway"]), device=str(route["device"]),
+                onlink=bool(route["onlink"]), table=int(route["table"]),
             )
-            for one in found["routes"]
+            for route in found["routes"]
         ),
         fdb=tuple(
             FdbEntry(device=str(one["device"]), mac=str(one["mac"]), destination=str(one["destination"]))
             for one in found["fdb"]
         ),
         neighbours=tuple(
-            Neighbour(device=str(one["device"]), address=str(one["address"]), mac=str(one["mac"]))
-            for one in found["neighbours"]
+            Neighbour(device=str(neighbour["device"]), address=str(neighbour["address"]), mac=str(neighbour["mac"]))
+            for neighbour in found["neighbours"]
         ),
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Probing from pods: many attempts in, as many observations out, or an exception that says what broke.
 
-Every pod has one long-lived agent; all pods are asked at once, and results come as they end.  Transport trouble is
-retried until a deadline.  It never turns trouble into a verdict, and never decides whether one is right.
+Every pod has one long-lived agent; all pods are asked at once, and results come as they end.  Transport errors are
+retried until a deadline.  It never turns an error into a verdict, and never decides whether one is right.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Prober:
         """
         asking = self.asking()
         found: dict[int, Observation] = {}
-        troubles: dict[str, Exception] = {}
+        errors: dict[str, Exception] = {}
         try:
             places = {ticket: place for place, ticket in enumerate(asking.begin(batch))}
             while asking.pending:
@@ -81,20 +81,20 @@ class Prober:
                 place = places[answered.ticket]
                 if answered.observation is not None:
                     found[place] = answered.observation
-                elif answered.trouble is not None:
-                    troubles.setdefault(batch[place].source.uid, answered.trouble)
+                elif answered.error is not None:
+                    errors.setdefault(batch[place].source.uid, answered.error)
         finally:
             asking.cancel()
         seen = [found[place] for place in sorted(found)]
-        if troubles:
-            raise _worst(list(troubles.values()), seen)
+        if errors:
+            raise _worst(list(errors.values()), seen)
         return seen
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
-        troubles = self.agents.what_happened_to({one.uid: one for one in workloads}.values())
-        if troubles:
-            raise EnvironmentBroken("; ".join(troubles))
+        errors = self.agents.what_happened_to({workload.uid: workload for workload in workloads}.values())
+        if errors:
+            raise EnvironmentBroken("; ".join(errors))
 
     def revalidate(self) -> None:
         """Drop the agents of pods that are no longer what they were, since an exclusive test may have changed them."""
@@ -129,15 +129,15 @@ class Prober:
         self.agents.close()
 
 
-def _worst(troubles: Sequence[Exception], seen: Sequence[Observation]) -> Exception:
+def _worst(errors: Sequence[Exception], seen: Sequence[Observation]) -> Exception:
     """One exception for all: a changed pod explains more than a broken probe, and what is neither more than both."""
     ours = (ProbeBroken, EnvironmentBroken)
-    first = next((one for one in troubles if not isinstance(one, ours)), None)
+    first = next((error for error in errors if not isinstance(error, ours)), None)
     if first is not None:
         return first
-    first = next((one for one in troubles if isinstance(one, EnvironmentBroken)), troubles[0])
-    more = f" (and {len(troubles) - 1} more sources in trouble)" if len(troubles) > 1 else ""
+    first = next((error for error in errors if isinstance(error, EnvironmentBroken)), errors[0])
+    more = f" (and {len(errors) - 1} more sources with errors)" if len(errors) > 1 else ""
     if isinstance(first, EnvironmentBroken):
         return EnvironmentBroken(f"{first}{more}") if more else first
-    transport = "\n".join(one.transport for one in troubles if isinstance(one, ProbeBroken))
+    transport = "\n".join(error.transport for error in errors if isinstance(error, ProbeBroken))
     return ProbeBroken(f"{first}{more}", seen, transport=transport)

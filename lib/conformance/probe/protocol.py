@@ -158,7 +158,7 @@ def observation(attempt: Attempt, result: dict[str, Any], when: When, tries: int
         began_at_error=None if began is None or math.isinf(when.error) else when.error,
         detail=detail, local=str(result.get("local") or ""), remote=str(result.get("remote") or ""),
         seen_client=client, served_by=served_by, status=result.get("status"), body=body,
-        answers=tuple(str(one) for one in result.get("answers") or ()), tries=tries,
+        answers=tuple(str(answer) for answer in result.get("answers") or ()), tries=tries,
     )  # fmt: skip
 
 

@@ -83,11 +83,11 @@ class Slots:
         with self._wanting(name):
             settled = until(
                 take, lambda slot: slot is not None, within=within, every=every,
-                description=f"one of {count} slots {name} becomes free",
+                description=f"one of the slots {name} becomes free (limit {count})",
             )  # fmt: skip
         if settled.last is None:
             raise ProbeBroken(
-                f"none of the {count} slots {name} became free within {within:.0f} s", transport="no free slot"
+                f"no slot {name} became free within {within:.0f} s (limit {count})", transport="no free slot"
             )
         return settled.last
 

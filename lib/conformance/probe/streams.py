@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from conformance.errors import ProbeBroken
 from conformance.kube.channels import ExecBroken
+from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.model.stream import Side, StreamEnd, StreamEvent, StreamState, StreamVerdict
 from conformance.pods.roles import STREAM_PORT
@@ -94,10 +95,12 @@ class Streams:
                 history.append(str(broken))
                 self._prober.unchanged([client, server])
                 if isinstance(broken, NotOpened) and deadline.elapsed >= effect:
-                    raise NotOpened(f"{broken} ({len(history)} tries, {deadline.elapsed:.1f} s)") from broken
+                    raise NotOpened(
+                        f"{broken} ({counted(len(history), 'try', 'tries')}, {deadline.elapsed:.1f} s)"
+                    ) from broken
                 if (isinstance(broken, ExecBroken) and not broken.retryable) or deadline.remaining + sum(waited) <= 1:
                     raise ProbeBroken(
-                        f"{broken} (stream {client.label} -> {server.label}, {len(history)} tries)",
+                        f"{broken} (stream {client.label} -> {server.label}, {counted(len(history), 'try', 'tries')})",
                         transport="\n".join(dict.fromkeys(history)),
                     ) from broken
             SYSTEM_CLOCK.sleep(0.5)
@@ -153,7 +156,7 @@ class Streams:
         except ProbeBroken:
             self._prober.unchanged([stream.client, stream.server])
             raise
-        mine = [one for one in ends if SIDES[one["side"]] == side]
+        mine = [end for end in ends if SIDES[end["side"]] == side]
         if len(mine) != 1:
             raise ProbeBroken(f"the {side} of stream {stream.name} in {workload.label} is not known to its agent")
         return self._end(mine[0], agent, workload, side), mine[0]
@@ -169,9 +172,9 @@ class Streams:
             quiet=None if end["quiet_ms"] is None else float(end["quiet_ms"]) / 1000,
             events=tuple(
                 StreamEvent(
-                    at=unix(agent.clock.place(one["at_ms"] / 1000)[0]), what=one["event"], detail=one["detail"]
+                    at=unix(agent.clock.place(event["at_ms"] / 1000)[0]), what=event["event"], detail=event["detail"]
                 )
-                for one in end["events"]
+                for event in end["events"]
             ),
         )  # fmt: skip
 
@@ -189,7 +192,7 @@ class Streams:
     def _each(self, work: Callable[[Any], T], them: Sequence[Any]) -> list[T]:
         """All at once; the first that failed decides, after all have ended."""
         futures = [self._pool.submit(work, one) for one in them]
-        troubles = [trouble for one in futures if (trouble := one.exception())]
-        if troubles:
-            raise troubles[0]
-        return [one.result() for one in futures]
+        errors = [error for future in futures if (error := future.exception())]
+        if errors:
+            raise errors[0]
+        return [future.result() for future in futures]

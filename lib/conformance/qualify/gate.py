@@ -57,7 +57,7 @@ class GateResult:
     @property
     def standing(self) -> tuple[Obstacle, ...]:
         """Those that no waiver accepts."""
-        return tuple(one for one in self.obstacles if one.waiver is None)
+        return tuple(obstacle for obstacle in self.obstacles if obstacle.waiver is None)
 
     @property
     def answer(self) -> Answer:
@@ -98,7 +98,7 @@ def judge(
 
 def exit_code(results: Sequence[GateResult]) -> int:
     """0 all qualified, 1 one is not, 6 one could not be decided (architecture, section 4)."""
-    answers = {one.answer for one in results}
+    answers = {result.answer for result in results}
     if "not qualified" in answers:
         return 1
     return 6 if "incomplete" in answers else 0
@@ -106,8 +106,8 @@ def exit_code(results: Sequence[GateResult]) -> int:
 
 def unused(waivers: Sequence[Waiver], results: Sequence[GateResult]) -> tuple[Waiver, ...]:
     """Waivers that accepted nothing: their exception is gone, or never was."""
-    used = {id(obstacle.waiver) for one in results for obstacle in one.obstacles if obstacle.waiver}
-    return tuple(one for one in waivers if id(one) not in used)
+    used = {id(obstacle.waiver) for result in results for obstacle in result.obstacles if obstacle.waiver}
+    return tuple(waiver for waiver in waivers if id(waiver) not in used)
 
 
 def _obstacles(
@@ -146,9 +146,9 @@ def _of_claim(claim: StoredClaim, demand: Demand, build: str, waivers: Sequence[
             accepted = waiver_for(waivers, claim.id, claim.verdict, part="", build=build)
             yield _said(claim, "", claim.verdict, claim.reason, accepted)
         return
-    heard = () if demand.only else tuple(one.part for one in claim.results)
+    heard = () if demand.only else tuple(result.part for result in claim.results)
     for part in dict.fromkeys((*demand.parts, *heard)):
-        results = [one for one in claim.results if one.part == part]
+        results = [result for result in claim.results if result.part == part]
         if results:
             yield from _of_part(claim, part, results, build, waivers)
         else:
@@ -188,10 +188,10 @@ def _on_build(results: Sequence[ClaimResult], build: str) -> list[_Said]:
     """
     said = []
     for result in results:
-        for one in result.decisions:
-            if not one.about or build in one.about:
-                said.append(_Said(one.verdict, one.reason, build if one.about else ""))
-        if not any(one.verdict is result.verdict for one in result.decisions):
+        for decision in result.decisions:
+            if not decision.about or build in decision.about:
+                said.append(_Said(decision.verdict, decision.reason, build if decision.about else ""))
+        if not any(decision.verdict is result.verdict for decision in result.decisions):
             said.append(_Said(result.verdict, result.reason, ""))  # what ended the test belongs to no node
     return said
 

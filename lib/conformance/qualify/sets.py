@@ -76,7 +76,9 @@ def sets() -> Sets:
     content = yaml.safe_load((DATA / "sets.yaml").read_text(encoding="utf-8"))
     parts = suite_parts()
     by_name = {
-        name: GateSet(name=name, purpose=entry["for"], demands=tuple(_demand(one, parts) for one in entry["claims"]))
+        name: GateSet(
+            name=name, purpose=entry["for"], demands=tuple(_demand(claim, parts) for claim in entry["claims"])
+        )
         for name, entry in content["sets"].items()
     }
     return Sets(version=content["version"], by_name=by_name, excluded=content["excluded"] or {})

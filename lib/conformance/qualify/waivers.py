@@ -121,4 +121,4 @@ def waiver_for(
     waivers: Sequence[Waiver], claim: str, verdict: ClaimVerdict, *, part: str = "", build: str = ""
 ) -> Waiver | None:
     """The first waiver that accepts a verdict."""
-    return next((one for one in waivers if one.covers(claim, verdict, part=part, build=build)), None)
+    return next((waiver for waiver in waivers if waiver.covers(claim, verdict, part=part, build=build)), None)

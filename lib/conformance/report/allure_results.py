@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +20,16 @@ from allure_commons.model2 import Label, Status, StatusDetails, TestResult
 from allure_commons.utils import uuid4
 
 from conformance.catalog import Claim
-from conformance.model.claim import ClaimVerdict
 from conformance.report import probing
+from conformance.report.allure_words import STATUS
 from conformance.report.outcomes import TestOutcome
 from conformance.report.run import RunReport
 
-STATUS = {
-    ClaimVerdict.VIOLATED: Status.FAILED,
-    ClaimVerdict.INCONCLUSIVE: Status.BROKEN,
-    ClaimVerdict.NOT_RUN: Status.SKIPPED,
-    ClaimVerdict.NOT_APPLICABLE: Status.SKIPPED,
-}
-"""Every other verdict is ``passed``."""
-
 CATEGORIES = [
-    {"name": "Violated claims", "matchedStatuses": ["failed"]},
-    {"name": "Inconclusive: suite or surroundings broke", "matchedStatuses": ["broken"]},
-    {"name": "Not run", "matchedStatuses": ["skipped"], "messageRegex": "(?s).*NOT_RUN.*"},
-    {"name": "Not applicable", "matchedStatuses": ["skipped"], "messageRegex": "(?s).*NOT_APPLICABLE.*"},
+    {"name": str(verdict), "messageRegex": f"(?s)^{verdict}\\b.*", "matchedStatuses": [str(status)]}
+    for verdict, status in STATUS.items()
 ]
+"""For readers of Allure 2; Allure 3 takes them from its own configuration (:mod:`conformance.report.html`)."""
 
 
 def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
@@ -55,7 +47,7 @@ def story(test: str) -> str:
 
 
 def write_surroundings(report: RunReport, folder: Path) -> None:
-    """environment.properties and categories.json."""
+    """environment.properties, executor.json and categories.json."""
     folder.mkdir(parents=True, exist_ok=True)
     entries = {"cluster": report.cluster.get("label", ""), "evidence": report.evidence, "command": report.command}
     facts = report.facts
@@ -73,10 +65,35 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         builds = {".".join(map(str, node.windows_build)) for node in facts.by_os("windows") if node.windows_build}
         entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
         entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
+    for one in report.installed.components:
+        name = _name(f"{one.workload}_{one.container}" if one.container != one.workload else one.workload)
+        told = entries.get(name, "")
+        entries[name] = f"{told}, {one.version}" if told and one.version not in told else one.version or told
+    entries |= {"suite": report.suite.get("version", ""), "catalog": report.suite.get("catalog", "")[:12]}
     entries |= {f"probing_{number}": line for number, line in enumerate(probing.lines(report.probing), 1)}
     lines = [f"{key}={_property(value)}" for key, value in entries.items() if value]
     (folder / "environment.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "executor.json").write_text(json.dumps(executor(report, os.environ)), encoding="utf-8")
     (folder / "categories.json").write_text(json.dumps(CATEGORIES, indent=1), encoding="utf-8")
+
+
+def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str]:
+    """Who ran it, as Allure shows it: GitHub Actions, GitLab or Jenkins by their variables, else this suite."""
+    told = {"buildName": f"run {report.run_id} ({report.evidence or 'no cluster'})", "reportName": "Calico for Windows"}
+    for name, kind, address in (
+        ("GitHub Actions", "github", "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}"),
+        ("GitLab", "gitlab", "{CI_JOB_URL}"),
+        ("Jenkins", "jenkins", "{BUILD_URL}"),
+    ):
+        try:
+            return {"name": name, "type": kind, "buildUrl": address.format_map(environment), **told}
+        except KeyError:
+            continue
+    return {"name": "calico-windows-conformance", "type": "local", **told}
+
+
+def _name(text: str) -> str:
+    return text.replace("-", "_")
 
 
 def add_missing(tests: Sequence[TestOutcome], claims: dict[str, Claim], folder: Path, present: set[str]) -> list[str]:

@@ -19,24 +19,24 @@ def merged(attempts: Sequence[TestOutcome]) -> TestOutcome:
     """One outcome of all attempts at a test, oldest first."""
     if len(attempts) == 1:
         return attempts[0]
-    verdict = worst({one.verdict for one in attempts})
-    speaker = next(one for one in attempts if one.verdict is verdict)
-    verdicts = tuple(str(one.verdict) for one in attempts)
+    verdict = worst({attempt.verdict for attempt in attempts})
+    speaker = next(attempt for attempt in attempts if attempt.verdict is verdict)
+    verdicts = tuple(str(attempt.verdict) for attempt in attempts)
     prefix = f"{FLAKY} ({', '.join(verdicts)}): " if len(set(verdicts)) > 1 else ""
-    results = [_worst(each, prefix) for each in zip(*(one.results for one in attempts), strict=True)]
+    results = [_worst(each, prefix) for each in zip(*(attempt.results for attempt in attempts), strict=True)]
     return replace(
         speaker,
         reason=f"{prefix}{speaker.reason}",
         results=tuple(results),
-        seconds=sum(one.seconds for one in attempts),
+        seconds=sum(attempt.seconds for attempt in attempts),
         worker=attempts[-1].worker,
-        touched=tuple(sorted({os for one in attempts for os in one.touched})),
+        touched=tuple(sorted({os for attempt in attempts for os in attempt.touched})),
         attempts=verdicts,
     )
 
 
 def _worst(results: Sequence[ClaimResult], prefix: str) -> ClaimResult:
-    verdict = worst({one.verdict for one in results})
-    speaker = next(one for one in results if one.verdict is verdict)
-    differ = any(one.verdict is not verdict for one in results)
+    verdict = worst({result.verdict for result in results})
+    speaker = next(result for result in results if result.verdict is verdict)
+    differ = any(result.verdict is not verdict for result in results)
     return replace(speaker, reason=f"{prefix}{speaker.reason}") if differ else speaker

@@ -45,7 +45,7 @@ class Diagnostics:
             name = getattr(collector, "__qualname__", repr(collector))
             try:
                 found = collector(failure)
-            except Exception as trouble:
-                found = {f"{name} broke": f"{type(trouble).__name__}: {trouble}"}
+            except Exception as error:
+                found = {f"{name} broke": f"{type(error).__name__}: {error}"}
             paths += [attachments.text(title, body) for title, body in found.items()]
         return paths

@@ -1,4 +1,4 @@
-"""``python -m conformance.report.html [RUN]``: one self-contained HTML file from a run's Allure results.
+"""``python -m conformance.report.html [RUN]``: ``allure.html``, one self-contained file from a run's Allure results.
 
 Calls Allure 3 (npm package ``allure``; no Java), which is looked for in ``node_modules`` of the current directory and
 of the checkout.  An ``allure`` on the PATH is not used: the older allure-commandline has the same name.
@@ -14,6 +14,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from conformance.model.verdict import PRECEDENCE
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT_LACKS = 7
@@ -44,7 +46,7 @@ def command(folders: Sequence[Path]) -> list[str]:
 
 
 def render(run: Path, call: Sequence[str]) -> Path:
-    """``report.html`` in the run's directory.  Raises CannotRender."""
+    """``allure.html`` in the run's directory.  Raises CannotRender."""
     results = run / "allure"
     if not any(results.glob("*-result.json")):
         raise CannotRender(f"no HTML report: {results} holds no Allure results", USAGE)
@@ -64,14 +66,29 @@ def render(run: Path, call: Sequence[str]) -> Path:
         if done.returncode != 0 or page is None:
             said = (done.stderr or done.stdout).strip().splitlines()
             raise CannotRender(f"no HTML report: Allure failed: {said[-1] if said else done.returncode}", 1)
-        target = run / "report.html"
+        target = run / "allure.html"
         shutil.copyfile(page, target)
     return target
 
 
+CATEGORIES = [{"name": str(verdict), "matchers": {"labels": {"verdict": str(verdict)}}} for verdict in PRECEDENCE]
+"""One for each verdict, by the label that results carry."""
+
+
+def _evidence(run: Path) -> str:
+    """``lab`` or ``field``; empty: the run's report does not tell, or is not there."""
+    try:
+        told: object = json.loads((run / "conformance.json").read_text(encoding="utf-8"))["run"]["evidence"]
+    except (OSError, ValueError, KeyError):
+        return ""
+    return str(told or "")
+
+
 def _configuration(run: Path, output: Path) -> dict[str, object]:
+    lab = " (evidence: lab, qualifies no release)" if _evidence(run) == "lab" else ""
     return {
-        "name": f"Calico for Windows conformance, {run.resolve().name}",
+        "name": f"Calico for Windows conformance, {run.resolve().name}{lab}",
+        "categories": {"rules": CATEGORIES},
         "output": str(output),
         "historyPath": str(run.resolve().parent / "history.jsonl"),
         "plugins": {"awesome": {"options": {"singleFile": True, "groupBy": ["epic", "feature", "story"]}}},
@@ -85,9 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         print(render(options.run, command([Path.cwd(), ROOT])))
-    except CannotRender as trouble:
-        print(trouble, file=sys.stderr)
-        return trouble.code
+    except CannotRender as error:
+        print(error, file=sys.stderr)
+        return error.code
     return 0
 
 

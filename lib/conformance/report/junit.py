@@ -1,4 +1,4 @@
-"""Makes pytest's JUnit XML say what the run says.
+"""Makes pytest's JUnit XML say what the run says, and writes a second file with one case per claim.
 
 pytest writes every exception from a test's body as ``<failure>``; an INCONCLUSIVE test is an ``<error>``.  Tests that
 the plan had and nobody heard of again are added, so that their absence cannot look green.
@@ -6,15 +6,18 @@ the plan had and nobody heard of again are added, so that their absence cannot l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from conformance.model.claim import ClaimVerdict
 from conformance.report.outcomes import TestOutcome
+from conformance.report.run import RunReport
 
 PROPERTY = "test"
 """Name of the property that holds a test's node id."""
+OUTCOME = "conformance"
+"""Name of the property by which processes hand outcomes on: nothing for readers of the file."""
 _BAD = ("failure", "error")
 _TAGS = {
     ClaimVerdict.VIOLATED: "failure",
@@ -24,8 +27,9 @@ _TAGS = {
 }
 
 
-def mend(path: Path, tests: Sequence[TestOutcome]) -> None:
+def mend(path: Path, report: RunReport) -> None:
     """Rewrite the file in place."""
+    tests = report.tests
     tree = Xml.parse(path)
     suite = tree.getroot().find("testsuite")
     if suite is None:
@@ -43,8 +47,64 @@ def mend(path: Path, tests: Sequence[TestOutcome]) -> None:
             _add(suite, test)
         elif test.flaky and not any(case.find(tag) is not None for case in cases[test.test] for tag in _BAD):
             _judge(cases[test.test][-1], test)
+    for case in suite.findall("testcase"):
+        for properties in case.findall("properties"):
+            for entry in [one for one in properties if one.get("name") == OUTCOME]:
+                properties.remove(entry)
+    suite.insert(0, _properties(report))
     _count(suite)
     tree.write(path, encoding="utf-8", xml_declaration=True)
+
+
+def write_claims(report: RunReport, path: Path) -> None:
+    """One case for each claim that the run says something about, by area; what is not decided or not met is seen.
+
+    UNMET, NOT_RUN and what a waiver accepts are ``skipped`` with the verdict's word, for none of them fails a run.
+    """
+    root = Xml.Element("testsuites")
+    suite = Xml.SubElement(root, "testsuite", name="claims", time=f"{report.seconds:.3f}", timestamp=report.started)
+    suite.append(_properties(report))
+    seconds = {test.test: test.seconds for test in report.tests}
+    for outcome in report.claims:
+        if outcome.verdict is None:
+            continue
+        claim = outcome.claim
+        took = sum(seconds.get(name, 0.0) for name in {result.test for result in outcome.results})
+        case = Xml.SubElement(
+            suite, "testcase", classname=claim.area, name=f"{claim.id} {claim.statement}", time=f"{took:.3f}"
+        )
+        waiver = report.waived.get(claim.id)
+        tag = "skipped" if waiver or outcome.verdict is ClaimVerdict.UNMET else _TAGS.get(outcome.verdict)
+        if tag:
+            told = f"{outcome.verdict}: {outcome.reason}" + (f" (waived: {waiver})" if waiver else "")
+            child = Xml.SubElement(case, tag, message=_clean(told))
+            child.text = _clean(outcome.remedy)
+        builds = f" {outcome.on_builds}" if outcome.on_builds else ""
+        Xml.SubElement(case, "system-out").text = f"{outcome.verdict}{builds}"
+    _count(suite)
+    Xml.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _properties(report: RunReport) -> Xml.Element:
+    """Versions and builds, so that a file alone says what it is about."""
+    found = {"run": report.run_id, "evidence": report.evidence, "suite": report.suite.get("version", ""),
+             "catalog": report.suite.get("catalog", ""), "cut short": report.cut_short}  # fmt: skip
+    if report.facts:
+        for name in ("calico_version", "kubernetes_version", "mode", "platform", "install", "cni"):
+            found[name] = str(getattr(report.facts, name).value or "unknown")
+        for node in report.facts.by_os("windows"):
+            found[f"node {node.name}"] = f"Windows {'.'.join(map(str, node.windows_build or ())) or 'of unknown build'}"
+    found |= {f"gate {gate.name} {gate.build}": gate.headline for gate in report.gates}
+    properties = Xml.Element("properties")
+    for name, value in found.items():
+        if value:
+            Xml.SubElement(properties, "property", name=name, value=_clean(value))
+    return properties
+
+
+def _clean(text: str) -> str:
+    """Without what XML cannot hold, such as the escape of a terminal's colours."""
+    return "".join(one if one in "\t\n\r" or one >= " " else "?" for one in text)
 
 
 def statuses(path: Path) -> Mapping[str, str]:
@@ -82,8 +142,8 @@ def _judge(case: Xml.Element, test: TestOutcome) -> None:
     """Say in pytest's words what the verdict was; nothing where pytest's silence means it."""
     tag = _TAGS.get(test.verdict)
     if tag:
-        child = Xml.SubElement(case, tag, message=f"{test.verdict}: {test.reason}")
-        child.text = test.remedy
+        child = Xml.SubElement(case, tag, message=_clean(f"{test.verdict}: {test.reason}"))
+        child.text = _clean(test.remedy)
 
 
 def _count(suite: Xml.Element) -> None:

@@ -124,7 +124,9 @@ def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
         remedy=speaker.remedy,
         decided=decided if missing else (),
         missing=missing,
-        builds=by_build([one for each in results for one in each.decisions if speaks(one, claim)], claim.kind),
+        builds=by_build(
+            [decision for each in results for decision in each.decisions if speaks(decision, claim)], claim.kind
+        ),
         results=tuple(results),
     )
 
@@ -140,7 +142,7 @@ def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult |
 
     What a claim of another kind demands can be read; that nothing was tried is said all the same (:func:`half`).
     """
-    read = all("read" in one.halves for result in results for one in result.decisions)
+    read = all("read" in decision.halves for result in results for decision in result.decisions)
     if claim.kind is not ClaimKind.LIMITATION or not read or not half(claim, results):
         return None
     return ClaimResult(
@@ -202,8 +204,8 @@ def windows_missed(tests: Sequence[TestOutcome]) -> str:
         return ""
     applicable = [test for test in wanted if test.verdict is not ClaimVerdict.NOT_APPLICABLE]
     if applicable and all(test.verdict is ClaimVerdict.NOT_RUN for test in applicable):
-        return f"none of the {len(applicable)} selected tests that need a Windows node ran: {applicable[0].reason}"
+        return f"no test that needs a Windows node ran ({len(applicable)} selected): {applicable[0].reason}"
     used_pods = [test for test in wanted if test.touched]
     if used_pods and not any("windows" in test.touched for test in used_pods):
-        return f"none of the {len(used_pods)} tests that need a Windows node had to do with a pod on one"
+        return f"no test that needs a Windows node used a pod on one ({len(used_pods)} ran)"
     return ""

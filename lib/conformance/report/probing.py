@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
+from conformance.model.counted import counted
 from conformance.model.endpoint import OS
 from conformance.model.probing import Interval, NodeCost, Probing
 
-FIGURES = tuple(one.name for one in fields(NodeCost) if one.name not in {"node", "os"})
+FIGURES = tuple(field.name for field in fields(NodeCost) if field.name not in {"node", "os"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,9 @@ def cost(told: Iterable[Probing]) -> ProbingCost:
 
 def at_once(intervals: Sequence[Interval]) -> int:
     """Most of them that overlap at one moment; one that begins when another ends does not overlap it."""
-    steps = [(one.taken_at, 1) for one in intervals] + [(one.given_back_at, -1) for one in intervals]
+    steps = [(interval.taken_at, 1) for interval in intervals] + [
+        (interval.given_back_at, -1) for interval in intervals
+    ]
     now = most = 0
     for _, step in sorted(steps):
         now += step
@@ -62,22 +65,24 @@ def lines(found: ProbingCost) -> list[str]:
     """For the terminal; none where nothing was asked."""
     told = []
     for system in ("linux", "windows"):
-        nodes = [one for one in found.nodes if one.os == system]
+        nodes = [node for node in found.nodes if node.os == system]
         if not nodes:
             continue
         agents, restarts, commands, attempts, resent = (
-            sum(getattr(one, name) for one in nodes)
+            sum(getattr(node, name) for node in nodes)
             for name in ("agents", "restarts", "commands", "attempts", "resent")
         )
-        again = f" ({restarts} again)" if restarts else ""
-        more = f", {resent} sent again" if resent else ""
+        kinds = [counted(agents, "agent")] + ([counted(commands, "command")] if commands else [])
+        kinds += [f"{restarts} restarted"] if restarts else []
+        again = f" ({resent} sent again)" if resent else ""
         told.append(
-            f"execs on {system}: {agents + commands} ({agents} agents{again}, {commands} commands) "
-            f"on {len(nodes)} nodes for {attempts} attempts{more}"
+            f"execs on {system}: {agents + commands} ({', '.join(kinds)}) "
+            f"on {counted(len(nodes), 'node')} for {counted(attempts, 'attempt')}{again}"
         )
     if told:
         told.append(
-            f"at once: {found.agents_at_once} agents (limit {found.agents_limit}), "
-            f"{found.powershell_at_once} PowerShell starts on a node (limit {found.powershell_limit})"
+            f"peak: {counted(found.agents_at_once, 'agent')} (limit {found.agents_limit}), "
+            f"{counted(found.powershell_at_once, 'concurrent PowerShell start')} per node "
+            f"(limit {found.powershell_limit})"
         )
     return told

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from conformance.model.counted import counted
 from conformance.model.figures import Effect, Figures
 
 
@@ -76,16 +77,16 @@ def lines(found: Statistics) -> list[str]:
     told = []
     for way, tried in found.tries.items():
         late = {number: count for number, count in tried.by_tries.items() if number > 1}
-        more = ", ".join(f"{count} after {number}" for number, count in late.items())
+        more = ", ".join(f"{count} after {number} tries" for number, count in late.items())
         again = f"; {tried.resent} sent again" if tried.resent else ""
         told.append(
-            f"tries {way}: {tried.by_tries.get(1, 0)} of {tried.attempts} right at once{more and f', {more}'}{again}"
+            f"convergence {way}: {tried.by_tries.get(1, 0)}/{tried.attempts} on first try{more and f', {more}'}{again}"
         )
     for name, effect in found.policy_effect.items():
         exposure = f", open for {_shown(effect.exposure)} after it" if effect.exposure else ""
         told.append(
-            f"policy {name}: {effect.changes} changes, first right after {_shown(effect.first_correct)}, "
-            f"for good after {_shown(effect.stable)}{exposure} (p50/p95/max)"
+            f"policy {name}: {counted(effect.changes, 'change')}, in effect after {_shown(effect.first_correct)}, "
+            f"stable after {_shown(effect.stable)}{exposure} (p50/p95/max)"
         )
     return told
 

@@ -80,8 +80,17 @@ def summary(report: RunReport, where: Path) -> Iterator[tuple[str, Tone]]:
         yield f"note: {note}", "warn"
     if report.facts:
         yield _evidence(report), "plain"
-    meaning = EXIT_MEANINGS.get(report.exit_code, "")
+    meaning = _meaning(report)
     yield f"report: {where}  (exit code {report.exit_code}: {meaning})", "plain" if report.exit_code == 0 else "bad"
+
+
+def _meaning(report: RunReport) -> str:
+    verdicts = {test.verdict for test in report.tests}
+    if report.exit_code == 1 and ClaimVerdict.VIOLATED not in verdicts:
+        return "what was asked of the run (--require, --fail-on, --baseline, --attest) fails"
+    if report.exit_code == 6 and ClaimVerdict.INCONCLUSIVE not in verdicts:
+        return "nothing violated; what was asked of the run (--require, --baseline) could not be decided"
+    return EXIT_MEANINGS.get(report.exit_code, "")
 
 
 def _claim(outcome: ClaimOutcome, tone: Tone) -> Iterator[tuple[str, Tone]]:

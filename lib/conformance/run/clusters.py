@@ -92,8 +92,8 @@ class Clusters:
             facts = _judged(detect(door, evidence="field"), connection, settings) if self._recovered else facts
             try:
                 preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
-            except ClusterUnusable as trouble:
-                reasons += trouble.reasons
+            except ClusterUnusable as error:
+                reasons += error.reasons
             if reasons:
                 raise ClusterUnusable(reasons)
             no_lock = lacking_rights(door, LOCK_RIGHTS) if settings.disruptive and connection.how != "lab" else []
@@ -104,11 +104,11 @@ class Clusters:
                 room=room_on_windows(door, facts),
                 installed=installed(door),
             )
-        except ApiRefused as trouble:
-            forbidden = lacking_rights(door) if trouble.forbidden else []
-            raise ClusterUnusable(forbidden or [first_contact(door.access, trouble)]) from None
-        except ApiUnreachable as trouble:
-            raise ClusterUnusable([first_contact(door.access, trouble)]) from None
+        except ApiRefused as error:
+            forbidden = lacking_rights(door) if error.forbidden else []
+            raise ClusterUnusable(forbidden or [first_contact(door.access, error)]) from None
+        except ApiUnreachable as error:
+            raise ClusterUnusable([first_contact(door.access, error)]) from None
 
     def _recover(self, door: Kube, facts: Facts, connection: Connection, settings: Settings) -> list[str]:
         """Put back what runs that died have changed; why that cannot be, or may not be."""
@@ -168,8 +168,8 @@ class Clusters:
         told = clean_up(door, settings.run_id, within=settings.timings.windows.delete)
         try:
             Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
-        except SuiteError as trouble:
-            told.append(f"the run's journal was left: {str(trouble).splitlines()[0]}")
+        except SuiteError as error:
+            told.append(f"the run's journal was left: {str(error).splitlines()[0]}")
         return told
 
     def put_back(self, connection: Connection, settings: Settings, facts: Facts, worker: str) -> PutBack:

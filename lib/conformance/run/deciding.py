@@ -49,12 +49,12 @@ def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Map
     """
     decisions = _decisions(claim, part, test, statement, builds)
     if statement.verdict is None:
-        if not any(speaks(one, claim) for one in decisions):
+        if not any(speaks(decision, claim) for decision in decisions):
             return Judged(verdict=ClaimVerdict.NOT_RUN, reason=NOTHING, remedy=REMEDY)
-        if claim.denial and not any("closed" in one.halves for one in decisions):
+        if claim.denial and not any("closed" in decision.halves for decision in decisions):
             return Judged(verdict=ClaimVerdict.NOT_RUN, reason=NO_DENIAL, remedy=REMEDY, decisions=decisions)
         decisions = (*decisions, *_unreached(claim, part, test, decisions, builds))
-    said = {one.verdict: one.reason for one in reversed(decisions) if speaks(one, claim)}
+    said = {decision.verdict: decision.reason for decision in reversed(decisions) if speaks(decision, claim)}
     remedy = ""
     if statement.verdict is not None:
         own = unmet_for(claim) if statement.verdict is ClaimVerdict.UNMET else statement.verdict
@@ -95,7 +95,7 @@ def _unreached(
     claim: Claim, part: str, test: str, decisions: Sequence[Decision], builds: Mapping[str, str]
 ) -> list[Decision]:
     """One NOT_RUN for each build that the part has to reach and did not; none where it is about no node at all."""
-    reached = {build for one in decisions for build in one.about}
+    reached = {build for decision in decisions for build in decision.about}
     if not reached:
         return []
     return [

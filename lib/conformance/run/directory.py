@@ -89,8 +89,8 @@ class RunDirectory:
             try:
                 work()
                 file.write("done")
-            except Exception as trouble:
-                file.write(f"failed: {trouble}")
+            except Exception as error:
+                file.write(f"failed: {error}")
                 raise
 
     def write_plan(self, worker: str, plan: Any) -> None:
@@ -104,6 +104,15 @@ class RunDirectory:
     def read_probing(self) -> list[Any]:
         """What all workers have used that came to their end."""
         return [json.loads(path.read_text()) for path in sorted(self.probing.glob("*.json"))]
+
+    def write_dsr(self, node: str, fact: Any) -> None:
+        """What a worker has found out about direct server return on a node."""
+        _write_whole(self.shared / f"dsr-{node}.json", fact)
+
+    def read_dsr(self) -> dict[str, Any]:
+        """By node, what workers have found out."""
+        found = sorted(self.shared.glob("dsr-*.json"))
+        return {path.stem.removeprefix("dsr-"): json.loads(path.read_text()) for path in found}
 
     def write_problem(self, problem: str) -> None:
         """Something wrong with the test files, which all workers find alike."""

@@ -14,6 +14,7 @@ from conformance.facts.rights import RBAC_ROLES
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.pods.coverage import Covered
 from conformance.report.outcomes import TestOutcome
@@ -48,7 +49,7 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
         here = [spec for spec in pods if spec["nodeName"] == name]
         left = int(allocatable.get("pods") or LARGEST) - len(here)
         memory = _mebibytes(str(allocatable["memory"])) if "memory" in allocatable else None
-        taken = sum(_mebibytes(_requested(one)) for spec in here for one in spec.get("containers") or ())
+        taken = sum(_mebibytes(_requested(container)) for spec in here for container in spec.get("containers") or ())
         found[name] = Room(
             addresses=max(0, min(left, in_blocks.get(name, LARGEST))),
             memory=max(0, memory - taken) if memory is not None else None,
@@ -67,19 +68,19 @@ def workers_for(bounds: Workers, coverage: Sequence[Covered], room: Mapping[str,
     if windows:
         allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
     if each:
-        allowed[f"{bounds.agents} agents, {each} a worker"] = bounds.agents // each
+        allowed[f"{counted(bounds.agents, 'agent')}, {each} a worker"] = bounds.agents // each
     for name in windows:
         left = room.get(name)
         if left is None:
             continue
-        allowed[f"{left.addresses} free addresses on {name}, {bounds.addresses} a worker"] = (
-            left.addresses // bounds.addresses
-        )
+        allowed[
+            f"{counted(left.addresses, 'free address', 'free addresses')} on {name}, {bounds.addresses} a worker"
+        ] = left.addresses // bounds.addresses
         if left.memory is not None:
             allowed[f"{left.memory} MiB free on {name}, {bounds.memory} a worker"] = left.memory // bounds.memory
     why = min(allowed, key=lambda name: allowed[name])
     number = max(bounds.at_least, allowed[why])
-    return number, f"{number} worker{'' if number == 1 else 's'} on {len(coverage)} covered nodes: {why}"
+    return number, f"{counted(number, 'worker')} on {counted(len(coverage), 'covered node')}: {why}"
 
 
 def _requested(container: Obj) -> str:

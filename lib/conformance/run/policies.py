@@ -78,7 +78,7 @@ class Policy:
 
     def remove(self) -> None:
         """Delete what was applied and wait until it is gone.  Raises EnvironmentBroken when something stays."""
-        troubles: list[SuiteError] = []
+        errors: list[SuiteError] = []
         labels = ", ".join(target.label for target in self._applied)
         for target in list(self._applied):
             try:
@@ -89,10 +89,10 @@ class Policy:
                 if not self._changes.dry_run and self._changes.kube.discovery.serves(target.api_version, target.kind):
                     self._changes.waits.gone(target, within=self._removed_within)
                 del self._applied[target]
-            except SuiteError as trouble:
-                troubles.append(trouble)
-        if troubles:
-            raise troubles[0]
+            except SuiteError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
         if self.change is not None and labels:
             self.change = replace(self.change, what=f"removal of {labels}", at=time.monotonic())
 

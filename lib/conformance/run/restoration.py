@@ -27,11 +27,11 @@ class Restoration:
 
     @contextmanager
     def putting_back(self) -> Iterator[None]:
-        """Around whatever puts back what a test has changed: trouble there concerns the tests after it as well."""
+        """Around whatever puts back what a test has changed: a failure there concerns the tests after it as well."""
         try:
             yield
-        except BaseException as trouble:  # also of pytest-timeout
-            self.not_put_back = self.not_put_back or first_line(trouble)
+        except BaseException as error:  # also of pytest-timeout
+            self.not_put_back = self.not_put_back or first_line(error)
             raise
 
     def put_back(self, worker: str = "") -> tuple[str, ...]:
@@ -44,10 +44,10 @@ class Restoration:
             return ()
         try:
             done = run.provider.put_back(run.connection, run.settings, run.inspection.facts, worker)
-        except SuiteError as trouble:
-            why = f"not known whether everything was put back: {first_line(trouble)}; pytest --restore"
-            done = PutBack(lines=(why,), trouble=why)
+        except SuiteError as error:
+            why = f"not known whether everything was put back: {first_line(error)}; pytest --restore"
+            done = PutBack(lines=(why,), problem=why)
         self.epoch.advance()  # as the worker would have done
         if self.unrestored:
-            self.unrestored.settle_all(worker, done.trouble)
+            self.unrestored.settle_all(worker, done.problem)
         return done.lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.kube.reach import Reach
 from conformance.model.codec import to_plain
-from conformance.model.facts import Facts
+from conformance.model.facts import Fact, Facts
 from conformance.run.choice import Choice
 from conformance.run.directory import RunDirectory
 from conformance.run.progress import Progress
@@ -39,7 +39,7 @@ class Run:
     workers: str = ""
     """How many workers ``-n auto`` chose and why; empty: the user said how many."""
     _lock: Lock | None = None
-    _trouble: SuiteError | None = None
+    _error: SuiteError | None = None
 
     @property
     def facts(self) -> Facts | None:
@@ -53,8 +53,8 @@ class Run:
 
     def open(self) -> None:
         """Open and inspect the cluster, once; what went wrong is raised again.  Controller only."""
-        if self._trouble:
-            raise self._trouble
+        if self._error:
+            raise self._error
         if self.inspection or not self.provider or not self.directory:
             return
         try:
@@ -67,8 +67,8 @@ class Run:
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
             check_nodes("--nodes", self.settings.cover.nodes, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
-        except SuiteError as trouble:
-            self._trouble = trouble
+        except SuiteError as error:
+            self._error = error
             if not self.choice.own_lab:  # a lab's log stays, to look at
                 shutil.rmtree(self.directory.path, ignore_errors=True)
             raise
@@ -89,6 +89,26 @@ class Run:
         if not self.provider or not self.connection or not self.directory:
             raise SuiteError("a cluster was asked for in a run that has none")
         return self.provider.connect(self.connection, self.settings, self.directory)
+
+    def learn_dsr(self, node: str, fact: Fact[bool]) -> None:
+        """What a test found out about a node, for what is judged next, and for the run's other processes."""
+        self._take_in(node, fact)
+        if self.directory:
+            self.directory.write_dsr(node, {"value": fact.value, "source": fact.source})
+
+    def take_in_dsr(self) -> Mapping[str, Fact[bool]]:
+        """Take in what all processes have found out; node to what it is."""
+        found = self.directory.read_dsr() if self.directory else {}
+        facts = {node: Fact[bool](one["value"], one["source"]) for node, one in found.items()}
+        for node, fact in facts.items():
+            self._take_in(node, fact)
+        return facts
+
+    def _take_in(self, node: str, fact: Fact[bool]) -> None:
+        if self.inspection:
+            facts = self.inspection.facts
+            nodes = tuple(replace(one, dsr=fact) if one.name == node else one for one in facts.nodes)
+            self.inspection = replace(self.inspection, facts=replace(facts, nodes=nodes))
 
     def take_lock(self) -> None:
         """Take the run's lock.  Raises ClusterUnusable: others have it, or have left the cluster changed with it."""

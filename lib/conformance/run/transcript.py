@@ -79,8 +79,8 @@ class Witnessed:
         """As :meth:`Prober.observe`."""
         try:
             seen = self._prober.observe(batch)
-        except Exception as trouble:
-            self._transcript.attempts(getattr(trouble, "seen", ()))
+        except Exception as error:
+            self._transcript.attempts(getattr(error, "seen", ()))
             raise
         self._transcript.attempts(seen)
         return seen
@@ -147,8 +147,8 @@ def _attempt(seen: Observation) -> str:
 def _head(record: ExecRecord) -> str:
     status = "no exit status" if record.exit_code is None else f"exit {record.exit_code}"
     where = f"{record.namespace}/{record.pod} {record.container}"
-    trouble = f"  {record.trouble}" if record.trouble else ""
-    return f"{_clock(record.at)}  {where}  $ {shlex.join(record.argv)}  {status}, {record.seconds:.3f} s{trouble}"
+    problem = f"  {record.problem}" if record.problem else ""
+    return f"{_clock(record.at)}  {where}  $ {shlex.join(record.argv)}  {status}, {record.seconds:.3f} s{problem}"
 
 
 def _output(record: ExecRecord) -> str:

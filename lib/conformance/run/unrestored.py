@@ -27,7 +27,7 @@ class ExclusiveMark:
     test: str
     worker: str
     exclusivity: Exclusivity
-    trouble: str = ""
+    problem: str = ""
     """Why it is not known to be as it was, in one line; empty while the test runs, and when its worker has died."""
 
     def forbids(self, exclusivity: Exclusivity) -> bool:
@@ -56,18 +56,18 @@ class Unrestored:
         fresh.write_text(json.dumps(to_plain(mark)))
         fresh.replace(target)
 
-    def settle(self, mark: ExclusiveMark, trouble: str = "") -> None:
-        """What the test has changed is put back; with ``trouble`` it is not, and nobody waits for that any more."""
-        if trouble:
-            self.mark(replace(mark, trouble=trouble))
+    def settle(self, mark: ExclusiveMark, problem: str = "") -> None:
+        """What the test has changed is put back; with ``problem`` it is not, and nobody waits for that any more."""
+        if problem:
+            self.mark(replace(mark, problem=problem))
         else:
             self._file(mark).unlink(missing_ok=True)
 
-    def settle_all(self, worker: str, trouble: str) -> None:
+    def settle_all(self, worker: str, problem: str) -> None:
         """The same of whatever a worker (empty: any) has left when it died."""
         for mark in self.marks():
-            if not mark.trouble and worker in ("", mark.worker):
-                self.settle(mark, trouble)
+            if not mark.problem and worker in ("", mark.worker):
+                self.settle(mark, problem)
 
     def marks(self) -> list[ExclusiveMark]:
         """All that there are."""
@@ -89,21 +89,21 @@ class Unrestored:
             return [one for one in self.marks() if one.forbids(exclusivity)]
 
         found = forbidding()
-        if waits_for := [one for one in found if not one.trouble and one not in self._waited_for]:
+        if waits_for := [one for one in found if not one.problem and one not in self._waited_for]:
             first = waits_for[0]
             tell(f"{who} waits until what {first.test} has changed is put back, since its worker {first.worker} died")
             found = until(
                 forbidding,
-                lambda left: not left or any(one.trouble for one in left),
+                lambda left: not left or any(one.problem for one in left),
                 within=self._within,
                 every=LOOK_EVERY,
                 description=f"what {first.test} has changed is put back",
             ).last
-            self._waited_for |= {one for one in found if not one.trouble}
+            self._waited_for |= {one for one in found if not one.problem}
         if not found:
             return ""
-        first = next((one for one in found if one.trouble), found[0])
-        why = first.trouble or f"its worker {first.worker} died, and that was not done in {self._within:g} s"
+        first = next((one for one in found if one.problem), found[0])
+        why = first.problem or f"its worker {first.worker} died, and that was not done in {self._within:g} s"
         return f"{first.exclusivity} may not be as before {first.test}, whose changes are not put back: {why}"
 
     def _file(self, mark: ExclusiveMark) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from conformance.catalog import Claim
-from conformance.errors import MissingCapability, Unmet, first_line
+from conformance.errors import MissingCapability, NotAboutThisCluster, Unmet, first_line
 from conformance.expect.figures import FigureLog
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.decision import Seen
@@ -33,7 +33,7 @@ class Statement:
     """Its body runs."""
 
     def say(self, verdict: ClaimVerdict, reason: str, remedy: str = "") -> None:
-        """Note a verdict; a violation is never taken back, and trouble is not covered up by a skip."""
+        """Note a verdict; a violation is never taken back, and an error is not covered up by a skip."""
         if self.verdict is ClaimVerdict.VIOLATED or (self.verdict in SETTLED and verdict not in SETTLED):
             return
         self.verdict, self.reason, self.remedy = verdict, reason, remedy
@@ -41,6 +41,8 @@ class Statement:
 
 def from_body(error: BaseException) -> tuple[ClaimVerdict, str, str]:
     """Verdict, reason and remedy for what a test's body raised."""
+    if isinstance(error, NotAboutThisCluster):
+        return ClaimVerdict.NOT_APPLICABLE, first_line(error), ""
     if isinstance(error, MissingCapability):
         return ClaimVerdict.NOT_RUN, first_line(error), error.remedy
     if isinstance(error, Unmet):

@@ -154,8 +154,8 @@ def external_target(text: str) -> tuple[str, int]:
         number = int(port) if colon else EXTERNAL_PORT
         if not 0 < number < 65536:
             raise ValueError(f"{number} is no port")
-    except ValueError as trouble:
+    except ValueError as error:
         raise UsageProblem(
-            f"--external-target {text}: expected an IPv4 address, or with a port 198.51.100.10:443 ({trouble})"
+            f"--external-target {text}: expected an IPv4 address, or with a port 198.51.100.10:443 ({error})"
         ) from None
     return address, number

@@ -184,8 +184,8 @@ def load_timings(override: Path | None = None, *, lab: bool = False) -> Timings:
     if override is not None:
         try:
             text = override.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as trouble:
-            why = trouble.strerror if isinstance(trouble, OSError) else "not UTF-8 text"
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise UsageProblem(f"--timings {override}: cannot be read: {why}") from None
         for section, entries in _parse(text, f"--timings {override}").items():
             values[section].update(entries)
@@ -228,10 +228,10 @@ def _parse(text: str, where: str) -> dict[str, dict[str, Any]]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root = yaml.compose(text, Loader=loader)
-    except yaml.YAMLError as trouble:
-        mark = getattr(trouble, "problem_mark", None)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(trouble, "problem", None) or "not YAML"
+        problem = getattr(error, "problem", None) or "not YAML"
         raise UsageProblem(f"{where}{line}: not YAML: {problem}") from None
     values: dict[str, dict[str, Any]] = {}
     for key, section in _entries(root, where, "sections linux, windows, run"):

@@ -47,22 +47,22 @@ def clean_up(kube: Kube, run: str, *, within: float) -> list[str]:
     changes, told = Changes(kube, Ownership(run)), []
     try:
         found = list(leftovers(kube, run))
-    except SuiteError as trouble:
-        return [f"whether anything of this run is left is not known: {trouble}"]
+    except SuiteError as error:
+        return [f"whether anything of this run is left is not known: {error}"]
     for target in found:
         try:
             changes.delete(target, "its run is over")
-        except SuiteError as trouble:
+        except SuiteError as error:
             by_hand = f"; calicoctl delete globalnetworkpolicy {_name(target)}" if target.api_version == STORED else ""
-            told.append(f"{target.label} was left, and could not be removed: {trouble}{by_hand}")
+            told.append(f"{target.label} was left, and could not be removed: {error}{by_hand}")
     for target in found:
         if any(line.startswith(f"{target.label} was left, and") for line in told):
             continue
         try:
             changes.waits.gone(target, within=within)
             told.append(f"{target.label} was left by a process that ended early, and is removed")
-        except SuiteError as trouble:
-            told.append(f"{target.label} was left by a process that ended early: {trouble}")
+        except SuiteError as error:
+            told.append(f"{target.label} was left by a process that ended early: {error}")
     return told
 
 

@@ -15,6 +15,7 @@ from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.kube.rights import Right
 from conformance.model.change import PutBack
+from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.settings import Settings
 from conformance.undo.healers import healers_of
@@ -55,7 +56,7 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool) -> 
         if shared:
             dead, others = recovery.dead(own=run.run)  # as it is now that nobody else works on it
         result = recovery.recover(dead, check=lock.check)
-        trouble = connectivity_problem(kube, _anew(kube), settings, process=process) if result.restored else ""
+        problem = connectivity_problem(kube, _anew(kube), settings, process=process) if result.restored else ""
         if held and not others:
             recovery.tidy(result, own=run.run)
     finally:
@@ -64,8 +65,8 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool) -> 
         print("nothing was left by dead runs")
         return 0
     if result.restored:
-        print(trouble or "pods of both operating systems reach each other in all directions")
-        result.left += [trouble] if trouble else []
+        print(problem or "pods of both operating systems reach each other in all directions")
+        result.left += [problem] if problem else []
     print(summary(result))
     return 0 if result.whole else LEFT
 
@@ -111,15 +112,15 @@ def before_a_run(
     try:
         lock.acquire()
         result = recovery.recover(_unrestored(recovery, run), check=lock.check)
-        trouble = connectivity_problem(kube, _anew(kube), settings, process=process) if result.changed else ""
+        problem = connectivity_problem(kube, _anew(kube), settings, process=process) if result.changed else ""
     except ClusterUnusable as unusable:
         return list(unusable.reasons)
     finally:
         lock.release()
-    if trouble:
-        tell(trouble)
+    if problem:
+        tell(problem)
     failed = [str(one) for one in result.restored if one.outcome is Outcome.FAILED]
-    left = dict.fromkeys([*failed, *result.left, *([trouble] if trouble else [])])
+    left = dict.fromkeys([*failed, *result.left, *([problem] if problem else [])])
     return [f"what a dead run left is not cleared up: {line} (then: {_command(named_by)})" for line in left]
 
 
@@ -155,14 +156,14 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
     healers = healers_of(changes, facts, settings)
     done = restore(journal, changes, healers, only=lambda entry: worker in ("", entry.worker))
     lines = [str(one) for one in done]
-    trouble = next((str(one) for one in done if one.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
-    if worker and not trouble and any(one.outcome is Outcome.RESTORED for one in done):
+    problem = next((str(one) for one in done if one.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
+    if worker and not problem and any(one.outcome is Outcome.RESTORED for one in done):
         try:
-            trouble = connectivity_problem(kube, _anew(kube), settings, process=process)
+            problem = connectivity_problem(kube, _anew(kube), settings, process=process)
         except SuiteError as unknown:
-            trouble = f"not known whether pods reach each other: {first_line(unknown)}"
-        lines += [trouble] if trouble else []
-    return PutBack(lines=tuple(lines), trouble=trouble)
+            problem = f"not known whether pods reach each other: {first_line(unknown)}"
+        lines += [problem] if problem else []
+    return PutBack(lines=tuple(lines), problem=problem)
 
 
 def _lock(
@@ -197,7 +198,7 @@ def summary(result: Recovered) -> str:
     """One line."""
     counts = [f"{sum(one.outcome == outcome for one in result.restored)} {outcome}" for outcome in
               dict.fromkeys(one.outcome for one in result.restored)]  # fmt: skip
-    counts += [f"{len(result.lines)} leftovers removed"] if result.lines else []
+    counts += [f"{counted(len(result.lines), 'leftover')} removed"] if result.lines else []
     counts += [f"{len(result.left)} left to do"] if result.left else []
     return ", ".join(counts)
 
@@ -208,9 +209,9 @@ def _command(named_by: Sequence[str]) -> str:
 
 def _told(one: Leftovers, named_by: Sequence[str]) -> str:
     who = f"run {one.run}, begun {one.since:%Y-%m-%d %H:%M} UTC, died"
-    if one.trouble:
-        return f"{who}, and what it left to put back is not known: {one.trouble}"
-    changes = f"{len(one.entries)} change{'' if len(one.entries) == 1 else 's'} of the cluster"
+    if one.problem:
+        return f"{who}, and what it left to put back is not known: {one.problem}"
+    changes = f"{counted(len(one.entries), 'change')} of the cluster"
     return (
         f"{who} and left {changes} ({one.entries[-1].label}); put it back first: {_command(named_by)}  (a run with "
         "--allow-disruptive does so by itself)"

@@ -104,8 +104,8 @@ class RunLock:
             )  # fmt: skip
         except ApiRefused as refusal:
             raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {refusal.message}"]) from refusal
-        except ApiUnreachable as trouble:
-            raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {trouble}"]) from trouble
+        except ApiUnreachable as error:
+            raise ClusterUnusable([f"the run lock ({RUN_LOCK.label}) cannot be taken: {error}"]) from error
         if settled.last is not None and settled.converged:
             raise ClusterUnusable(
                 [f"{settled.last} has the run lock ({RUN_LOCK.label}) and is alive; wait for it to end"]
@@ -145,8 +145,8 @@ class RunLock:
         }  # fmt: skip
         try:
             self._changes.make(_change("delete", "the run is over", body))
-        except SuiteError as trouble:
-            self._tell(f"the run lock could not be given back: {str(trouble).splitlines()[0]}")
+        except SuiteError as error:
+            self._tell(f"the run lock could not be given back: {str(error).splitlines()[0]}")
 
     # --- every process of the run ---------------------------------------------------------------------------------
 
@@ -226,19 +226,19 @@ class RunLock:
         return done
 
     def _keep(self) -> None:
-        troubled = False
+        failing = False
         while not self._stop.wait(self.timings.stale / RENEWALS):
             try:
                 self.renew()
-                troubled = False
+                failing = False
             except LockLost as lost:
                 self.lost = str(lost)
                 self._tell(f"{lost}: nothing beyond its own namespaces is changed any more")
                 return
-            except SuiteError as trouble:
-                if not troubled:
-                    self._tell(f"the run lock could not be renewed, trying again: {str(trouble).splitlines()[0]}")
-                troubled = True
+            except SuiteError as error:
+                if not failing:
+                    self._tell(f"the run lock could not be renewed, trying again: {str(error).splitlines()[0]}")
+                failing = True
 
 
 def _change(verb: Any, why: str, body: Obj) -> Change:

@@ -29,7 +29,7 @@ class Leftovers:
     """When the oldest of it was made."""
     entries: tuple[Entry, ...] = ()
     """Open journal entries, oldest first."""
-    trouble: str = ""
+    problem: str = ""
     """Why its journal cannot be read, so that ``entries`` are not known; empty: it can."""
     journal: bool = False
     objects: tuple[ObjectRef, ...] = ()
@@ -46,7 +46,7 @@ class Leftovers:
     @property
     def changed(self) -> bool:
         """Whether something beyond its own namespaces is to be put back, or may be."""
-        return bool(self.entries or self.trouble)
+        return bool(self.entries or self.problem)
 
     def lines(self) -> list[str]:
         """One line each, for people."""
@@ -55,7 +55,7 @@ class Leftovers:
             *(f"run {self.run}: {one.label}" for one in self.objects),
             *(f"run {self.run}: node {name} is cordoned" for name in self.nodes),
             *(f"run {self.run}: {one.label}" for one in self.leases),
-            *([f"run {self.run}: {self.trouble}"] if self.trouble else []),
+            *([f"run {self.run}: {self.problem}"] if self.problem else []),
             *([f"run {self.run}: its journal, with nothing open"] if self.journal and not self.changed else []),
         ]
 
@@ -79,14 +79,14 @@ def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftover
         held = [one for one in ours if liveness.holds(one, run) or one["metadata"]["labels"].get(RUN_LABEL) == run]
         nodes = [one for one in cordoned if _annotations(one)[CORDON_ANNOTATION] == run]
         made = [*own, *([journal] if journal else []), *held]
-        entries, trouble = _open(journal) if journal else ((), "")
+        entries, problem = _open(journal) if journal else ((), "")
         found.append(
             Leftovers(
                 run=run,
                 life=liveness.of(made),
                 since=min((_made_at(one) for one in made), default=now),
                 entries=entries,
-                trouble=trouble,
+                problem=problem,
                 journal=journal is not None,
                 objects=tuple(reference(one) for one in own if not one["metadata"].get("deletionTimestamp")),
                 nodes=tuple(str(one["metadata"]["name"]) for one in nodes),
@@ -100,8 +100,8 @@ def _open(journal: Obj) -> tuple[tuple[Entry, ...], str]:
     """A journal's open entries, or why it cannot be read: the other runs' are restored all the same."""
     try:
         return tuple(entry for entry in entries_of(journal) if entry.open), ""
-    except EnvironmentBroken as trouble:
-        return (), f"its journal: {str(trouble).splitlines()[0]}"
+    except EnvironmentBroken as error:
+        return (), f"its journal: {str(error).splitlines()[0]}"
 
 
 def _annotations(obj: Obj) -> dict[str, str]:

@@ -175,8 +175,8 @@ class Recovery:
                 self._tell(f"run {one.run}: {done}")
                 result.restored.append(done)
             journal.remove()
-        except SuiteError as trouble:
-            line = f"run {one.run}: its journal: {str(trouble).splitlines()[0]}"
+        except SuiteError as error:
+            line = f"run {one.run}: its journal: {str(error).splitlines()[0]}"
             self._tell(line)
             result.left.append(line)
 
@@ -193,8 +193,8 @@ class Recovery:
     def _do(self, act: Callable[[], object], done: str, result: Recovered) -> None:
         try:
             act()
-        except SuiteError as trouble:
-            done = f"not done: {done}: {str(trouble).splitlines()[0]}"
+        except SuiteError as error:
+            done = f"not done: {done}: {str(error).splitlines()[0]}"
             result.left.append(done)
         else:
             result.lines.append(done)

@@ -33,7 +33,7 @@ def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, proces
     with TemporaryDirectory(prefix="calico-conformance-") as folder:
         prober = Prober(kube, Path(folder), settings)
         worker_pods = WorkerPods(pods, placement)
-        trouble = ""
+        problem = ""
         try:
             systems: tuple[OS, ...] = ("linux", "windows")
             clients = [one for os in systems for one in worker_pods.clients(os)]
@@ -44,18 +44,18 @@ def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, proces
                 because="everything that was changed has been put back, and no policy is in force",
             )
         except (Nonconformance, SuiteError) as found_out:
-            trouble = f"not every pod reaches every other: {str(found_out).splitlines()[0]}"
+            problem = f"not every pod reaches every other: {str(found_out).splitlines()[0]}"
         finally:
             worker_pods.close()
             prober.close()
             left = _removed(pods)
-    return trouble or left
+    return problem or left
 
 
 def _removed(pods: Pods) -> str:
     """Remove the pods that were made to look; why they could not be, in one line."""
     try:
         pods.remove()
-    except SuiteError as trouble:
-        return f"what was made to look whether pods reach each other is left: {str(trouble).splitlines()[0]}"
+    except SuiteError as error:
+        return f"what was made to look whether pods reach each other is left: {str(error).splitlines()[0]}"
     return ""

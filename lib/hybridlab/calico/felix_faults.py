@@ -6,11 +6,25 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
+from typing import Protocol
+
+from hybridlab.calico.misreadings import Misreading, misread, widened
+from hybridlab.calico.render import TierPolicies
 
 logger = logging.getLogger(__name__)
 
 LevelLog = Callable[[str, str], None]
 """(level, message)."""
+
+
+class Sets(Protocol):
+    """The graph's sets."""
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """Members of a set."""
+
+    def members_anywhere(self, name: str) -> tuple[str, ...]:
+        """What they were, did a pod's own namespace not count."""
 
 
 @dataclass
@@ -25,6 +39,10 @@ class FelixFaults:
     """Linux: programming an endpoint again ends its connections."""
     dead: set[str] = field(default_factory=set)
     """It does not start."""
+    misreadings: dict[str, Misreading] = field(default_factory=dict)
+    """How it misreads policy."""
+    hostless: set[str] = field(default_factory=set)
+    """Windows: lists have no entry that lets the node itself in."""
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(default_factory=dict)
     """Told the endpoints whose ACL list Felix replaced by another of its own."""
     delays: dict[str, float] = field(default_factory=dict)
@@ -48,6 +66,16 @@ class FelixFaults:
     def starts(self) -> bool:
         """Felix starts when it is told to."""
         return not self.dead
+
+    def read(self, tiers: tuple[TierPolicies, ...]) -> tuple[TierPolicies, ...]:
+        """An endpoint's policies as this Felix has them."""
+        return misread(tiers, self.misreadings.values())
+
+    def members(self, sets: Sets, name: str) -> tuple[str, ...]:
+        """A set's members as this Felix has them."""
+        ways = set(self.misreadings.values())
+        members = sets.members_anywhere(name) if "namesakes" in ways else sets.members(name)
+        return widened(members) if "blocks" in ways else members
 
     def held(self, programmed: tuple[str, ...]) -> tuple[str, ...]:
         """Of the endpoints that have been programmed, those that keep what they have."""

@@ -105,6 +105,7 @@ class NodePolicy:
         due, self._due = self._due, Due()
         programmed = tuple(self._endpoints)
         if due.everything:
+            self._built = {}  # what faults make of policies may have changed
             due.endpoints |= {*self._graph.endpoints_on(self._node), *programmed}
         endpoints, gone = self._changed_endpoints(due)
         sets, unused = self._changed_sets(due)
@@ -138,7 +139,7 @@ class NodePolicy:
         changed: dict[str, tuple[str, ...]] = {}
         for name in needed:
             if due.everything or name not in self._sets or name in due.sets:
-                members = self._graph.members(name)
+                members = self._faults.members(self._graph, name)
                 if due.everything or self._sets.get(name) != members:
                     changed[name] = self._sets[name] = members
         unused = tuple(name for name in self._sets if name not in needed)
@@ -162,6 +163,6 @@ class NodePolicy:
             self._built, self._built_version = {}, self._graph.version
         built = self._built.get(keys)
         if built is None:
-            made = program(self._graph.tiers_for(keys))
+            made = program(self._faults.read(self._graph.tiers_for(keys)))
             built = self._built[keys] = ProgramAndSets(made, made.named_sets())
         return built

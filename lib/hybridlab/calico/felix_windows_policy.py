@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from hybridlab.calico.acl_lists import AclLists, Lists
-from hybridlab.calico.acls import AclListBuilder
+from hybridlab.calico.acls import FROM_HOST_ID, AclListBuilder
 from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_policy import PolicyDifference
 from hybridlab.calico.policy import PolicyKey
@@ -56,7 +57,7 @@ class WindowsNodePolicy:
     ) -> None:
         self._node, self._graph, self._defects, self._lists = node, graph, release.defects, lists
         self._faults, self._on_due, self._log = faults, on_due, log
-        self._builder = AclListBuilder(release, graph.members, (f"{address}/32",))
+        self._builder = AclListBuilder(release, partial(faults.members, graph), (f"{address}/32",))
         self._active: dict[str, Tiers] = {}
         """Endpoint to its tiers, as they were when its list was computed last."""
         self._sets: frozenset[str] = frozenset()
@@ -146,9 +147,12 @@ class WindowsNodePolicy:
         for uid in uids:
             keys, namespace = self._graph.keys_for(uid), self._graph.pod(uid).namespace
             if (keys, namespace) not in shared:
-                tiers = self._graph.tiers_for(keys)
+                tiers = self._faults.read(self._graph.tiers_for(keys))
                 applying = tuple(frozenset(policy.key for policy in tier.policies) for tier in tiers)
-                shared[keys, namespace] = applying, self._builder.build(tiers, namespace)
+                acls = self._builder.build(tiers, namespace)
+                if self._faults.hostless:
+                    acls = tuple(one for one in acls if one.id != FROM_HOST_ID)
+                shared[keys, namespace] = applying, acls
                 self._warn()
             self._active[uid], computed[uid] = shared[keys, namespace]
         return computed

@@ -129,7 +129,7 @@ class IPAMWriter:
             if isinstance(result, BaseException):
                 self._ipam.dirty_handles[handle] = None
         if failed is not None:
-            self._log(f"IPAM objects could not be written, {len(self._ipam.dirty_blocks)} blocks are due: {failed}")
+            self._log(f"IPAM objects could not be written (blocks to write: {len(self._ipam.dirty_blocks)}): {failed}")
             raise failed
 
     async def _put_block(self, cidr: ipaddress.IPv4Network) -> None:

@@ -60,7 +60,7 @@ class WindowsKubeProxies:
     def _source_vip(self, node: str) -> str:
         """Address of the endpoint that Calico makes for the host; empty while there is none."""
         endpoints = self._nodes[node][1].endpoints
-        return next((one.address for one in endpoints if one.name == HOST_ENDPOINT), "")
+        return next((endpoint.address for endpoint in endpoints if endpoint.name == HOST_ENDPOINT), "")
 
     def _started(self, node: str, pod: Obj, container: str) -> None:
         if not self._is_kube_proxy(node, pod, container):

@@ -146,7 +146,8 @@ def _status(options: argparse.Namespace) -> int:
         print("no lab of this user is running")
     for status in [] if options.json else found:
         print(
-            f"{status['profile']}: {status['nodes']} nodes, {status['pods']} pods, up {status['seconds']:.0f} s, "
+            f"{status['profile']}: {status['nodes']} nodes, {status['pods']} pod{'s' * (status['pods'] != 1)}, "
+            f"up {status['seconds']:.0f} s, "
             f"pid {status['pid']}, {status['server']}, kubeconfig {status['kubeconfig']}, "
             f"faults {', '.join(status['faults']) or 'none'}"
         )

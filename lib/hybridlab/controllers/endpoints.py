@@ -216,7 +216,7 @@ def _counts(pod: Obj) -> bool:
 
 def _ready(pod: Obj) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def _facts(pod: Obj) -> tuple[Any, ...]:

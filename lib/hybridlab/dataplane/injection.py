@@ -43,9 +43,11 @@ NODE_CHAINS = {
     "f_policy": "ip cali",
     "f_new": "ip cali",
     "f_deny": "ip cali",
+    "f_host": "ip cali",
 }
 """Chain to table.  ``f_policy`` comes before everything else in policy: ``accept`` there passes it by.  ``f_new`` comes
-before what is sent to a pod without a program is dropped, ``f_deny`` before what policy denies is."""
+before what is sent to a pod without a program is dropped, ``f_deny`` before what policy denies is.  ``f_host`` sees
+what the node itself sends."""
 
 FABRIC_CHAINS = {"f_fwd": "bridge fault"}
 

@@ -36,7 +36,7 @@ def base_table(node_os: OS) -> str:
 
     Calico on Linux drops until Felix has programmed the endpoint; on Windows its CNI plugin blocks ingress only.
     ``f_policy`` is for faults that let traffic past policy, ``f_new`` for those that let it to pods without a program,
-    ``f_deny`` for those that answer what policy denies.
+    ``f_deny`` for those that answer what policy denies, ``f_host`` for those that hold the node itself to policy.
     """
     tables = forward = inwards = unknown_flow = ""
     unknown_source = "drop"
@@ -67,6 +67,9 @@ table ip cali {{
     oifname vmap @towl
     jump f_new
     drop
+  }}
+  chain f_host {{
+    type filter hook output priority filter; policy accept;
   }}
   chain c_forward {{
     type filter hook forward priority filter; policy accept;

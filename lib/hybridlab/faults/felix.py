@@ -1,10 +1,11 @@
-"""Faults of Calico's own components: policy that comes late, reserved addresses that are not reserved."""
+"""Faults of Calico's own components: policy that comes late or is misread, reserved addresses that are not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from hybridlab.calico.ipam_objects import block_name
+from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, seconds
@@ -71,3 +72,32 @@ class ReservedNotReserved(Fault):
                 if handle is None or (handle != RESERVED_HANDLE and not block.reserves):
                     found.append(f"{block.address(ordinal)} of {self._node} is {handle or 'free'}")
         return found
+
+
+class PolicyMisread(Fault):
+    """Felix misreads one thing in every policy of its node."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._identity = identity
+        self._way = next(one for one in MISREADINGS if one == parameters["as"])
+        self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
+
+    async def inject(self) -> None:
+        """From now on, for running pods too."""
+        for felix in self._felixes.values():
+            felix.faults.misreadings[self._identity] = self._way
+            felix.start_over()
+
+    async def heal(self) -> None:
+        """Read all policy again."""
+        for felix in self._felixes.values():
+            if felix.faults.misreadings.pop(self._identity, None):
+                felix.start_over()
+
+    async def evidence(self) -> list[str]:
+        """Whose Felix misreads."""
+        return [
+            f"Felix of {node} reads policy as if it said {felix.faults.misreadings[self._identity]}"
+            for node, felix in self._felixes.items()
+            if self._identity in felix.faults.misreadings
+        ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults import api, exec
-from hybridlab.faults.felix import PolicyLate, ReservedNotReserved
+from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.ping import ping_dropped, ping_natted
@@ -11,6 +12,7 @@ from hybridlab.faults.pods import PodRestarts
 from hybridlab.faults.reprogramming import (
     NoResetRecovery,
     OpenBeforePolicy,
+    PolicyHitsNode,
     acl_not_replaced,
     felix_never_restarts,
     rst_storm_linux,
@@ -58,8 +60,11 @@ _TYPES = (
         name="policy-not-enforced",
         layer="policy",
         scope="node",
-        description="a node lets everything past policy",
-        parameters=(_NODE,),
+        description="a node lets everything, or everything of one protocol, past policy",
+        parameters=(
+            _NODE,
+            Parameter(name="protocol", meaning="all, tcp or udp", default="all", choices=("all", "tcp", "udp")),
+        ),
         make=policy_not_enforced,
     ),
     FaultType(
@@ -72,6 +77,25 @@ _TYPES = (
             Parameter(name="with", meaning="rst (TCP only) or icmp", default="rst", choices=tuple(REFUSALS)),
         ),
         make=policy_refuses,
+    ),
+    FaultType(
+        name="policy-misread",
+        layer="policy",
+        scope="all, node",
+        description="Felix misreads one thing in every policy of its node",
+        parameters=(
+            _NODE_OR_ALL,
+            Parameter(name="as", meaning=f"{', '.join(MISREADINGS[:-1])} or {MISREADINGS[-1]}", choices=MISREADINGS),
+        ),
+        make=PolicyMisread,
+    ),
+    FaultType(
+        name="policy-hits-node",
+        layer="policy",
+        scope="all, node",
+        description="what a node sends to its own pods, the kubelet's probes among it, is under their policy",
+        parameters=(_NODE_OR_ALL,),
+        make=PolicyHitsNode,
     ),
     FaultType(
         name="policy-late",
@@ -116,9 +140,9 @@ _TYPES = (
     FaultType(
         name="open-before-policy",
         layer="policy",
-        scope="all, Windows node",
-        description="new Windows pods take any traffic until they are programmed, which is done late",
-        parameters=(_WINDOWS_OR_ALL, Parameter(name="seconds", meaning="how much later")),
+        scope="all, node",
+        description="new pods take any traffic until they are programmed, which is done late",
+        parameters=(_NODE_OR_ALL, Parameter(name="seconds", meaning="how much later")),
         make=OpenBeforePolicy,
     ),
     FaultType(

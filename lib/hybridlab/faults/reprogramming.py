@@ -137,29 +137,57 @@ def felix_never_restarts(lab: LabParts, identity: str, parameters: Mapping[str, 
     )
 
 
-class OpenBeforePolicy(Fault):
-    """New Windows pods take anything until Felix has programmed them, which it does late."""
+class Several(Fault):
+    """A fault that is several at once."""
 
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        nodes = lab.nodes_of("windows", parameters["node"])
-        rules = {node: [("f_new", "accept")] for node in nodes}
-        self._parts: list[Fault] = [RuleFault(lab.dataplane, identity, rules)]
-        self._parts += [PolicyLate(lab, identity, {"node": node, "seconds": parameters["seconds"]}) for node in nodes]
+    def __init__(self, *parts: Fault) -> None:
+        self._parts = parts
 
     async def inject(self) -> None:
-        """Both."""
+        """All."""
         for part in self._parts:
             await part.inject()
 
     async def heal(self) -> None:
-        """Both."""
+        """All."""
         for part in self._parts:
             await part.heal()
 
     async def evidence(self) -> list[str]:
-        """The rules, and the delays."""
+        """Of all."""
         return [line for part in self._parts for line in await part.evidence()]
 
     async def verified(self) -> bool:
-        """Both are in effect everywhere."""
+        """All are in effect everywhere."""
         return all([await part.verified() for part in self._parts])
+
+
+class PolicyHitsNode(Several):
+    """What a node sends to its own pods is under their policy, and on Windows no entry of their lists lets it in."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        nodes = lab.nodes(parameters["node"])
+        rules = [("f_host", "ct state established,related accept"), ("f_host", 'oifname "cali*" jump to-wl')]
+        windows = {node: lab.calico.felixes[node] for node in nodes if lab.calico.nodes[node].os == "windows"}
+        lists = FelixFault(
+            windows, identity, "lets no node into its pods", lambda felix: felix.faults.hostless, Felix.start_over
+        )
+        self._windows = windows
+        held = RuleFault(lab.dataplane, identity, dict.fromkeys(nodes, rules))
+        super().__init__(held, *([lists] if windows else []))
+
+    async def inject(self) -> None:
+        """For running pods too."""
+        await super().inject()
+        for felix in self._windows.values():
+            felix.start_over()
+
+
+class OpenBeforePolicy(Several):
+    """New pods take anything until Felix has programmed them, which it does late."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        nodes = lab.nodes(parameters["node"])
+        rules = {node: [("f_new", "accept")] for node in nodes}
+        late = [PolicyLate(lab, identity, {"node": node, "seconds": parameters["seconds"]}) for node in nodes]
+        super().__init__(RuleFault(lab.dataplane, identity, rules), *late)

@@ -76,13 +76,11 @@ def mtu_black_hole(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
 
 
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node lets everything past policy."""
-    node = lab.node(parameters["node"])
-    return RuleFault(
-        lab.dataplane,
-        identity,
-        {node: [("f_policy", 'iifname "cali*" accept'), ("f_policy", 'oifname "cali*" accept')]},
-    )
+    """A node lets everything, or everything of one protocol, past policy."""
+    node, protocol = lab.node(parameters["node"]), parameters["protocol"]
+    what = "" if protocol == "all" else f"meta l4proto {protocol} "
+    rules = [("f_policy", f'{way} "cali*" {what}accept') for way in ("iifname", "oifname")]
+    return RuleFault(lab.dataplane, identity, {node: rules})
 
 
 REFUSALS = {

@@ -88,7 +88,7 @@ def _tuple_decoder(args: tuple[Any, ...]) -> _Decoder:
     def decode(value: Any, at: str) -> Any:
         given = _expect(list, value, at)
         if len(given) != len(items):
-            raise ShapeError(f"{at}: expected {len(items)} values, got {len(given)}")
+            raise ShapeError(f"{at}: expected a list of length {len(items)}, got one of length {len(given)}")
         return tuple(item(v, f"{at}[{i}]") for i, (item, v) in enumerate(zip(items, given, strict=True)))
 
     return decode

@@ -218,7 +218,7 @@ class Channel:
         if self._closed.done():
             raise ChannelClosed(f"{self.peer} is gone: {self._closed.result()}")
         if len(fds) > _MAX_FDS:
-            raise ValueError(f"{len(fds)} descriptors in one message; the kernel takes {_MAX_FDS}")
+            raise ValueError(f"too many descriptors in one message: {len(fds)}; the kernel takes {_MAX_FDS}")
         waiting = bool(self._unsent)
         self._unsent.append((memoryview(line + b"\n"), [os.dup(fd) for fd in fds]))
         if not waiting:

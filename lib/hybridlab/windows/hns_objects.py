@@ -104,7 +104,9 @@ def policy_lists(node: str, table: ServiceTable, endpoints: Iterable[HnsEndpoint
         if table.snat_local_pods_to is not None:
             policy["SourceVIP"] = table.snat_local_pods_to
         identity = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{port.name}.{node}")).upper()
-        references = [f"/endpoints/{by_address[one.address]}" for one in port.backends if one.address in by_address]
+        references = [
+            f"/endpoints/{by_address[backend.address]}" for backend in port.backends if backend.address in by_address
+        ]
         lists.append({"ID": identity, "Policies": [policy], "References": references})
     return lists
 

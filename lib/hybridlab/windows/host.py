@@ -113,17 +113,19 @@ class WindowsHost:
         hns, address = self._state.hns, self._machine.address
         return [
             hns_objects.network(
-                one, address, hns.router_mac, self._state.remote_routes() if one.name == POD_NETWORK else ()
+                network, address, hns.router_mac, self._state.remote_routes() if network.name == POD_NETWORK else ()
             )
-            for one in hns.networks
+            for network in hns.networks
         ]
 
     def _endpoints(self) -> list[dict[str, Any]]:
         hns, acls, policies = self._state.hns, self._state.acls(), self._state.pod_policies()
-        networks = {one.id: one for one in hns.networks}
+        networks = {network.id: network for network in hns.networks}
         return [
-            hns_objects.endpoint(one, networks[one.network], self._machine.address, policies, acls.get(one.pod, ()))
-            for one in hns.endpoints
+            hns_objects.endpoint(
+                endpoint, networks[endpoint.network], self._machine.address, policies, acls.get(endpoint.pod, ())
+            )
+            for endpoint in hns.endpoints
         ]
 
     def _policy_lists(self) -> list[dict[str, Any]]:
@@ -134,7 +136,7 @@ class WindowsHost:
         return hns_objects.policy_lists(self._machine.name, table, self._state.hns.endpoints, dsr=dsr)
 
     async def _remove_network(self, identity: str) -> None:
-        if identity not in {one.id for one in self._state.hns.networks}:
+        if identity not in {network.id for network in self._state.hns.networks}:
             raise HostRefused("hns-error", f"HNS failed with error : The network was not found. ({identity})")
         await self._act(self._state.remove_network(identity))
 
@@ -150,7 +152,7 @@ class WindowsHost:
         return services
 
     async def _restart_service(self, name: str) -> None:
-        names = {one.lower() for one in self._services()}
+        names = {service.lower() for service in self._services()}
         if name.lower() not in names:
             raise HostRefused("no-service", f"Cannot find any service with service name '{name}'.")
         if name.lower() != FELIX_SERVICE.lower():

@@ -121,7 +121,7 @@ def test_arguments_differ_by_a_daemonset_of_their_own_where_nodes_differ(tmp_pat
 @pytest.mark.parametrize(("provider", "service"), [("AKS", "kubeproxy"), ("EKS", "kube-proxy"), ("RKE2", "")])
 def test_as_a_service_it_has_no_pod_and_the_host_alone_knows(tmp_path: Path, provider: str, service: str) -> None:
     settings = ("kube_proxy.windows=service", f"kubernetes.provider={provider}", MIXED)
-    with running_lab(tmp_path, *(word for one in settings for word in ("--set", one))) as lab:
+    with running_lab(tmp_path, *(word for setting in settings for word in ("--set", setting))) as lab:
         assert pod_on(lab, NODES[0]) is None
         assert "kube-proxy" not in {one["metadata"]["name"] for one in objects(lab, "configmaps")}
         assert [DSR in command_on(lab, node) for node in NODES] == [True, False]

@@ -101,7 +101,7 @@ class Story:
 
     def vsid(self, node: str) -> int:
         networks = json.loads(self.powershell(node, "Get-HnsNetwork | ConvertTo-Json -Depth 10 -Compress"))
-        calico = next(one for one in networks if one["Name"] == "Calico")
+        calico = next(network for network in networks if network["Name"] == "Calico")
         return int(calico["Subnets"][0]["Policies"][0]["VSID"])
 
     def cni_vni(self, node: str, script: str = r"Get-Content -Raw -Path 'C:\etc\cni\net.d\10-calico.conflist'") -> int:
@@ -186,7 +186,7 @@ def test_felix_is_restarted_by_ending_its_process(story: Story) -> None:
 def test_the_felix_container_answers_too(story: Story) -> None:
     command = ("exec", "-n", "calico-system", story.calico_pod("windows-2022"), "-c", "felix", "--", *POWERSHELL)
     found = story.kubectl(*command, "Get-HnsEndpoint | ConvertTo-Json -Depth 10 -Compress").stdout
-    addresses = {one["Name"]: one["IPAddress"] for one in json.loads(found)}
+    addresses = {load["Name"]: load["IPAddress"] for load in json.loads(found)}
     own = story.kubectl("get", "pod", "w1", "-o", "jsonpath={.status.podIP}").stdout
     assert own in addresses.values()
     assert addresses["Calico_ep"].endswith(".2")
@@ -198,7 +198,7 @@ def test_the_operator_undoes_what_others_change(story: Story) -> None:
     def vnis() -> set[str]:
         found = json.loads(story.kubectl("get", *daemon_set, "-o", "json").stdout)
         containers = found["spec"]["template"]["spec"]["containers"]
-        return {env["value"] for one in containers for env in one["env"] if env["name"] == "VXLAN_VNI"}
+        return {env["value"] for container in containers for env in container["env"] if env["name"] == "VXLAN_VNI"}
 
     laid = vnis()
     story.kubectl("set", "env", *daemon_set, "VXLAN_VNI=5000")

@@ -40,7 +40,9 @@ def powershell(lab: RunningLab, script: str, *, check: bool = True) -> str:
 
 def vsid(lab: RunningLab) -> int:
     networks = json.loads(powershell(lab, "Get-HnsNetwork | ConvertTo-Json -Depth 10 -Compress"))
-    return int(next(one for one in networks if one["Name"] == "Calico")["Subnets"][0]["Policies"][0]["VSID"])
+    return int(
+        next(network for network in networks if network["Name"] == "Calico")["Subnets"][0]["Policies"][0]["VSID"]
+    )
 
 
 def until(test: Callable[[], Any]) -> None:

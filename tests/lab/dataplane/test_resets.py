@@ -98,7 +98,7 @@ def forget(lab: Lab, node: str) -> None:
     conntrack._socket = lab.run(sandbox_socket(lab.channel, f"node:{node}", socket.AF_NETLINK, socket.SOCK_RAW, 12))
     conntrack._socket.setblocking(True)
     with conntrack._socket:
-        tracked = [one for one in conntrack.entries() if one.protocol == "tcp"]
+        tracked = [entry for entry in conntrack.entries() if entry.protocol == "tcp"]
         assert tracked
         for one in tracked:
             conntrack.delete(one)

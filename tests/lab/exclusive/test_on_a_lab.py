@@ -155,7 +155,7 @@ def test_with_and_without_workers_all_is_confirmed_and_replaced_pods_are_found_a
     assert all(one["node"] == one["wanted"] for one in parallel.measured("test_node"))
     assert len({one["node"] for one in parallel.measured("test_node")}) == 2
     assert [(a, b) for a, b in combinations(parallel.turns, 2) if meet(a, b)] == []
-    shared = [one for one in parallel.turns if one["kind"] == "shared"]
+    shared = [turn for turn in parallel.turns if turn["kind"] == "shared"]
     assert any(
         a["worker"] != b["worker"] and a["began"] < b["ended"] and b["began"] < a["ended"]
         for a, b in combinations(shared, 2)

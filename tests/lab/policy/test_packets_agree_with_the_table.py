@@ -72,20 +72,20 @@ def _connections(case: dict[str, Any], column: str) -> dict[Opening, bool]:
     passing, denied = ([one for one in order if said[one] is verdict] for verdict in (True, False))
     half = CONNECTIONS // 2
     picked = [*passing[: max(half, CONNECTIONS - len(denied))], *denied[: max(half, CONNECTIONS - len(passing))]]
-    return {one: said[one] for one in _without_clashes(picked)}
+    return {clash: said[clash] for clash in _without_clashes(picked)}
 
 
 def _without_clashes(openings: list[Opening]) -> Iterator[Opening]:
     """One for each source port of a pod and each listener: what arrives is then what was sent there."""
     seen: set[tuple[object, ...]] = set()
-    for one in openings:
+    for opening in openings:
         keys = {
-            ("from", one.source, one.protocol, one.source_port),
-            ("to", one.destination, one.protocol, one.port),
+            ("from", opening.source, opening.protocol, opening.source_port),
+            ("to", opening.destination, opening.protocol, opening.port),
         }
         if seen.isdisjoint(keys):
             seen |= keys
-            yield one
+            yield opening
 
 
 @pytest.fixture(scope="module", params=["windows", "linux"])

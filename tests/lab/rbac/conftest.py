@@ -33,7 +33,7 @@ class Run:
 
     def verdicts(self) -> dict[str, tuple[str, str]]:
         """Claims that have a test to verdict and reason."""
-        return {one["id"]: (one["verdict"], one["reason"]) for one in self.report["claims"] if one["results"]}
+        return {claim["id"]: (claim["verdict"], claim["reason"]) for claim in self.report["claims"] if claim["results"]}
 
 
 def run_suite(kubeconfig: Path, folder: Path, *arguments: str) -> Run:

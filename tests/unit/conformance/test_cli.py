@@ -74,8 +74,8 @@ def test_a_report_of_the_first_schema_is_still_read(tmp_path: Path) -> None:
 
 def test_a_report_from_before_a_fact_was_asked_for_is_still_read() -> None:
     whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}))
-    del whole["facts"]["windows_dsr"]
+    del whole["facts"]["kube_proxy_mode"]
     whole["facts"]["of later"] = 1
     facts = parse(whole, "an older report").facts
     assert facts is not None
-    assert not facts.windows_dsr.known
+    assert not facts.kube_proxy_mode.known

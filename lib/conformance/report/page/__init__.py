@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.model.codec import from_plain
+from conformance.model.counted import counted
 from conformance.model.decision import Decision, by_build
 from conformance.model.verdict import PRECEDENCE, ClaimKind
 from conformance.report.page.drawing import effect_chart, recovery_chart
@@ -131,12 +132,12 @@ def _headline(plain: Mapping[str, Any]) -> tuple[str, str]:
         return _of_gates(plain, gates)
     violated, open_ = counts.get("VIOLATED", 0), counts.get("INCONCLUSIVE", 0)
     if violated:
-        return f"{violated} {'claim is' if violated == 1 else 'claims are'} violated", "bad"
+        return f"{counted(violated, 'claim is', 'claims are')} violated", "bad"
     if open_:
-        return f"{open_} {'claim is' if open_ == 1 else 'claims are'} inconclusive", "warn"
+        return f"{counted(open_, 'claim is', 'claims are')} inconclusive", "warn"
     undecided = counts.get("NOT_RUN", 0) + counts.get("not selected", 0)
     return (
-        "Nothing violated" + (f"; {undecided} claims not decided" if undecided else "")
+        "Nothing violated" + (f"; {counted(undecided, 'claim')} not decided" if undecided else "")
     ), "warn" if undecided else "good"
 
 

@@ -67,7 +67,7 @@ class _Restorer:
         self.kube, self.within = changes.kube, journal.within
 
     def restore(self, entry: Entry) -> Restored:
-        """One entry; trouble is told, not raised, so that the others are restored all the same."""
+        """Restore one entry.  An error is reported, not raised, so that the other entries are restored nevertheless."""
         acts: dict[str, Callable[[Entry], Restored]] = {
             "patch": self._patched, "create": self._created, "procedure": self._proceeded,
             "delete-owned-pod": lambda one: _told(one, Outcome.UNCHANGED, f"{one.label}: its owner made a new one"),
@@ -76,8 +76,8 @@ class _Restorer:
             result = acts[entry.act](entry)
             if result.outcome is not Outcome.FAILED:
                 self.journal.mark(entry, "closed")
-        except SuiteError as trouble:
-            first = str(trouble).splitlines()[0]
+        except SuiteError as error:
+            first = str(error).splitlines()[0]
             return _told(entry, Outcome.FAILED, f"{entry.label}: {first}", "once that is mended: pytest --restore")
         return result
 
@@ -165,10 +165,10 @@ class _Restorer:
             heal(self.journal.run.run, dict(entry.arguments))
         except SuiteError:
             raise
-        except Exception as trouble:  # a healer that is broken must not keep the others from being run
-            first = (str(trouble).splitlines() or [""])[0]
+        except Exception as error:  # a healer that is broken must not keep the others from being run
+            first = (str(error).splitlines() or [""])[0]
             hand = f"undo {entry.procedure} by hand, then pytest --restore"
-            return _told(entry, Outcome.FAILED, f"{entry.label}: {type(trouble).__name__}: {first}", hand)
+            return _told(entry, Outcome.FAILED, f"{entry.label}: {type(error).__name__}: {first}", hand)
         return _told(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
 
     def _read(self, target: ObjectRef) -> Obj | None:

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from conformance.errors import EnvironmentBroken
 from conformance.kube.reach import ApiGone
 from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.model.counted import counted
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 T = TypeVar("T")
@@ -16,10 +17,10 @@ PAUSE = 0.5
 
 
 class _Later(Generic[T]):
-    """What came of one try: a result, or trouble that may pass."""
+    """The outcome of one try: a result, or an error that may be temporary."""
 
-    def __init__(self, result: T | None = None, trouble: ApiRefused | ApiUnreachable | None = None) -> None:
-        self.result, self.trouble = result, trouble
+    def __init__(self, result: T | None = None, error: ApiRefused | ApiUnreachable | None = None) -> None:
+        self.result, self.error = result, error
 
 
 def retry(act: Callable[[], T], *, within: float, description: str, clock: Clock = SYSTEM_CLOCK) -> T:
@@ -34,16 +35,16 @@ def retry(act: Callable[[], T], *, within: float, description: str, clock: Clock
             return _Later(result=act())
         except ApiGone:
             raise  # it does not come back for this run; the next one puts back
-        except ApiUnreachable as trouble:
-            return _Later(trouble=trouble)
-        except ApiRefused as trouble:
-            if trouble.code < 500 and trouble.code != 429:
+        except ApiUnreachable as error:
+            return _Later(error=error)
+        except ApiRefused as error:
+            if error.code < 500 and error.code != 429:
                 raise
-            return _Later(trouble=trouble)
+            return _Later(error=error)
 
     settled = until(
         attempt,
-        lambda one: one.trouble is None,
+        lambda one: one.error is None,
         within=within,
         every=PAUSE,
         description=f"{description} is done",
@@ -51,7 +52,7 @@ def retry(act: Callable[[], T], *, within: float, description: str, clock: Clock
     )
     if not settled.converged:
         raise EnvironmentBroken(
-            f"{description}: not done after {len(settled.answers)} tries in {settled.seconds:.0f} s: "
-            f"{settled.last.trouble}"
-        ) from settled.last.trouble
+            f"{description}: not done after {counted(len(settled.answers), 'try', 'tries')} "
+            f"in {settled.seconds:.0f} s: {settled.last.error}"
+        ) from settled.last.error
     return settled.last.result  # type: ignore[return-value]

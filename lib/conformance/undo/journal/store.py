@@ -152,12 +152,12 @@ def entries_of(journal: Obj) -> list[Entry]:
     for key, text in sorted((journal.get("data") or {}).items()):
         try:
             found.append(load(text))
-        except (ValueError, KeyError, TypeError) as trouble:
+        except (ValueError, KeyError, TypeError) as error:
             name = journal["metadata"]["name"]
             raise EnvironmentBroken(
-                f"ConfigMap {SYSTEM_NAMESPACE}/{name}: entry {key} cannot be read ({trouble}); "
+                f"ConfigMap {SYSTEM_NAMESPACE}/{name}: entry {key} cannot be read ({error}); "
                 f"look at it: kubectl -n {SYSTEM_NAMESPACE} get configmap {name} -o yaml"
-            ) from trouble
+            ) from error
     return found
 
 

@@ -99,7 +99,7 @@ async def resolve(net: Net, name: str, *, limit: float = 5.0) -> list[str]:
         return ["127.0.0.1"]
     if name.lower() == net.hostname.lower():
         return [net.address]
-    trouble = ""
+    problem = ""
     deadline = asyncio.get_running_loop().time() + limit
     for full in candidates(name, tuple(net.searches)):
         left = deadline - asyncio.get_running_loop().time()
@@ -114,9 +114,9 @@ async def resolve(net: Net, name: str, *, limit: float = 5.0) -> list[str]:
         if answer.rcode == "NOERROR" and answer.addresses:
             return list(answer.addresses)
         if answer.rcode == "SERVFAIL":
-            trouble = f"{name}: {answer.rcode} from {answer.server}"
-    if trouble:
-        raise ResolverSilent(trouble)
+            problem = f"{name}: {answer.rcode} from {answer.server}"
+    if problem:
+        raise ResolverSilent(problem)
     raise NameNotFound(name)
 
 

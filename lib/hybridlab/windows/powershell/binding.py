@@ -137,7 +137,7 @@ class Call:
 
 def bind(call: Call, parameters: Sequence[Declared], *, seven: bool) -> None:
     """Bind ``call.arguments``.  Raises Fault as PowerShell does, and NotEmulated."""
-    rest = next((one for one in parameters if one.kind == "*"), None)
+    rest = next((parameter for parameter in parameters if parameter.kind == "*"), None)
     bare: list[object] = []
     waiting = list(call.arguments)
     while waiting:
@@ -176,10 +176,12 @@ def bind(call: Call, parameters: Sequence[Declared], *, seven: bool) -> None:
 
 
 def _positions(call: Call, parameters: Sequence[Declared], bare: list[object], rest: Declared | None) -> None:
-    places = sorted((one for one in parameters if one.position is not None), key=lambda one: one.position or 0)
-    for one in places:
-        if bare and one.name.lower() not in call.bound:
-            call.bound[one.name.lower()] = _converted(call, one, bare.pop(0))
+    places = sorted(
+        (parameter for parameter in parameters if parameter.position is not None), key=lambda one: one.position or 0
+    )
+    for place in places:
+        if bare and place.name.lower() not in call.bound:
+            call.bound[place.name.lower()] = _converted(call, place, bare.pop(0))
     if bare and rest is None:
         words = f"A positional parameter cannot be found that accepts argument '{to_text(bare[0])}'."
         raise call.fault(words, "PositionalParameterNotFound")

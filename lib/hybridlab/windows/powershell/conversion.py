@@ -199,7 +199,7 @@ def _bytes(value: object) -> bytes:
     if isinstance(value, bytes):
         return value
     numbers = [to_int(item) for item in enumerate_value(value)]
-    if any(not 0 <= one <= 255 for one in numbers):
+    if any(not 0 <= number <= 255 for number in numbers):
         raise ValueError('Cannot convert value to type "System.Byte". Error: "Value was either too large or too small '
                          'for an unsigned byte."')  # fmt: skip
     return bytes(numbers)

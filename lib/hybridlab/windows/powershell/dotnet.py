@@ -160,10 +160,12 @@ async def _string(shell: Shell, name: str, arguments: list[object] | None) -> ob
 
 
 async def _math(shell: Shell, name: str, arguments: list[object] | None) -> object:
-    if not arguments or any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in arguments):
+    if not arguments or any(
+        isinstance(argument, bool) or not isinstance(argument, (int, float)) for argument in arguments
+    ):
         raise NotEmulated(f"[math]::{name}")
-    numbers = [one for one in arguments if isinstance(one, (int, float))]
-    same = len({type(one) for one in numbers}) == 1
+    numbers = [argument for argument in arguments if isinstance(argument, (int, float))]
+    same = len({type(number) for number in numbers}) == 1
     match name, numbers:
         case (("max" | "min"), [_, _]) if same:
             return max(numbers) if name == "max" else min(numbers)

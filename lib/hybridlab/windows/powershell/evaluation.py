@@ -410,7 +410,7 @@ class Evaluation(ABC):
             if found is not None:
                 return found[0]
             results = [await self.method(item, name, arguments) for item in owner]
-            return unwrap([part for one in results for part in (one if isinstance(one, list) else [one])])
+            return unwrap([part for result in results for part in (result if isinstance(result, list) else [result])])
         if isinstance(owner, str) and not isinstance(owner, Char):
             return string_method(owner, name, arguments, seven=self.seven)
         if isinstance(owner, s.ScriptBlock) and name.lower() == "invoke" and not arguments:

@@ -1,4 +1,4 @@
-"""One run of PowerShell: statements, control flow, scopes, and what becomes of errors.
+"""One run of PowerShell: statements, control flow, scopes, and which errors end what.
 
 Output streams: whatever a statement puts out goes to its ``emit`` at once, so that what came before an error, a jump or
 the end of a wait is never lost.  An error that ends a statement is reported by the innermost list of statements, which
@@ -12,28 +12,23 @@ import contextlib
 
 from hybridlab.runtime.applet import Process
 from hybridlab.windows.powershell import syntax as s
-from hybridlab.windows.powershell.binding import Call, Given
+from hybridlab.windows.powershell.binding import Given
 from hybridlab.windows.powershell.blocks import bind_block
 from hybridlab.windows.powershell.comparison import equal
 from hybridlab.windows.powershell.display import Display
 from hybridlab.windows.powershell.evaluation import Evaluation, whole
-from hybridlab.windows.powershell.faults import ErrorRecord, Fault, render
+from hybridlab.windows.powershell.faults import ErrorRecord, Fault
 from hybridlab.windows.powershell.flow import Break, Continue, Exit, Flow, Return
 from hybridlab.windows.powershell.objects import ArrayList, HashTable, NetObject, enumerate_value, to_text, truth
 from hybridlab.windows.powershell.pipelines import run_pipeline
+from hybridlab.windows.powershell.reporting import INFORMATION, SILENT, WARNING, Reporting
 from hybridlab.windows.powershell.scope import PREFERENCES, Scope
 from hybridlab.windows.powershell.shell import Library
 from hybridlab.windows.powershell.streams import Emit, Streams
 from hybridlab.windows.powershell.syntax import Node, NotEmulated
 
-_SILENT = ("silentlycontinue", "ignore")
-_ACTIONS = {"0": "silentlycontinue", "1": "stop", "2": "continue", "4": "ignore"}
-"""The numbers of System.Management.Automation.ActionPreference."""
-_WARNING = "System.Management.Automation.WarningRecord"
-_INFORMATION = "System.Management.Automation.InformationRecord"
 
-
-class Interpreter(Evaluation):
+class Interpreter(Evaluation, Reporting):
     """One run of powershell."""
 
     def __init__(self, process: Process, library: Library, script: str, *, seven: bool, name: str = "") -> None:
@@ -114,9 +109,9 @@ class Interpreter(Evaluation):
         """One object on the host: what came from another stream goes where that stream goes."""
         if isinstance(value, ErrorRecord) and value.merged:
             await self._print_error(value.fault)
-        elif isinstance(value, NetObject) and value.type_name == _WARNING:
+        elif isinstance(value, NetObject) and value.type_name == WARNING:
             await self.host(f"WARNING: {value.words()}\r\n")
-        elif isinstance(value, NetObject) and value.type_name == _INFORMATION:
+        elif isinstance(value, NetObject) and value.type_name == INFORMATION:
             await self.host(f"{value.words()}\r\n")
         else:
             await self._display.show(value)
@@ -137,7 +132,7 @@ class Interpreter(Evaluation):
         if self._guarded or fault.stops:
             raise fault
         preference = self.preference("erroractionpreference")
-        if preference in _SILENT:
+        if preference in SILENT:
             return
         if preference == "stop":
             fault.stops = True
@@ -387,113 +382,6 @@ class Interpreter(Evaluation):
         if not 0 <= status <= 255:
             raise NotEmulated(f"exit status {status}")
         return status
-
-    # -- errors and other streams ----------------------------------------------------------------------------
-
-    def preference(self, name: str) -> str:
-        """A preference variable's value in lower case.  Raises NotEmulated for one that asks or breaks."""
-        text = to_text(self.scope.get(name)).lower()
-        text = _ACTIONS.get(text, text)
-        if text not in ("continue", "stop", *_SILENT):
-            raise NotEmulated(f"${name} = {text}")
-        return text
-
-    def _action(self, call: Call | None, parameter: str, variable: str) -> str:
-        if call is None or not call.has(parameter):
-            return self.preference(variable)
-        text = call.text(parameter).lower()
-        found = [one for one in ("silentlycontinue", "stop", "continue", "ignore", "inquire", "suspend", "break")
-                 if one == _ACTIONS.get(text, text)]  # fmt: skip
-        if not found or found[0] in ("inquire", "suspend", "break"):
-            raise NotEmulated(f"-{parameter} {text}")
-        return found[0]
-
-    def _record(self, fault: Fault) -> None:
-        if not fault.recorded:
-            fault.recorded = True
-            self.errors.insert(0, ErrorRecord(fault))
-
-    def remember_in_variable(self, fault: Fault, call: Call) -> None:
-        """-ErrorVariable."""
-        if not call.has("errorvariable"):
-            return
-        name = call.text("errorvariable").lower()
-        if name.startswith("+"):
-            raise NotEmulated("-ErrorVariable +name")
-        kept = self.scope.variables.get(name)
-        self.scope.variables[name] = ArrayList([*(kept if isinstance(kept, ArrayList) else []), ErrorRecord(fault)])
-
-    async def write_error(self, fault: Fault, call: Call | None) -> None:
-        """An error that does not end its statement.  Raises it when it is to stop."""
-        action = self._action(call, "erroraction", "erroractionpreference")
-        if call is not None:
-            self.remember_in_variable(fault, call)
-        if action == "ignore":
-            return
-        self._record(fault)
-        if action == "stop":
-            fault.terminating = fault.stops = True
-            raise fault
-        if action == "continue":
-            await self._report(fault)
-
-    async def _report(self, fault: Fault) -> None:
-        if self.streams.error is not None:
-            await self.streams.error(ErrorRecord(fault, merged=True))
-        else:
-            await self._print_error(fault)
-
-    async def _print_error(self, fault: Fault) -> None:
-        lines = render(fault, self.script, seven=self.seven, name=self.name)
-        if self.clixml:
-            self.error_lines += lines
-        else:
-            await self.process.stderr.write("".join(f"{line}\r\n" for line in lines).encode())
-
-    async def report(self, fault: Fault) -> None:
-        """Print the error that ended the script."""
-        await self._print_error(fault)
-
-    async def warn(self, message: str, call: Call | None = None) -> None:
-        """A warning."""
-        action = self._action(call, "warningaction", "warningpreference")
-        if action in _SILENT:
-            return
-        if action == "stop":
-            raise NotEmulated("warnings that stop")
-        if self.streams.warning is not None:
-            await self.streams.warning(NetObject(_WARNING, text=message))
-        else:
-            await self.host(f"WARNING: {message}\r\n")
-
-    async def tell(self, stream: str, message: str, call: Call) -> None:
-        """``Write-Verbose`` and ``Write-Debug``."""
-        if not call.flag(stream) and self.preference(f"{stream}preference") in _SILENT:
-            return
-        if stream == "debug":
-            raise NotEmulated("debug messages")
-        sink = self.streams.verbose
-        if sink is not None:
-            raise NotEmulated("redirection of verbose messages")
-        await self.host(f"VERBOSE: {message}\r\n")
-
-    async def inform(self, text: str, end: str) -> None:
-        """What Write-Host says."""
-        if self.streams.information is None:
-            await self.host(text + end)
-        elif not end:
-            raise NotEmulated("redirection of Write-Host -NoNewline")
-        else:
-            await self.streams.information(NetObject(_INFORMATION, text=text))
-
-    async def host(self, text: str) -> None:
-        """Text on the host, which is standard output here."""
-        if self._display.waiting:
-            raise NotEmulated("text on the host before a table has ended")
-        await self._print(text)
-
-    async def _print(self, text: str) -> None:
-        await self.process.stdout.write(text.encode("utf-8", "replace"))
 
 
 async def _nothing(value: object) -> None:

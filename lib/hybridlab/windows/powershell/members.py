@@ -87,7 +87,9 @@ def table_method(table: HashTable, name: str, arguments: list[object]) -> object
             return table.listed([entry(key, value) for key, value in table.items()])
         case "gettype", []:
             return get_type(table)
-    raise NotEmulated(f"method {name} of a hashtable with {len(arguments)} arguments")
+    raise NotEmulated(
+        f"method {name} of a hashtable with {len(arguments) or 'no'} argument{'s' * (len(arguments) != 1)}"
+    )
 
 
 def entry(key: object, value: object) -> NetObject:
@@ -241,7 +243,9 @@ def string_method(text: str, name: str, arguments: list[object], *, seven: bool)
         return _split(text, arguments, seven=seven)
     counts, method = _STRING.get(key, ((), str))
     if len(arguments) not in counts:
-        raise NotEmulated(f"method {name} of a string with {len(arguments)} arguments")
+        raise NotEmulated(
+            f"method {name} of a string with {len(arguments) or 'no'} argument{'s' * (len(arguments) != 1)}"
+        )
     if not key.startswith("trim") and any(isinstance(item, (list, HashTable)) for item in arguments):
         raise NotEmulated(f"an array as an argument of method {name}")
     return method(str(text), *arguments)

@@ -29,7 +29,7 @@ def long_or_int(value: int) -> int:
 
 def fit(value: int, *operands: Number) -> Number:
     """An integer result in the operands' type; one that is too large becomes a double, as PowerShell has it."""
-    if any(isinstance(one, Long) for one in operands):
+    if any(isinstance(operand, Long) for operand in operands):
         return Long(value) if LONG_MIN <= value <= LONG_MAX else float(value)
     return value if INT_MIN <= value <= INT_MAX else float(value)
 

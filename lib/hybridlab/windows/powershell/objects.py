@@ -194,7 +194,9 @@ class NetObject:
         try:
             inspect.signature(found).bind(*arguments)
         except TypeError:
-            raise NotEmulated(f"{len(arguments)} arguments of method {name} of {self.type_name}") from None
+            raise NotEmulated(
+                f"method {name} of {self.type_name} with {len(arguments) or 'no'} argument{'s' * (len(arguments) != 1)}"
+            ) from None
         result: Any = found(*arguments)
         return await result if inspect.isawaitable(result) else result
 

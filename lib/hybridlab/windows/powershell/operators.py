@@ -187,7 +187,7 @@ def split(left: object, right: object, *, sensitive: bool) -> list[object]:
         count = to_int(limit)
     except ValueError as error:
         raise invalid_cast(error) from None
-    return TypedList(part for one in texts for part in regex.split(to_text(pattern), one, count, sensitive=sensitive))
+    return TypedList(part for text in texts for part in regex.split(to_text(pattern), text, count, sensitive=sensitive))
 
 
 def replace(left: object, right: object, *, sensitive: bool) -> object:

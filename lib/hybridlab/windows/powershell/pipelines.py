@@ -61,7 +61,7 @@ async def run_pipeline(shell: Shell, node: s.Pipeline, emit: Emit) -> None:
     """Run a pipeline; its output goes to ``emit``, and ``$?`` tells whether all of it succeeded."""
     first = node.elements[0]
     commands = [one for one in node.elements if isinstance(one.node, s.Command)]
-    made = [await _stage(shell, one.node) for one in commands if isinstance(one.node, s.Command)]
+    made = [await _stage(shell, command.node) for command in commands if isinstance(command.node, s.Command)]
     links: list[_Link] = []
     downstream = emit
     for element, stage in zip(reversed(commands), reversed(made), strict=True):
@@ -152,15 +152,15 @@ def _check_common(call: Call) -> None:
 
 async def _arguments(shell: Shell, node: s.Command) -> list[Given]:
     found: list[Given] = []
-    for one in node.arguments:
-        if isinstance(one, s.Parameter):
-            word = shell.script[one.start : one.end]
-            value = await shell.value(one.value) if one.value is not None else None
-            found.append(Given(one.name, value, one.value is not None, word))
-        elif isinstance(one, s.Splat):
-            found += await _splatted(shell, one)
+    for argument in node.arguments:
+        if isinstance(argument, s.Parameter):
+            word = shell.script[argument.start : argument.end]
+            value = await shell.value(argument.value) if argument.value is not None else None
+            found.append(Given(argument.name, value, argument.value is not None, word))
+        elif isinstance(argument, s.Splat):
+            found += await _splatted(shell, argument)
         else:
-            found.append(Given("", await _argument(shell, one), word=shell.script[one.start : one.end]))
+            found.append(Given("", await _argument(shell, argument), word=shell.script[argument.start : argument.end]))
     return found
 
 

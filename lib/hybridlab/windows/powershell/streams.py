@@ -32,16 +32,22 @@ _NUMBERS = {"2": "error", "3": "warning", "4": "verbose", "5": "debug", "6": "in
 def redirected(outer: Streams, output: Emit, redirections: Iterable[Redirection]) -> tuple[Streams, Emit]:
     """The streams and the output of a command with these redirections.  Raises NotEmulated."""
     streams, out = outer, output
-    for one in redirections:
-        if one.stream == "1":
-            if one.merge:
+    for redirection in redirections:
+        if redirection.stream == "1":
+            if redirection.merge:
                 raise NotEmulated("the redirection 1>&1")
             out = drop
-    for one in redirections:
-        names = list(_NUMBERS.values()) if one.stream == "*" else [_NUMBERS[one.stream]] if one.stream != "1" else []
-        if one.stream == "*" and not one.merge:
+    for redirection in redirections:
+        names = (
+            list(_NUMBERS.values())
+            if redirection.stream == "*"
+            else [_NUMBERS[redirection.stream]]
+            if redirection.stream != "1"
+            else []
+        )
+        if redirection.stream == "*" and not redirection.merge:
             out = drop
-        if one.merge and out is drop:
+        if redirection.merge and out is drop:
             raise NotEmulated("a stream merged with an output that goes nowhere")
-        streams = replace(streams, **dict.fromkeys(names, out if one.merge else drop))
+        streams = replace(streams, **dict.fromkeys(names, out if redirection.merge else drop))
     return streams, out

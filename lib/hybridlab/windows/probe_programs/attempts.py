@@ -9,6 +9,7 @@ import asyncio
 import base64
 import contextlib
 import errno
+import itertools
 import math
 import random
 import re
@@ -64,6 +65,11 @@ class Expired(Exception):
     """Nothing happened for the give-up time, at a second look too."""
 
 
+_FIRST, _COUNT = 49152, 16384
+_PORTS = (_FIRST + number % _COUNT for number in itertools.count(random.randrange(_COUNT)))
+"""Ports of sockets for datagrams: one that came again soon would belong to a flow that firewalls still keep."""
+
+
 class Attempt:
     """One attempt of a batch; :meth:`run` returns its result object."""
 
@@ -115,6 +121,8 @@ class Attempt:
         try:
             if whole:
                 sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)  # Winsock's is IP_DONTFRAGMENT
+            if kind is socket.SOCK_DGRAM:
+                self._bind_to_fresh_port(sock)
             if self.began is None:
                 self.began = time.monotonic()
             async with self.patience():
@@ -125,6 +133,15 @@ class Attempt:
             sock.close()
             raise
         return sock
+
+    def _bind_to_fresh_port(self, sock: socket.socket) -> None:
+        """Each next port in turn, among those of Windows' own choice."""
+        for _ in range(64):
+            try:
+                sock.bind(("", next(_PORTS)))
+                return
+            except OSError:
+                continue
 
     async def reach(self, kind: socket.SocketKind) -> socket.socket:
         """A socket connected to the target: its address as given, or the first A record of its name."""
@@ -161,7 +178,7 @@ class Attempt:
             raise Ended("BROKEN", "no adapter has a DNS server")
         if not names:
             raise Ended("BROKEN", f"no suffix known for '{query}'")
-        trouble = ""
+        last_problem = ""
         for name in names:
             problem = ""
             for where in servers:
@@ -173,9 +190,9 @@ class Attempt:
                     self.out["name"] = name
                     return list(answer.records)
                 break  # this server knows that there is nothing
-            trouble = problem or trouble
-        if trouble:
-            raise Ended("DNS_FAILED", trouble)
+            last_problem = problem or last_problem
+        if last_problem:
+            raise Ended("DNS_FAILED", last_problem)
         raise Ended("NO_SUCH_NAME", f"no {record} record for {', '.join(names)}")
 
     async def ask(self, where: tuple[str, int], name: str, record: str, *, tcp: bool) -> tuple[dns.Answer | None, str]:
@@ -284,7 +301,7 @@ async def _http(attempt: Attempt) -> None:
     lines += ["User-Agent: probe", "Connection: close"]
     if body:
         lines += ["Content-Type: application/octet-stream", f"Content-Length: {len(body)}"]
-    kept, size, trouble = bytearray(), 0, None
+    kept, size, failure = bytearray(), 0, None
     with contextlib.closing(await attempt.reach(socket.SOCK_STREAM)) as sock:
         try:
             await attempt.push(sock, "\r\n".join([*lines, "", ""]).encode() + body)
@@ -293,13 +310,13 @@ async def _http(attempt: Attempt) -> None:
                 kept += chunk[: KEEP_LIMIT - len(kept)]
         except Expired:
             why = "then silence" if time.monotonic() < attempt.last else "but no end"
-            trouble = Ended("NO_ANSWER", f"connected, {why} after {size} bytes")
+            failure = Ended("NO_ANSWER", f"connected, {why} after {size} bytes")
         except OSError as error:
             verdict, detail = winsock(error)
-            trouble = Ended("ABORTED" if verdict == "TIMED_OUT" else verdict, detail)
+            failure = Ended("ABORTED" if verdict == "TIMED_OUT" else verdict, detail)
     missing = keep_http(attempt.out, bytes(kept), size) if size else None
-    if trouble is not None and (trouble.verdict != "RESET" or missing != ""):
-        raise trouble
+    if failure is not None and (failure.verdict != "RESET" or missing != ""):
+        raise failure
     if not size:
         raise Ended("CLOSED", "the peer closed without answering")
     if missing:

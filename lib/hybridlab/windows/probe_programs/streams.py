@@ -24,7 +24,7 @@ LINE_LIMIT = 4096
 STRANGERS = 512
 """Accepted connections that have said nothing yet; of more, the oldest is reset."""
 TICK = 0.01
-"""s.  How often trouble is looked for."""
+"""s.  How often streams are checked for interruptions."""
 
 Clock = Callable[[], float]
 """Milliseconds since the agent started."""
@@ -136,8 +136,8 @@ class End:
         try:
             await asyncio.wait({*work, self._told}, return_when=asyncio.FIRST_COMPLETED)
             ends = [one.exception() for one in (self._told, *work) if one.done()]
-            overs = [one for one in ends if isinstance(one, Over)]
-            if strange := next((one for one in ends if one is not None and not isinstance(one, Over)), None):
+            overs = [end for end in ends if isinstance(end, Over)]
+            if strange := next((end for end in ends if end is not None and not isinstance(end, Over)), None):
                 raise strange
             over = next((one for one in overs if one.verdict != "CLOSED"), overs[0] if overs else None)
         finally:  # (where sending has heard of a RST, receiving hears of an end)
@@ -211,7 +211,7 @@ class End:
 
 
 class Opened(End):
-    """The end that connects, and after trouble tries new connections until one works."""
+    """The end that connects, and after an interruption tries new connections until one works."""
 
     def __init__(
         self, clock: Clock, tell: Tell, net: Net, job: Mapping[str, Any], settings: Mapping[str, float | str | int]
@@ -224,7 +224,7 @@ class Opened(End):
         self.give_up, self.settings = float(job["give_up_ms"]) / 1000, settings
         self.decided: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         """How it was when it was open, or had failed."""
-        self.trouble: float | None = None
+        self.interrupted_at: float | None = None
         self.recovered: float | None = None
         self.tries = 0
 
@@ -256,7 +256,11 @@ class Opened(End):
 
     def report(self) -> dict[str, Any]:
         """As the document has it."""
-        after = None if self.recovered is None or self.trouble is None else round(self.recovered - self.trouble)
+        after = (
+            None
+            if self.recovered is None or self.interrupted_at is None
+            else round(self.recovered - self.interrupted_at)
+        )
         return {**super().report(), "recovered_ms": after, "recovery_tries": self.tries}
 
     async def _greet(self, word: str) -> tuple[Lines, str]:
@@ -293,10 +297,10 @@ class Opened(End):
             await asyncio.sleep(TICK)
             over = bool(self.verdict)
             if self.open and not self.stalled:
-                self.trouble = None
-            elif self.trouble is None and (self.stalled or over):
-                self.trouble = self.clock()
-            if self.trouble is not None:
+                self.interrupted_at = None
+            elif self.interrupted_at is None and (self.stalled or over):
+                self.interrupted_at = self.clock()
+            if self.interrupted_at is not None:
                 await self._try_again()
 
     async def _try_again(self) -> None:

@@ -26,7 +26,6 @@ from conformance.catalog import (
 )
 from conformance.catalog.loading import DATA
 from conformance.model.claim import ClaimKind
-from conformance.model.facts import Fact
 from tests.plugin.stand_in_cluster import facts, node
 
 COUNTS = {
@@ -173,10 +172,11 @@ def outcome(ident: str, **changes: Any) -> Any:
         ("DS-4", {"mode": "bgp", "datastore": "etcd"}, NotApplicable),
         ("XOP-1", {"install": "manual"}, NotApplicable),
         ("SVC-2", {}, Applies),
-        ("SVC-2", {"windows_dsr": False}, NotApplicable),
-        ("SVC-2", {"windows_dsr": None}, Undecided),
+        ("SVC-2", {"dsr": False}, NotApplicable),
+        ("SVC-2", {"dsr": None}, Applies),
         ("SVC-1", {}, NotApplicable),
-        ("SVC-1", {"windows_dsr": False}, Applies),
+        ("SVC-1", {"dsr": None}, Applies),
+        ("SVC-1", {"dsr": False}, Applies),
         ("SVC-1", {"windows": 0}, NotApplicable),
         ("XLC-3", {}, NotApplicable),
     ],
@@ -188,8 +188,8 @@ def test_facts_decide_whether_a_claim_is_about_a_cluster(ident: str, changes: di
 def with_builds(*builds: tuple[int, int] | None, dsr: bool | None = True) -> Any:
     from dataclasses import replace
 
-    nodes = [node(f"win-{number}", "windows", build) for number, build in enumerate(builds)]
-    return replace(facts(windows=0), nodes=tuple(nodes), windows_dsr=Fact(dsr, "stand-in"))
+    nodes = [node(f"win-{number}", "windows", build, dsr) for number, build in enumerate(builds)]
+    return replace(facts(windows=0), nodes=tuple(nodes))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_it_cordons_first_and_evicts_what_has_a_controller_and_nothing_else(
     assert drain(cluster, patience, clock).drain("w1") == ["default/web", "default/web-2"]
     assert "'unschedulable': True" in cluster.log[0]
     assert cluster.log[1:] == ["evict web", "evict web-2"]
-    assert {one["metadata"]["name"] for one in cluster.pods} == {"felix-w", "felix-l", "elsewhere", "over", "static"}
+    assert {pod["metadata"]["name"] for pod in cluster.pods} == {"felix-w", "felix-l", "elsewhere", "over", "static"}
 
 
 def test_a_pod_without_a_controller_is_refused_before_anything_is_changed(
@@ -59,12 +59,12 @@ def test_a_budget_that_never_allows_it_is_told(cluster: Any, patience: Any, cloc
 
 
 @pytest.mark.parametrize("code", [404, 409])
-def test_a_pod_that_is_gone_meanwhile_is_no_trouble(cluster: Any, patience: Any, clock: Any, code: int) -> None:
+def test_a_pod_that_is_gone_meanwhile_is_no_error(cluster: Any, patience: Any, clock: Any, code: int) -> None:
     cluster.refuse["web"] = [refused(code)]
     original = cluster.make
 
     def make(change: Any) -> None:
-        (old,) = [one for one in cluster.pods if one["metadata"]["name"] == "web"] or [None]
+        (old,) = [pod for pod in cluster.pods if pod["metadata"]["name"] == "web"] or [None]
         if old:  # another of its name, as a StatefulSet makes it
             cluster.pods.remove(old)
             cluster.pods.append({**old, "metadata": {**old["metadata"], "uid": "uid-of-another"}})
@@ -72,7 +72,7 @@ def test_a_pod_that_is_gone_meanwhile_is_no_trouble(cluster: Any, patience: Any,
 
     cluster.make = make
     assert drain(cluster, patience, clock).drain("w1") == ["default/web", "default/web-2"]
-    assert "uid-of-another" in {one["metadata"]["uid"] for one in cluster.pods}
+    assert "uid-of-another" in {pod["metadata"]["uid"] for pod in cluster.pods}
 
 
 def test_several_budgets_for_one_pod_are_an_error_of_their_own(cluster: Any, patience: Any, clock: Any) -> None:

@@ -80,7 +80,7 @@ def test_a_node_that_stays_out_of_reach_is_a_broken_probe(cluster: Any, patience
 
 
 def test_nothing_is_done_where_it_could_not_be_finished(cluster: Any, patience: Any, clock: Any, make_pod: Any) -> None:
-    cluster.pods = [one for one in cluster.pods if one["metadata"]["name"] != "felix-w"]
+    cluster.pods = [pod for pod in cluster.pods if pod["metadata"]["name"] != "felix-w"]
     with pytest.raises(MissingCapability, match="runs in no pod"):
         procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
     assert cluster.log == []

@@ -121,8 +121,8 @@ class ScriptedAsking:
             tickets.append(self._tickets)
             try:
                 seen = self.prober._answer(attempt)
-            except SuiteError as trouble:
-                heapq.heappush(self._coming, (now, self._tickets, Answered(self._tickets, trouble=trouble)))
+            except SuiteError as error:
+                heapq.heappush(self._coming, (now, self._tickets, Answered(self._tickets, error=error)))
                 continue
             seen = replace(
                 seen, began=now, clock=attempt.source.pod, at=unix(now), began_at=unix(now), began_at_error=0.001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,9 +33,13 @@ class NewPod:
     stages: list[Stage] = field(default_factory=lambda: ["done"])
     connected: bool = True
     pod: Workload = POD
+    readiness: bool = True
 
     def stage(self) -> Stage:
         return self.stages.pop(0) if len(self.stages) > 1 else self.stages[0]
+
+    def ready(self) -> bool:
+        return self.readiness
 
     def connected_first(self) -> bool:
         return self.connected
@@ -142,3 +147,33 @@ def test_of_two_new_pods_only_the_one_that_answers_is_violated() -> None:
     assert [(each.target, each.verdict) for each in kept if each.verdict is ClaimVerdict.VIOLATED] == [
         ("windows-2", ClaimVerdict.VIOLATED)
     ]
+
+
+def test_a_first_action_that_passed_is_a_violation_where_nothing_may_leave() -> None:
+    for connected, verdict in ((False, ClaimVerdict.CONFIRMED), (True, ClaimVerdict.VIOLATED)):
+        one, kept = startup([{80: UP}], source="pod")
+        with (
+            pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED")
+            if connected
+            else nullcontext()
+        ):
+            one.sent_nothing([NewPod(connected=connected)], CLIENT.tcp(80), because="x")
+        assert [each.verdict for each in kept] == [verdict]
+
+
+def test_a_pod_that_the_kubelet_never_finds_ready_is_told_with_its_node() -> None:
+    one, kept = startup([{8080: DROPPED, 80: UP}])
+    behind = NewPod(readiness=False, pod=replace(POD, node="windows-2"))
+    with pytest.raises(Nonconformance, match=r"kubelet of node windows-2 -> .*expected Ready, observed not Ready"):
+        one.become_ready(CLIENT, [NewPod(), behind], beside=workload("beside").tcp(80), because="x")
+    assert [(each.target, each.verdict.value) for each in kept if each.halves == ("open",)] == [
+        (POD.node, "CONFIRMED"), ("windows-2", "VIOLATED"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("verdicts", [{8080: UP, 80: UP}, {8080: DROPPED, 80: DROPPED}])
+def test_readiness_proves_nothing_where_nothing_is_closed_or_the_client_is_dead(verdicts: dict[int, Verdict]) -> None:
+    one, kept = startup([verdicts])
+    with pytest.raises(ControlBroken):
+        one.become_ready(CLIENT, [NewPod()], beside=workload("beside").tcp(80), because="x")
+    assert kept == []

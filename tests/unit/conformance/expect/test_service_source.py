@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance, NotAboutThisCluster, ProbeBroken
 from conformance.expect.addresses import Addresses
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.traffic import Context, Expect
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Path, Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
@@ -32,20 +34,20 @@ SERVICE = Service(name="web", namespace="ns", domain="x", cluster_ip="10.96.0.9"
 OWN, SOURCE_VIP, NODE = CLIENT.address, "192.168.0.66", "10.0.0.11"
 
 
-def node(name: str, build: tuple[int, int], *, schedulable: bool = True) -> NodeFacts:
+def node(name: str, build: tuple[int, int], *, schedulable: bool = True, dsr: bool | None = True) -> NodeFacts:
     return NodeFacts(
         name=name, os="windows", address=NODE, ready=True, schedulable=schedulable, control_plane=False,
         kernel_version="", os_image="", container_runtime="", windows_build=build,
-        annotations={"projectcalico.org/IPv4VXLANTunnelAddr": "192.168.0.65"},
+        annotations={"projectcalico.org/IPv4VXLANTunnelAddr": "192.168.0.65"}, dsr=Fact(dsr, "stand-in"),
     )  # fmt: skip
 
 
-def facts(*nodes: NodeFacts, dsr: bool | None = False, mode: Any = "vxlan") -> Facts:
+def facts(*nodes: NodeFacts, mode: Any = "vxlan") -> Facts:
     unknown: Any = Fact(None, "-")
     return Facts(
         nodes=nodes, kubernetes_version=unknown, calico_version=unknown, mode=Fact(mode, "stand-in"),
         datastore=unknown, install=unknown, platform=unknown, calico_apis=unknown, cni=unknown,
-        kube_proxy_mode=unknown, windows_dsr=Fact(dsr, "stand-in"), evidence="lab",
+        kube_proxy_mode=unknown, evidence="lab",
     )  # fmt: skip
 
 
@@ -61,11 +63,13 @@ class Town:
     """Under the policy: (pod, way) that gets through; empty: no policy is in force."""
     kept: list[Seen] = field(default_factory=list)
 
-    def source(self, **about: Any) -> ServiceSource:
+    def source(self, dsr: bool | None = False, **about: Any) -> ServiceSource:
         prober = ScriptedProber({"client": [self._answer], "stranger": [self._answer]})
         expect = Expect(prober, load_timings(), Context(claims=("SVC-1",), keep=self.kept.extend), prober.clock)
-        known = facts(node("windows-1", NEW), **about)
-        return ServiceSource(expect, known, Pairs([(CLIENT, SERVER)]), STRANGER, lambda _: SERVICE.by_address)
+        known = facts(node("windows-1", NEW, dsr=dsr), **about)
+        there = windows_nodes(known)
+        (there.with_dsr if dsr else there.without_dsr)()
+        return ServiceSource(expect, known, Pairs([(CLIENT, SERVER)]), STRANGER, lambda _: SERVICE.by_address, there)
 
     def _answer(self, attempt: Attempt, number: int) -> Observation:
         assert attempt.target
@@ -198,30 +202,47 @@ def test_no_address_is_guessed_for_a_mode_that_is_not_known(mode: str | None) ->
         Addresses(facts(node("windows-1", NEW), mode=mode)).through_service(CLIENT, SERVER)
 
 
-def nodes(*there: NodeFacts, dsr: bool | None = True) -> WindowsNodes:
-    known = facts(*there, dsr=dsr)
-    return WindowsNodes(known, Placement(known))
+def windows_nodes(known: Facts) -> WindowsNodes:
+    return WindowsNodes(known, Placement(known), lambda name: next(one.dsr for one in known.nodes if one.name == name))
+
+
+def nodes(*there: NodeFacts) -> WindowsNodes:
+    return windows_nodes(facts(*there))
 
 
 def test_in_a_mixed_cluster_each_claim_gets_its_node() -> None:
-    mixed = nodes(node("old", OLD), node("new", NEW))
-    assert (mixed.with_dsr(), mixed.without_dsr()) == (("new",), ("old",))
+    mixed = nodes(node("old", OLD), node("new", NEW), node("off", NEW, dsr=False))
+    assert (mixed.with_dsr(), mixed.without_dsr()) == (("new",), ("old", "off"))
+    assert mixed.undecided == {}
     assert mixed.of_build(">=17763 <17763.1432") == ("old",)
     assert nodes(node("new", NEW), node("able", ABLE), node("old", OLD)).all() == ("new", "able", "old")
 
 
-def test_without_the_flag_no_node_has_it() -> None:
-    plain = nodes(node("new", NEW), dsr=False)
-    assert plain.without_dsr() == ("new",)
-    with pytest.raises(MissingCapability, match="with direct server return"):
+def test_without_the_flag_no_node_has_it_and_the_claim_is_not_about_the_cluster() -> None:
+    plain = nodes(node("new", NEW, dsr=False), node("old", OLD))
+    assert plain.without_dsr() == ("new", "old")
+    with pytest.raises(NotAboutThisCluster, match=r"with direct server return \(new: stand-in; old: its build"):
         plain.with_dsr()
 
 
-def test_a_flag_that_is_not_known_decides_for_old_builds_only() -> None:
-    unknown = nodes(node("old", OLD), node("new", NEW), dsr=None)
-    assert unknown.without_dsr() == ("old",)
-    with pytest.raises(MissingCapability):
-        unknown.with_dsr()
+def test_a_node_of_which_it_is_not_known_is_looked_at_and_not_judged() -> None:
+    unknown = nodes(node("old", OLD), node("new", NEW, dsr=None))
+    assert unknown.without_dsr() == ("old", "new")
+    assert unknown.undecided == {"new": "stand-in"}
+    assert unknown.with_dsr() == ("new",)
+
+
+@pytest.mark.parametrize("seen", [OWN, SOURCE_VIP])
+def test_where_it_is_not_known_the_source_that_was_seen_is_named_and_nothing_decided(seen: str) -> None:
+    town = Town(by_service=seen)
+    source = town.source(dsr=None)
+    words = rf"node windows-1 uses direct server return is not known; the server saw source {re.escape(seen)} "
+    with pytest.raises(MissingCapability, match=words):
+        source.is_kept(because="DSR")
+    with pytest.raises(MissingCapability, match=words):
+        town.source(dsr=None).is_rewritten(because="no DSR")
+    assert ClaimVerdict.NOT_RUN in {one.verdict for one in town.kept}
+    assert ClaimVerdict.VIOLATED not in {one.verdict for one in town.kept}
 
 
 def test_a_cordoned_node_is_not_taken_for_the_claims_about_it() -> None:

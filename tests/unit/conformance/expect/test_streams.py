@@ -69,7 +69,7 @@ class ScriptedStreams:
         return [Stream(f"s{n}", *route, route[1].tcp(9000), ()) for n, route in enumerate(routes)]  # type: ignore[arg-type]
 
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
-        return [self.control if one.client.pod.startswith("control") else self._next() for one in streams]
+        return [self.control if stream.client.pod.startswith("control") else self._next() for stream in streams]
 
     def close(self, streams: Sequence[Stream]) -> None:
         self.closed += len(streams)
@@ -253,7 +253,7 @@ def test_a_broken_agent_is_no_verdict() -> None:
         expected.streams.survives(expected.streams.open((LINUX, WINDOWS)), because="nothing happens")
 
 
-def test_streams_are_closed_with_the_test_and_trouble_with_that_is_told() -> None:
+def test_streams_are_closed_with_the_test_and_errors_in_closing_are_told() -> None:
     streams = ScriptedStreams(WELL)
     expected = Expectations(streams)
     expected.streams.open((LINUX, WINDOWS))
@@ -279,7 +279,7 @@ def test_a_loss_that_recovers_confirms_and_says_which_end_saw_what() -> None:
         "client on linux saw": RESET, "server on windows saw": STALLED, "seconds to a new connection": 0.02,
     }.items()  # fmt: skip
     assert not expected.unobserved
-    assert "witness: 1 routes opened by it" in expected.attached["streams"]
+    assert "witness: 1 route opened by it" in expected.attached["streams"]
 
 
 def test_no_loss_is_not_observed_and_names_the_witness() -> None:
@@ -287,7 +287,7 @@ def test_no_loss_is_not_observed_and_names_the_witness() -> None:
     changed(expected)
     expected.survive_or_reconnect()
     (reason,) = expected.unobserved
-    assert "server SURVIVED, where it may be lost; witness: 1 routes opened" in reason
+    assert "server SURVIVED, where it may be lost; witness: 1 route opened" in reason
 
 
 def test_streams_are_opened_before_the_policy_is_laid_and_the_witness_decides_no_claim() -> None:
@@ -305,7 +305,7 @@ def test_a_stream_that_the_policy_s_laying_lost_is_opened_again_and_says_nothing
     expected.survive_or_reconnect()
     (reason,) = expected.unobserved
     assert "SURVIVED" in reason
-    assert "1 streams that the policies' laying lost are opened again" in expected.attached["streams"]
+    assert "1 stream that the policies' laying lost: opened again" in expected.attached["streams"]
 
 
 def test_a_witness_that_the_policies_do_not_close_decides_nothing() -> None:

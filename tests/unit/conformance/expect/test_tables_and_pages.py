@@ -29,8 +29,7 @@ def facts(calico: str | None = "v3.31.2", install: str | None = "operator", tunn
     )  # fmt: skip
     known: dict[str, Fact[object]] = {
         name: Fact(None, "-")
-        for name in ("kubernetes_version", "mode", "datastore", "platform", "calico_apis", "cni", "kube_proxy_mode",
-                     "windows_dsr")
+        for name in ("kubernetes_version", "mode", "datastore", "platform", "calico_apis", "cni", "kube_proxy_mode")
     }  # fmt: skip
     return Facts(
         nodes=(node,), calico_version=Fact(calico, "-"), install=Fact(install, "-"),  # type: ignore[arg-type]

@@ -244,6 +244,15 @@ def test_a_dead_server_is_a_broken_control_and_no_denial(expect: Make) -> None:
     assert not isinstance(broken.value, AssertionError)
 
 
+def test_a_control_waits_as_long_as_a_new_pod_may_need_for_its_first_policy_and_a_judged_path_does_not(
+    expect: Make,
+) -> None:
+    late: list[Answer] = [*[DROPPED] * 80, UP]  # Windows is asked every second, and policy may take 60 s
+    expect(stranger=late).controls([(STRANGER, SERVER)], because="its node's Felix is late")
+    with pytest.raises(Nonconformance):
+        expect(stranger=late).reachable(STRANGER, SERVER, because="nothing forbids it")
+
+
 @pytest.mark.parametrize("when", [0, 1, 4], ids=["at once", "while settling", "while holding"])
 def test_a_broken_probe_is_never_a_denial(expect: Make, when: int) -> None:
     script: list[Answer] = [*([DROPPED] * when), ProbeBroken("exec lost its status")]

@@ -93,7 +93,7 @@ def test_what_may_not_be_read_is_unknown_and_says_so(kube: Any, world: Any) -> N
     world.node("lin")
     world.forbidden = {"clusterinformations", "installations", "daemonsets", "ippools", "configmaps"}
     facts = detect(kube)
-    for fact in (facts.calico_version, facts.mode, facts.datastore, facts.install, facts.cni, facts.windows_dsr):
+    for fact in (facts.calico_version, facts.mode, facts.datastore, facts.install, facts.cni):
         assert fact.value is None
         assert "no right to read" in fact.source
     assert "no right to read" in facts.kube_proxy_mode.source
@@ -122,31 +122,11 @@ def test_the_platform_is_read_from_what_its_provider_leaves(kube: Any, world: An
     assert detect(kube).platform.value == platform
 
 
-@pytest.mark.parametrize(
-    ("args", "value"),
-    [(["--enable-dsr=true"], True), (["--enable-dsr"], True), (["--enable-dsr=false"], False), (["--v=4"], False)],
-)
-def test_dsr_is_read_from_the_windows_kube_proxys_flags(kube: Any, world: Any, args: list[str], value: bool) -> None:
-    world.daemonset("kube-system/kube-proxy-windows", args=args)
-    assert detect(kube).windows_dsr.value is value
-
-
-def test_dsr_of_a_daemonset_without_the_flag_is_read_from_the_configuration(kube: Any, world: Any) -> None:
-    world.daemonset("kube-system/kube-proxy-windows", args=["--config=/var/lib/kube-proxy/config.conf"])
-    config = "kind: KubeProxyConfiguration\nwinkernel:\n  enableDSR: true\n"
-    world.put("/api/v1/namespaces/kube-system/configmaps/kube-proxy", {"data": {"config.conf": config}})
-    assert detect(kube).windows_dsr.value is True
-
-
-def test_dsr_is_read_from_the_configuration_else_and_unknown_without(kube: Any, world: Any) -> None:
-    assert detect(kube).windows_dsr.value is None
+def test_an_empty_mode_of_kube_proxy_means_iptables(kube: Any, world: Any) -> None:
     config = 'kind: KubeProxyConfiguration\nmode: ""\nwinkernel:\n  enableDSR: true\n'
     world.put("/api/v1/namespaces/kube-system/configmaps/kube-proxy", {"data": {"config.conf": config}})
-    facts = detect(kube)
-    assert facts.windows_dsr.value is True
-    assert (facts.kube_proxy_mode.value, facts.kube_proxy_mode.source) == (
-        "iptables", "ConfigMap kube-system/kube-proxy mode (empty: iptables)",
-    )  # fmt: skip
+    mode = detect(kube).kube_proxy_mode
+    assert (mode.value, mode.source) == ("iptables", "ConfigMap kube-system/kube-proxy mode (empty: iptables)")
 
 
 def test_kube_proxys_mode_is_read_from_its_configuration(kube: Any, world: Any) -> None:

@@ -52,8 +52,7 @@ def facts(
     install: str | None = "operator", datastore: str | None = "kubernetes", more: tuple[NodeFacts, ...] = ()
 ) -> Facts:
     known: dict[str, Any] = {
-        name: Fact(None, "-")
-        for name in ("kubernetes_version", "platform", "calico_apis", "cni", "kube_proxy_mode", "windows_dsr")
+        name: Fact(None, "-") for name in ("kubernetes_version", "platform", "calico_apis", "cni", "kube_proxy_mode")
     }
     known |= {"mode": Fact("vxlan", "m"), "datastore": Fact(datastore, "d"), "install": Fact(install, "i")}
     nodes = (node("lin", "linux"), node("win", "windows"), *more)

@@ -60,7 +60,7 @@ class Cluster:
 
 
 def network(*vsids: int | None) -> HnsNetwork:
-    subnets = tuple(HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=one) for one in vsids)
+    subnets = tuple(HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=vsid) for vsid in vsids)
     return HnsNetwork(id="c", name="Calico", type="Overlay", subnets=subnets)
 
 

@@ -191,7 +191,9 @@ class FakeApi:
             handler.wfile.write(data)
             return
         offered = [one.strip() for one in handler.headers["Sec-WebSocket-Protocol"].split(",")]
-        chosen = next(one for one in self.subprotocols if one in offered or one == "other")
+        chosen = next(
+            subprotocol for subprotocol in self.subprotocols if subprotocol in offered or subprotocol == "other"
+        )
         key = handler.headers["Sec-WebSocket-Key"].encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         handler.send_response(101)
         handler.send_header("Upgrade", "websocket")

@@ -209,7 +209,7 @@ def test_credentials_that_are_refused_for_good_are_asked_for_once_more_only(
     api.routes["GET /api/v1/nodes"] = fakes.status(401, "Unauthorized", "no")
     with pytest.raises(ApiRefused, match="401"):
         kube.read("/api/v1/nodes")
-    assert len([one for one in api.requests if one.path == "/api/v1/nodes"]) == 2
+    assert len([request for request in api.requests if request.path == "/api/v1/nodes"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_what_a_container_does_not_have_is_broken_for_good(kube: Kube, api: Any,
         "error sending request: Post https://10.0.0.11:10250/exec: no agent available",
     ],
 )
-def test_trouble_behind_the_accepted_connection_may_pass(kube: Kube, api: Any, message: str) -> None:
+def test_an_error_behind_the_accepted_connection_may_pass(kube: Kube, api: Any, message: str) -> None:
     """API servers from 1.30 on dial the kubelet after the upgrade, so that its errors come on the error channel."""
     api.exec = say(code=None, message=message)
     with pytest.raises(ExecBroken, match="the exec broke between the API server and the command: ") as caught:
@@ -189,8 +189,8 @@ def test_execs_of_many_threads_do_not_mix(kube: Kube, api: Any) -> None:
     api.exec = serve
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda number: run(kube, "echo", str(number)), range(40)))
-    assert [one.stdout for one in results] == [str(number).encode() for number in range(40)]
-    assert [one.exit_code for one in results] == [number % 5 for number in range(40)]
+    assert [result.stdout for result in results] == [str(number).encode() for number in range(40)]
+    assert [result.exit_code for result in results] == [number % 5 for number in range(40)]
     assert kube.version()
 
 
@@ -201,9 +201,9 @@ def test_every_exec_is_recorded_whatever_became_of_it(kube: Kube, api: Any) -> N
     api.exec = lambda channel, _: channel.cut()
     with pytest.raises(ExecBroken):
         run(kube, transcript=records.append)
-    assert (records[0].argv, records[0].exit_code, records[0].stdout, records[0].trouble) == (("a", "b"), 3, b"out", "")
+    assert (records[0].argv, records[0].exit_code, records[0].stdout, records[0].problem) == (("a", "b"), 3, b"out", "")
     assert records[1].exit_code is None
-    assert "cut" in records[1].trouble
+    assert "cut" in records[1].problem
 
 
 class Listener:
@@ -271,7 +271,7 @@ def test_a_stream_on_which_nothing_is_heard_is_pinged_and_then_given_up(kube: Ku
     stream(kube, listener, silence=0.3)
     listener.wait(lambda: listener.ends)
     hold.set()
-    assert "nothing was heard for" in listener.ends[0].trouble
+    assert "nothing was heard for" in listener.ends[0].problem
 
 
 def test_pongs_keep_an_idle_stream_alive(kube: Kube, api: Any) -> None:

@@ -71,7 +71,7 @@ def test_two_hiccups_between_which_nobody_asked_are_no_silence(tmp_path: Path, n
     assert one.gone == ""
 
 
-def test_its_going_is_the_environments_trouble_and_the_api_servers() -> None:
+def test_its_absence_is_the_environments_fault_and_the_api_servers() -> None:
     assert issubclass(ApiGone, EnvironmentBroken)
     assert issubclass(ApiGone, ApiUnreachable)
     assert str(ApiGone("away")) == "away"
@@ -154,8 +154,8 @@ def test_after_an_interruption_others_wait_no_longer_and_clearing_up_may_ask_for
     def wait() -> None:
         try:
             Waits(kube).pods_ready("n", "app=x", 1, within=60)
-        except Exception as trouble:
-            ended.append(trouble)
+        except Exception as error:
+            ended.append(error)
 
     waiting = threading.Thread(target=wait)
     waiting.start()

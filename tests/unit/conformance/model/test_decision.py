@@ -74,6 +74,33 @@ def test_of_several_verdicts_on_a_pair_the_worst_counts_and_every_half_is_kept()
     assert by_build([first, second], CAPABILITY) == {"17763": V.VIOLATED, "20348": V.CONFIRMED}
 
 
+def ways(**verdicts: ClaimVerdict) -> list[Seen]:
+    """What was seen between pairs of three nodes: ``old_new`` from the 2019 node to the 2022 one."""
+    pods = {"linux": LINUX, "old": OLD, "new": NEW}
+    pairs = {way: [pods[end] for end in way.split("_")] for way in verdicts}
+    return [one for way, (a, b) in pairs.items() for one in seen(a, b.tcp(80), verdicts[way], way, "open")]
+
+
+def test_what_is_wrong_between_two_windows_nodes_is_blamed_on_the_one_that_is_wrong_elsewhere_too() -> None:
+    wrong_with_old = ways(linux_old=V.VIOLATED, old_new=V.VIOLATED, new_old=V.VIOLATED, new_linux=V.CONFIRMED)
+    assert by_build(wrong_with_old, CAPABILITY) == {"17763": V.VIOLATED, "20348": V.CONFIRMED}
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        {"linux_old": V.CONFIRMED, "linux_new": V.CONFIRMED},
+        {"linux_old": V.VIOLATED},
+        {"linux_old": V.VIOLATED, "linux_new": V.INCONCLUSIVE},
+        {"linux_old": V.VIOLATED, "linux_new": V.VIOLATED},
+    ],
+)
+def test_both_builds_are_blamed_while_nothing_else_tells_which_it_is(others: dict[str, ClaimVerdict]) -> None:
+    found = by_build(ways(old_new=V.VIOLATED, **others), CAPABILITY)
+    assert found == {"17763": V.VIOLATED, "20348": V.VIOLATED}
+
+
 @pytest.mark.parametrize("kind", [ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE])
 def test_a_limitation_that_one_way_still_shows_is_not_lifted(kind: ClaimKind) -> None:
     way = seen(LINUX, OLD.tcp(80), V.LIFTED, "it works", "open")[0]

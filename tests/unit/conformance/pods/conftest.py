@@ -25,7 +25,7 @@ def facts(*nodes: NodeFacts) -> Facts:
     return Facts(
         nodes=nodes, kubernetes_version=unknown, calico_version=unknown, mode=unknown, datastore=unknown,
         install=unknown, platform=unknown, calico_apis=unknown, cni=unknown, kube_proxy_mode=unknown,
-        windows_dsr=unknown, evidence="field",
+        evidence="field",
     )  # fmt: skip
 
 

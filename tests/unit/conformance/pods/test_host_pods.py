@@ -23,12 +23,12 @@ class Deployer:
     host_namespace = "ns-host"
 
     def __init__(self, nodes: tuple[Any, ...]) -> None:
-        self.facts = SimpleNamespace(nodes=nodes, by_os=lambda os: tuple(one for one in nodes if one.os == os))
+        self.facts = SimpleNamespace(nodes=nodes, by_os=lambda os: tuple(node for node in nodes if node.os == os))
         self.settings = Settings(timings=load_timings(lab=True))
         self.log: list[str] = []
         self.there: dict[str, Any] = {}
         self.refusal = ""
-        self.trouble: Exception | None = None
+        self.error: Exception | None = None
         self.kube = self
         self.changes = SimpleNamespace(waits=self)
 
@@ -38,8 +38,8 @@ class Deployer:
     def deploy(self, wishes: list[Wish]) -> dict[str, Workload]:
         (wish,) = wishes
         self.log.append(f"deploy {wish.role} {wish.called} on {wish.node.name}")
-        if self.trouble:
-            raise self.trouble
+        if self.error:
+            raise self.error
         uid = f"uid-{len(self.log)}"
         self.there[wish.called] = {
             "metadata": {"name": wish.called, "uid": uid}, "spec": {},
@@ -97,22 +97,22 @@ def test_an_admission_that_refuses_them_is_told_with_its_words_and_a_remedy(depl
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "error",
     [
         EnvironmentBroken("pod x: container host cannot start: no HostProcess here\n  event"),
         ApiRefused(403, "Forbidden", "no", "x"),
     ],
     ids=["cannot start", "refused"],
 )
-def test_pods_that_cannot_run_are_a_lack(deployer: Any, trouble: Exception) -> None:
-    deployer.trouble = trouble
+def test_pods_that_cannot_run_are_a_lack(deployer: Any, error: Exception) -> None:
+    deployer.error = error
     with pytest.raises(MissingCapability) as lack:
         HostPods(deployer).on("w1")
     assert "\n" not in str(lack.value)
 
 
-def test_linux_trouble_is_trouble(deployer: Any) -> None:
-    deployer.trouble = EnvironmentBroken("no image")
+def test_an_error_on_linux_is_raised_as_it_is(deployer: Any) -> None:
+    deployer.error = EnvironmentBroken("no image")
     with pytest.raises(EnvironmentBroken):
         HostPods(deployer).on("l1")
 

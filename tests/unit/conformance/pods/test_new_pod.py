@@ -1,4 +1,4 @@
-"""How a new pod's first action ended decides what is said; its end is no trouble of the pod."""
+"""How a new pod's first action ended decides what is said; its end is no fault of the pod."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from conformance.errors import EnvironmentBroken
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import changed
-from conformance.pods.new_pod import NAME, NewPod
+from conformance.pods.new_pod import NewPod, role_of
 from conformance.settings import Settings, load_timings
 
+NAME = role_of("windows")
 WORKLOAD = Workload(
     namespace="ns", pod=NAME, container="server", uid="u", role=NAME, os="windows", node="w1", address="192.168.0.5",
     node_address="10.0.0.14",
@@ -42,7 +43,7 @@ def new_pod(now: dict[str, Any] | None) -> NewPod:
     pods: Any = SimpleNamespace(
         namespace="ns", kube=kube, settings=Settings(timings=load_timings()), changes=SimpleNamespace(waits=waits)
     )
-    return NewPod(pods, node=None, name=NAME)  # type: ignore[arg-type]
+    return NewPod(pods, node=SimpleNamespace(os="windows"), name=NAME)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("code", [0, 3])

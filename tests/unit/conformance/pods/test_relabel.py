@@ -1,4 +1,4 @@
-"""Labels that a test gives are taken away again, also when an answer is lost on the way or one pod is in trouble."""
+"""Labels that a test gives are taken away again, also when an answer is lost on the way or one pod fails."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ def pod(name: str) -> Workload:
 
 
 class Labels:
-    """Pods' labels; patches of the pods in ``trouble`` arrive or not, and are then refused."""
+    """Pods' labels; patches of the pods in ``errors`` arrive or not, and are then refused."""
 
     def __init__(self) -> None:
         self.of: dict[str, dict[str, str]] = {"a": {}, "b": {}, "c": {}}
-        self.trouble: dict[str, tuple[int, bool]] = {}
+        self.errors: dict[str, tuple[int, bool]] = {}
         """Pod to the code of its next refusal, and whether the patch arrives all the same."""
 
     def patch(self, target: ObjectRef, patch: dict[str, Any], why: str) -> None:
-        code, arrives = self.trouble.pop(target.name, (0, True))
+        code, arrives = self.errors.pop(target.name, (0, True))
         for key, value in patch["metadata"]["labels"].items():
             if arrives and value is None:
                 self.of[target.name].pop(key, None)
             elif arrives:
                 self.of[target.name][key] = value
         if code:
-            raise ApiRefused(code, "Refused", f"pod {target.name} is in trouble", "PATCH pods")
+            raise ApiRefused(code, "Refused", f"pod {target.name} refuses", "PATCH pods")
 
 
 def test_a_label_whose_answer_was_lost_is_taken_away() -> None:
     labels = Labels()
     relabel = Relabel(labels)  # type: ignore[arg-type]
-    labels.trouble = {"b": (500, True)}
+    labels.errors = {"b": (500, True)}
     with pytest.raises(ApiRefused):
         relabel.label_as_guest(pod("a"), pod("b"))
     assert labels.of["b"]
@@ -49,12 +49,12 @@ def test_a_label_whose_answer_was_lost_is_taken_away() -> None:
     assert labels.of == {"a": {}, "b": {}, "c": {}}
 
 
-def test_one_pod_in_trouble_keeps_no_other_from_losing_its_label_and_is_tried_again() -> None:
+def test_one_pod_with_errors_keeps_no_other_from_losing_its_label_and_is_tried_again() -> None:
     labels = Labels()
     relabel = Relabel(labels)  # type: ignore[arg-type]
     relabel.label_as_guest(pod("a"), pod("b"), pod("c"))
-    labels.trouble = {"c": (500, False), "a": (404, False)}
-    with pytest.raises(ApiRefused, match="pod c is in trouble"):
+    labels.errors = {"c": (500, False), "a": (404, False)}
+    with pytest.raises(ApiRefused, match="pod c refuses"):
         relabel.undo()
     assert not labels.of["b"]
     relabel.undo()

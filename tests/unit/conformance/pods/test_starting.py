@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +33,12 @@ FAULTS = [
 ]  # fmt: skip
 
 
+def said(*events: str) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
+    """Events about every pod, ``REASON`` or ``REASON: message``."""
+    split = [one.partition(": ") for one in events]
+    return lambda _: [{"reason": reason, "message": message} for reason, _, message in split]
+
+
 def pod(container: dict[str, Any], node: str = "w1") -> dict[str, Any]:
     return {
         "metadata": {"name": "web-1", "namespace": "ns"},
@@ -42,23 +50,47 @@ def pod(container: dict[str, Any], node: str = "w1") -> dict[str, Any]:
 @pytest.mark.parametrize(("container", "words"), FAULTS)
 def test_a_container_that_fails_by_itself_breaks_the_environment(container: dict[str, Any], words: str) -> None:
     assert own_fault(pod(container)) == words
-    verdict = verdict_on([pod(container)], NOT_READY, ["DEMO-1"], "x")
+    verdict = verdict_on([pod(container)], NOT_READY, ["DEMO-1"], "x", said("Pulled"))
     assert isinstance(verdict, EnvironmentBroken)
     first = str(verdict).splitlines()[0]
     assert first.startswith(f"DEMO-1  ns/web-1 (node w1)  expected Ready, observed {words} (1 try)")
     assert "after 360 s" in first
 
 
-@pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing"])
-def test_a_pod_of_which_nothing_ran_is_the_clusters_and_so_is_one_that_is_never_ready(reason: str) -> None:
-    states: list[dict[str, Any]] = [{"waiting": {"reason": reason}}, {"running": {}}]
-    for state in states:
-        assert isinstance(verdict_on([pod({"state": state})], NOT_READY, [], "x"), Nonconformance)
+CREATING = {"waiting": {"reason": "ContainerCreating"}}
+SANDBOX = (
+    'FailedCreatePodSandBox: failed to setup network for sandbox "1": plugin type="calico" failed (add): no address'
+)
+BUSY = "FailedCreatePodSandBox: hcs::CreateComputeSystem 1: The wait operation timed out."
 
 
-def test_a_pod_without_node_or_none_at_all_adds_nothing_to_the_trouble() -> None:
-    assert verdict_on([pod({"state": {}}, node="")], NOT_READY, [], "x") is NOT_READY
-    assert verdict_on([], NOT_READY, [], "x") is NOT_READY
+@pytest.mark.parametrize(
+    ("state", "events", "why"),
+    [
+        ({"running": {}}, [], ""),
+        (CREATING, ["Pulling", "Pulled"], ""),
+        (CREATING, [SANDBOX], ""),
+        (CREATING, ["Pulling"], "its image is still being pulled"),
+        (CREATING, [], "its kubelet has not said that the image is there"),
+        ({}, ["Scheduled"], "its kubelet has not said that the image is there"),
+        (CREATING, [BUSY], "its sandbox could not be made: hcs::CreateComputeSystem"),
+    ],
+)
+def test_a_pod_that_is_not_ready_is_the_networks_only_where_something_ran_or_could_have(
+    state: dict[str, Any], events: list[str], why: str
+) -> None:
+    late = {**pod({}), "status": {"containerStatuses": [{"name": "main", "state": state}]}}
+    verdict = verdict_on([late], NOT_READY, ["XHOST-1"], "x", said(*events))
+    assert type(verdict) is (EnvironmentBroken if why else Nonconformance)
+    first = str(verdict).splitlines()[0]
+    assert first.startswith("XHOST-1  ns/web-1 (node w1)  expected Ready, observed")
+    assert why in first
+    assert "after 360 s" in first
+
+
+def test_a_pod_without_node_or_none_at_all_adds_nothing_to_the_error() -> None:
+    assert verdict_on([pod({"state": {}}, node="")], NOT_READY, [], "x", said()) is NOT_READY
+    assert verdict_on([], NOT_READY, [], "x", said()) is NOT_READY
 
 
 @pytest.mark.parametrize(("container", "kind"), [(FAULTS[0][0], EnvironmentBroken), ({"state": {}}, Nonconformance)])
@@ -69,14 +101,18 @@ def test_a_web_server_that_crashes_is_told_from_one_without_network(
         raise NOT_READY
 
     nodes = make.facts(make.node("w1", "windows", 20348))
-    changes = SimpleNamespace(apply=lambda obj, *_, **__: obj, waits=SimpleNamespace(pods_ready=late))
+    waits = SimpleNamespace(pods_ready=late, events=said("Pulled"))
+    changes = SimpleNamespace(apply=lambda obj, *_, **__: obj, waits=waits)
     pods: Any = SimpleNamespace(
         namespace="ns", prepare=lambda *_: None, changes=changes, settings=Settings(timings=load_timings()),
         kube=SimpleNamespace(objects=lambda *_, labels: [pod(container)] if labels == f"{SEAT}={NAME}-1" else []),
     )  # fmt: skip
     kept: list[Seen] = []
-    with pytest.raises(kind, match=r"DEMO-9  ns/web-1 .node w1.  expected Ready, observed"):
+    with pytest.raises(kind, match=r"DEMO-9  ns/web-1 .node w1.  expected Ready, observed") as raised:
         WebServer(pods, Placement(nodes), ["DEMO-9"], kept.extend).start(because="x")
+    assert not raised.value.__cause__
+    assert raised.value.__suppress_context__
+    assert [Path(entry.path).name for entry in raised.traceback.filter(raised)] == ["test_starting.py"]
     assert [(one.target, one.verdict) for one in kept] == [
         ("w1", ClaimVerdict.VIOLATED if kind is Nonconformance else ClaimVerdict.INCONCLUSIVE)
     ]

@@ -1,4 +1,4 @@
-"""Pods are deployed once, when first asked for, on the nodes that their paths need; trouble stays with who asks."""
+"""Pods are deployed once, when first asked for, on the nodes that their paths need; an error concerns only who asks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster(*nodes: NodeFacts) -> Facts:
     return Facts(
         nodes=nodes, kubernetes_version=unknown, calico_version=unknown, mode=unknown, datastore=unknown,
         install=unknown, platform=unknown, calico_apis=unknown, cni=unknown, kube_proxy_mode=unknown,
-        windows_dsr=unknown, evidence="lab",
+        evidence="lab",
     )  # fmt: skip
 
 
@@ -57,6 +57,10 @@ class Deployer:
     @property
     def kube(self) -> Any:
         return SimpleNamespace(objects=lambda *_, **__: self.pods)
+
+    @property
+    def changes(self) -> Any:
+        return SimpleNamespace(waits=SimpleNamespace(events=lambda _: [{"reason": "Pulled"}]))
 
     def prepare(self, namespace: str, labels: Any = None, *, privileged: bool = False) -> None:
         self.prepared.append((namespace, labels or privileged))

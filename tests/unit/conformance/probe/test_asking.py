@@ -189,7 +189,7 @@ def test_attempts_of_an_agent_that_died_are_carried_out_by_its_successor(
     assert prober.counts.repeated["w1", "linux"] == 2
 
 
-def test_trouble_is_told_per_attempt_and_what_others_saw_is_kept(
+def test_errors_are_told_per_attempt_and_what_others_saw_is_kept(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     good, bad = make.workload("good"), make.workload("bad")
@@ -204,13 +204,13 @@ def test_trouble_is_told_per_attempt_and_what_others_saw_is_kept(
     of_good, of_bad = asking.begin([make.attempt(listening, good), make.attempt(listening, bad)])
     found = {one.ticket: one for one in all_of(asking)}
     assert found[of_good].observation
-    assert found[of_good].trouble is None
+    assert found[of_good].error is None
     assert found[of_bad].observation is None
-    assert isinstance(found[of_bad].trouble, ProbeBroken)
-    assert "executable file not found" in str(found[of_bad].trouble)
+    assert isinstance(found[of_bad].error, ProbeBroken)
+    assert "executable file not found" in str(found[of_bad].error)
 
 
-def test_a_pod_that_was_replaced_is_the_environments_trouble(
+def test_a_pod_that_was_replaced_is_the_environments_fault(
     prober: Prober, agents: Any, make: Any, listening: int
 ) -> None:
     agents.script = [lambda channel, _: channel.cut()] * 5
@@ -218,7 +218,7 @@ def test_a_pod_that_was_replaced_is_the_environments_trouble(
     asking = prober.asking()
     asking.begin([make.attempt(listening)])
     (answered,) = all_of(asking)
-    assert isinstance(answered.trouble, EnvironmentBroken)
+    assert isinstance(answered.error, EnvironmentBroken)
 
 
 def test_a_bug_in_carrying_out_attempts_is_heard_and_leaves_nobody_waiting(

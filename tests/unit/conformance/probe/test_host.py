@@ -89,7 +89,7 @@ def test_nothing_is_none_only_when_the_pod_shows_that_output_arrives() -> None:
         silent.hns_endpoints("w1")
 
 
-def test_lists_inside_may_be_single_absent_or_wrapped_and_a_byte_order_mark_is_no_trouble() -> None:
+def test_lists_inside_may_be_single_absent_or_wrapped_and_a_byte_order_mark_is_no_error() -> None:
     subnet = {**NETWORK["Subnets"][0], "Policies": {"value": [{"Type": "VSID", "VSID": "4097"}], "Count": 1}}
     shapes: list[dict[str, Any]] = [{**NETWORK, "Subnets": subnet}, {**NETWORK, "Type": "L2Bridge", "Subnets": None}]
     one, _ = hosts(Get_HnsNetwork=[b"\xef\xbb\xbf" + text(*shapes).encode() + b"\r\n"])
@@ -140,7 +140,7 @@ def test_whatever_cannot_be_read_is_a_broken_probe(answer: Answer, words: str) -
     assert len(node.asked) >= 1
 
 
-def test_trouble_that_passes_is_asked_again_and_what_cannot_start_is_not() -> None:
+def test_an_error_that_passes_is_asked_again_and_what_cannot_start_is_not() -> None:
     cut = ExecBroken("cut", transport="cut")
     passing, node = hosts(Get_HnsNetwork=[cut, cut, text(NETWORK)])
     assert passing.hns_networks("w1")[0].id == "a1"
@@ -190,7 +190,7 @@ def test_networks_that_are_not_calicos_may_have_any_shape() -> None:
     ]  # fmt: skip
 
 
-def test_names_in_the_hosts_code_page_are_no_trouble() -> None:
+def test_names_in_the_hosts_code_page_are_no_error() -> None:
     one, _ = hosts(Get_HnsNetwork=[text(NETWORK, {**NETWORK, "Name": "Br?cke"}).encode().replace(b"?", b"\x81")])
     assert [network.name for network in one.hns_networks("w1")] == ["Calico", "Br\ufffdcke"]
 
@@ -205,6 +205,14 @@ def test_the_cni_configuration_is_looked_for_where_calico_writes_it_and_then_whe
     nowhere, _ = hosts(Get_Content=[""])
     with pytest.raises(ProbeBroken, match="empty output"):
         nowhere.cni_configuration("w1")
+
+
+def test_command_lines_of_a_program_are_read_or_none_when_it_does_not_run() -> None:
+    one, node = hosts(Get_CimInstance=["kube-proxy.exe --v=3\r\n\r\n"])
+    assert one.command_lines("w1", "kube-proxy.exe") == ["kube-proxy.exe --v=3"]
+    assert "-Filter 'Name=''kube-proxy.exe'''" in node.asked[-1]
+    idle, _ = hosts(Get_CimInstance=[""])
+    assert idle.command_lines("w1", "kube-proxy.exe") == []
 
 
 def test_every_script_stops_at_its_first_error_and_survives_cmd() -> None:

@@ -34,6 +34,6 @@ def test_processes_are_added_up_and_powershell_is_counted_per_node() -> None:
     ]
     assert (found.agents_at_once, found.powershell_at_once, found.processes) == (2, 2, 2)
     told = lines(found)
-    assert "execs on windows: 6 (3 agents (1 again), 3 commands) on 1 nodes for 42 attempts, 2 sent again" in told
-    assert told[-1] == "at once: 2 agents (limit 60), 2 PowerShell starts on a node (limit 2)"
+    assert "execs on windows: 6 (3 agents, 3 commands, 1 restarted) on 1 node for 42 attempts (2 sent again)" in told
+    assert told[-1] == "peak: 2 agents (limit 60), 2 concurrent PowerShell starts per node (limit 2)"
     assert lines(cost([])) == []

@@ -38,7 +38,9 @@ def test_streams_of_a_pair_share_two_agents_and_are_seen_at_both_ends(streams: S
     several = streams.open([pair(make)] * 3)
     states = streams.look(several)
     assert (
-        [one.client.verdict for one in states] == [one.server.verdict for one in states] == [StreamVerdict.SURVIVED] * 3
+        [state.client.verdict for state in states]
+        == [state.server.verdict for state in states]
+        == [StreamVerdict.SURVIVED] * 3
     )
     assert [query["command"][-1] for query in agents.started] == ["/probe/stream_agent.py"] * 2
     assert {one.target.host for one in several} == {HOME}

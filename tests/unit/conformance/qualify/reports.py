@@ -27,7 +27,7 @@ def decided(claim: str, verdicts: Mapping[str, str], part: str = "") -> dict[str
         for build, verdict in verdicts.items()
     ]  # fmt: skip
     worst = next(verdict for verdict in PRECEDENCE if verdict in verdicts.values())
-    return _result(claim, part, str(worst), [to_plain(one) for one in decisions])
+    return _result(claim, part, str(worst), [to_plain(decision) for decision in decisions])
 
 
 def undecided(claim: str, verdict: str, part: str = "") -> dict[str, Any]:
@@ -49,7 +49,7 @@ def report(
     """A report in which these results were heard and every other claim was not selected."""
     claims = []
     for claim in catalog().values():
-        mine = [one for one in results if one["claim"] == claim.id]
+        mine = [result for result in results if result["claim"] == claim.id]
         verdict = next((str(one) for one in PRECEDENCE if one in {each["verdict"] for each in mine}), None)
         claims.append({
             "id": claim.id, "area": claim.area, "statement": claim.statement, "kind": str(claim.kind),

@@ -82,7 +82,7 @@ def test_what_is_not_decided_is_incomplete_and_never_qualified(verdict: str) -> 
     assert exit_code(results) == 6
 
 
-def test_trouble_that_belongs_to_no_node_counts_for_every_build() -> None:
+def test_an_error_that_belongs_to_no_node_counts_for_every_build() -> None:
     broken: dict[str, Any] = decided("DEMO-7", {NEW: "CONFIRMED"}) | {"verdict": "INCONCLUSIVE", "reason": "API gone"}
     assert str(gate(report([broken, *SVC]))[0].standing[0]) == "DEMO-7 INCONCLUSIVE: API gone"
 
@@ -101,7 +101,7 @@ def test_a_decision_between_linux_nodes_is_one_about_every_build() -> None:
 
 def test_not_applicable_passes_only_for_a_condition_that_the_set_names() -> None:
     no_dsr = report([decided("DEMO-7", {NEW: "CONFIRMED"}), undecided("SVC-2", "NOT_APPLICABLE", "server near")],
-                    windows_dsr=False)  # fmt: skip
+                    dsr=False)  # fmt: skip
     assert gate(no_dsr)[0].answer == "qualified"
     strict = GateSet(name="s", purpose="", demands=(Demand(claim="SVC-2", parts=("server near",)),))
     result = judge(no_dsr, [strict], (), catalog())[0]
@@ -192,7 +192,7 @@ def test_a_condition_that_holds_for_one_build_excuses_that_build_alone() -> None
 
 def test_a_condition_excuses_nothing_that_was_decided_against_the_claim() -> None:
     guilty = decided("SVC-2", {NEW: "VIOLATED"}, "server near")
-    results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), guilty], windows_dsr=False))
+    results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), guilty], dsr=False))
     assert results[0].answer == "not qualified"
 
 

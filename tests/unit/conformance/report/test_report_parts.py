@@ -1,4 +1,4 @@
-"""One verdict per claim by precedence, exit codes, the matrix, attachments, bundles, and the HTML page's troubles."""
+"""One verdict per claim by precedence, exit codes, the matrix, attachments, bundles, and the HTML page's errors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.observation import Observation, Verdict
 from conformance.report import html, junit
+from conformance.report.allure_results import executor
 from conformance.report.attach import Attachments, slug
 from conformance.report.diagnostics import Diagnostics, Failure
 from conformance.report.matrix import direction_matrix, render
 from conformance.report.outcomes import TestOutcome, claim_outcomes, exit_code
+from conformance.report.run import RunReport
 from tests.plugin.stand_in_cluster import facts
 
 V = ClaimVerdict
@@ -221,11 +223,25 @@ def test_broken_probes_keep_what_they_saw() -> None:
 # --- JUnit ------------------------------------------------------------------------------------------------------------
 
 
+def empty_report() -> RunReport:
+    return RunReport(
+        run_id="r", started="2026-11-20T10:00:00Z", seconds=0.0, exit_code=0, command="pytest", cluster={}, facts=None,
+        tests=(), claims=(),
+    )  # fmt: skip
+
+
+def test_who_ran_it_is_told_to_allure_by_the_variables_of_ci_systems() -> None:
+    ours = executor(empty_report(), {})
+    assert (ours["type"], ours["buildName"]) == ("local", "run r (no cluster)")
+    gitlab = executor(empty_report(), {"CI_JOB_URL": "https://gitlab.example/j/1"})
+    assert (gitlab["type"], gitlab["buildUrl"]) == ("gitlab", "https://gitlab.example/j/1")
+
+
 def test_junit_without_a_suite_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "junit.xml"
     path.write_text("<testsuites/>")
     with pytest.raises(ValueError, match="no <testsuite>"):
-        junit.mend(path, [])
+        junit.mend(path, empty_report())
 
 
 # --- HTML -------------------------------------------------------------------------------------------------------------
@@ -258,7 +274,7 @@ def a_run(folder: Path) -> Path:
 def test_the_page_is_put_beside_the_run_s_other_files(tmp_path: Path) -> None:
     call = stand_in_allure(tmp_path, 'mkdir html && cp "$4" html/index.html')
     page = html.render(a_run(tmp_path), call)
-    assert page == tmp_path / "run" / "report.html"
+    assert page == tmp_path / "run" / "allure.html"
     options = json.loads(page.read_text())["plugins"]["awesome"]["options"]
     assert options == {"singleFile": True, "groupBy": ["epic", "feature", "story"]}
 

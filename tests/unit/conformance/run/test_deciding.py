@@ -34,14 +34,20 @@ def told(claim: str, *seen: Seen, builds: dict[str, str] | None = None, **statem
 def test_a_part_that_reached_every_build_is_confirmed_by_its_statement() -> None:
     found = told("CONN-3", way(OLD), way(NEW))
     assert (found.verdict, found.reason) == (V.CONFIRMED, catalog()["CONN-3"].statement)
-    assert {(one.claim, one.part, one.test) for one in found.decisions} == {("CONN-3", "a part", "t::a")}
+    assert {(decision.claim, decision.part, decision.test) for decision in found.decisions} == {
+        ("CONN-3", "a part", "t::a")
+    }
 
 
 def test_a_build_that_a_part_did_not_reach_is_not_run_and_named_with_its_node() -> None:
     found = told("CONN-3", way(OLD))
     assert found.verdict is V.NOT_RUN
     assert found.reason == "it was decided on 17763, not on 20348 (node win-2022)"
-    assert [(one.target, one.about, one.verdict) for one in found.decisions][-1] == ("win-2022", (NEW,), V.NOT_RUN)
+    assert [(decision.target, decision.about, decision.verdict) for decision in found.decisions][-1] == (
+        "win-2022",
+        (NEW,),
+        V.NOT_RUN,
+    )
 
 
 def test_what_was_read_of_the_cluster_reaches_no_build_and_lacks_none() -> None:
@@ -51,7 +57,10 @@ def test_what_was_read_of_the_cluster_reaches_no_build_and_lacks_none() -> None:
 def test_a_violation_on_one_build_leaves_the_decision_on_the_other() -> None:
     found = told("CONN-3", way(OLD, V.VIOLATED), way(NEW), verdict=V.VIOLATED, reason="it leaks")
     assert (found.verdict, found.reason) == (V.VIOLATED, "it leaks")
-    assert {one.about: one.verdict for one in found.decisions} == {(OLD,): V.VIOLATED, (NEW,): V.CONFIRMED}
+    assert {decision.about: decision.verdict for decision in found.decisions} == {
+        (OLD,): V.VIOLATED,
+        (NEW,): V.CONFIRMED,
+    }
 
 
 def test_nothing_decided_confirms_nothing() -> None:
@@ -70,7 +79,7 @@ def test_that_something_can_happen_is_shown_by_its_happening_alone() -> None:
 def test_a_limitation_that_one_build_still_has_is_confirmed_though_it_is_lifted_on_another() -> None:
     found = told("SVC-1", way(OLD, half="closed"), way(NEW, V.LIFTED, "closed"))
     assert found.verdict is V.CONFIRMED
-    assert {one.about: one.verdict for one in found.decisions}[NEW,] is V.LIFTED
+    assert {decision.about: decision.verdict for decision in found.decisions}[NEW,] is V.LIFTED
 
 
 def test_what_a_test_says_of_itself_holds_for_all_that_it_saw() -> None:
@@ -86,7 +95,7 @@ def test_an_unmet_demand_is_what_it_is_for_the_claim_s_kind() -> None:
 def test_a_verdict_is_about_builds_that_the_claim_is_about() -> None:
     pair = way(OLD, half="closed", source="win-2022", builds=(OLD, NEW), about=(OLD,))
     found = told("SVC-2", pair, builds={NEW: "win-2022"})
-    assert [one.about for one in found.decisions] == [(NEW,)]
+    assert [decision.about for decision in found.decisions] == [(NEW,)]
     assert found.verdict is V.CONFIRMED
 
 

@@ -17,7 +17,7 @@ CUT_OFF = "not every pod reaches every other: a does not reach b"
 
 
 @pytest.mark.parametrize(
-    ("worker", "outcome", "traffic", "trouble"),
+    ("worker", "outcome", "traffic", "problem"),
     [
         ("gw0", Outcome.RESTORED, "", ""),
         ("gw0", Outcome.UNCHANGED, CUT_OFF, ""),
@@ -30,7 +30,7 @@ CUT_OFF = "not every pod reaches every other: a does not reach b"
     ],
 )  # fmt: skip
 def test_whether_it_is_put_back(
-    monkeypatch: pytest.MonkeyPatch, worker: str, outcome: Outcome, traffic: Any, trouble: str
+    monkeypatch: pytest.MonkeyPatch, worker: str, outcome: Outcome, traffic: Any, problem: str
 ) -> None:
     def connectivity_problem(*_: Any, **__: Any) -> str:
         if isinstance(traffic, Exception):
@@ -47,6 +47,6 @@ def test_whether_it_is_put_back(
         monkeypatch.setattr(dead_runs, name, one)
     kube: Any = None
     done = dead_runs.of_a_worker(kube, kube, Settings(timings=load_timings()), worker, process="")
-    assert done.trouble == trouble
+    assert done.problem == problem
     told = [] if worker == "gw1" else [f"{outcome}: the VNI"]
-    assert list(done.lines) == [*told, *({trouble} - {"", *told})]
+    assert list(done.lines) == [*told, *({problem} - {"", *told})]

@@ -79,7 +79,7 @@ def test_the_language_computes_what_powershell_does(harness: Harness, script: st
         ("notepad x", "command notepad"),
         ("$x = [System.IO.File]::ReadAllText('x')", "the type [io.file]"),
         ("New-Object Net.WebClient", "New-Object Net.WebClient"),
-        ("'x'.Normalize()", "method Normalize of a string with 0 arguments"),
+        ("'x'.Normalize()", "method Normalize of a string with no arguments"),
         ("Invoke-WebRequest http://127.0.0.1 -Proxy http://127.0.0.1", "parameter -Proxy of Invoke-WebRequest"),
         ("Invoke-WebRequest http://127.0.0.1 -SessionVariable s", "parameter -sessionvariable of Invoke-WebRequest"),
         ("'x' > C:\\file", "redirection to a file"),

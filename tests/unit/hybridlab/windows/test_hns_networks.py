@@ -8,7 +8,7 @@ BLOCK = "192.168.1.0/26"
 
 
 def networks(hns: Hns) -> dict[str, int]:
-    return {one.name: one.vsid for one in hns.networks}
+    return {network.name: network.vsid for network in hns.networks}
 
 
 def remove(hns: Hns) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def test_another_block_makes_the_network_anew_and_hands_over_the_pods_that_lost_
     hns.attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
     assert hns.ensure_pod_network("192.168.2.0/26", 4097) == ("uid",)
     assert (hns.vsid, hns.attached("uid")) == (4097, False)
-    assert [one.name for one in hns.networks] == ["External", "Calico"]
+    assert [network.name for network in hns.networks] == ["External", "Calico"]
 
 
 def test_windows_takes_no_vni_below_4096() -> None:
@@ -57,12 +57,12 @@ def test_endpoints_are_the_host_s_own_and_those_of_pods() -> None:
     hns = Hns("win")
     hns.ensure_pod_network(BLOCK, 4096)
     hns.attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
-    assert [(one.name, one.address) for one in hns.endpoints] == [
+    assert [(endpoint.name, endpoint.address) for endpoint in hns.endpoints] == [
         ("Calico_ep", "192.168.1.2"),
         ("sandbox_Calico", "192.168.1.3"),
     ]
     hns.detach("uid")
-    assert [one.name for one in hns.endpoints] == ["Calico_ep"]
+    assert [endpoint.name for endpoint in hns.endpoints] == ["Calico_ep"]
 
 
 def test_an_endpoint_needs_a_network() -> None:

@@ -105,7 +105,7 @@ def test_what_is_above_the_limit_of_the_profile_waits_for_its_turn() -> None:
         silent.bind(("127.0.0.1", 0))
         attempts = [{"kind": "udp", "host": "127.0.0.1", "port": silent.getsockname()[1], "give_up_ms": 100}] * 6
         results = attempted(*attempts, windows_probe_open_limit=2)
-    began = [one["began_ms"] for one in results]
+    began = [result["began_ms"] for result in results]
     assert began == sorted(began)
     assert [later - earlier > 90 for earlier, later in itertools.pairwise(began)] == [False, True, False, True, False]
 

@@ -95,7 +95,7 @@ def _section(cluster: Cluster, facts: Facts) -> Iterator[str]:
 
 
 def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(one.replace('|', '/') for one in cells)} |"
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 if __name__ == "__main__":

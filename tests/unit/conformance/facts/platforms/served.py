@@ -67,7 +67,7 @@ def _read(path: Path) -> Cluster:
     return Cluster(
         name=path.stem,
         title=plain["title"],
-        sources=tuple(Source(**one) for one in plain["sources"]),
+        sources=tuple(Source(**source) for source in plain["sources"]),
         kubernetes=plain["kubernetes"],
         groups=tuple(plain["groups"]),
         expect=plain["expect"],
@@ -113,7 +113,7 @@ def _pod(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def _workload(plain: dict[str, Any]) -> dict[str, Any]:
-    containers = [{**one, "env": _environment(one.get("env", {}))} for one in plain["containers"]]
+    containers = [{**container, "env": _environment(container.get("env", {}))} for container in plain["containers"]]
     return {
         "apiVersion": plain["apiVersion"], "kind": plain["kind"], "metadata": plain["metadata"],
         "spec": {"template": {"spec": {"containers": containers}}},

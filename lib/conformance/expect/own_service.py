@@ -1,0 +1,41 @@
+"""Pods that reach themselves through their own Service, where it is known that their node lets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from conformance.expect.routes import Route
+from conformance.expect.traffic import Expect
+from conformance.expect.windows_nodes import WindowsNodes
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.observation import Verdict
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+
+@dataclass
+class OwnService:
+    """Expectations about backends and the Service in front of them alone."""
+
+    expect: Expect
+    nodes: WindowsNodes
+
+    def is_reached(self, routes: Iterable[Route], *, because: str) -> None:
+        """Each pod reaches its own Service; NOT_RUN, with what was seen, where direct server return is not known."""
+        asked = list(routes)
+        unknown = [way for way in asked if way[0].node in self.nodes.undecided]
+        known = [way for way in asked if way not in unknown]
+        seen = [(way, self._once(way)) for way in unknown]
+        if known:
+            self.expect.reachable(known, because=because)
+        self.nodes.leave_undecided(self.expect.context, seen, nothing_else=not known)
+
+    def _once(self, way: Route) -> str:
+        source, target = way
+        give_up = self.expect.timings.of(source.os).http_give_up
+        attempt = Attempt(source=source, target=target, kind=Kind.HTTP, give_up_after=give_up)
+        told = self.expect.prober.observe([attempt])[0]
+        if told.verdict is not Verdict.CONNECTED:
+            return f"the pod did not reach itself ({told.verdict})"
+        return f"the pod saw source {told.seen_client or 'unknown'}"

@@ -1,0 +1,80 @@
+"""Whether kube-proxy on a Windows node was told to use direct server return (``--enable-dsr``), node by node.
+
+Only what the process itself was started with says so: its command line (:mod:`conformance.run.node_dsr`), the log in
+which kube-proxy or the script that starts it repeats that line, and the arguments of its container.  The DaemonSet of
+sig-windows-tools names a script alone, and Windows never reads the ConfigMap of Linux' kube-proxy, in which kubeadm
+writes ``enableDSR: false``.  Where nothing names the flag it is not known: a configuration file may.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from conformance.errors import SuiteError
+from conformance.kube.client import Kube, Obj
+from conformance.model.facts import Fact, NodeFacts
+
+FLAG = re.compile(r"(?<![\w-])--?enable-dsr(?:=[\"']?(?P<value>\w+)[\"']?)?(?![\w-])")
+LOGGED = re.compile(r"kube-proxy\.exe|\bFLAG: ")
+"""In lines of a log that repeat what kube-proxy was started with."""
+FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
+"""Go's spellings."""
+NAMESPACE, PREFIX = "kube-system", "kube-proxy"
+HEAD = 64 * 1024
+"""Bytes of a log's beginning, where the start is."""
+
+
+def told(text: str) -> bool | None:
+    """What a command line says, whose last word counts; None: nothing."""
+    found = list(FLAG.finditer(text))
+    return found[-1]["value"] not in FALSE if found else None
+
+
+def logged(log: str) -> bool | None:
+    """What the newest start in a log says; None: nothing."""
+    said = [value for line in log.splitlines() if LOGGED.search(line) and (value := told(line)) is not None]
+    return said[-1] if said else None
+
+
+def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
+    """The nodes, the Windows ones with what logs and arguments of kube-proxy's pods on them say."""
+    windows = [node.name for node in nodes if node.os == "windows"]
+    try:
+        pods = kube.objects("v1", "Pod", NAMESPACE) if windows else []
+    except SuiteError as trouble:
+        unread: Fact[bool] = Fact(None, f"not known: pods in {NAMESPACE} could not be listed: {_line(trouble)}")
+        return [replace(node, dsr=unread) if node.os == "windows" else node for node in nodes]
+    there = {
+        pod["spec"]["nodeName"]: pod
+        for pod in pods
+        if pod["metadata"]["name"].startswith(PREFIX) and pod["spec"].get("nodeName") in windows
+    }
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        facts = dict(zip(windows, pool.map(lambda name: _of(kube, there.get(name)), windows), strict=True))
+    return [replace(node, dsr=facts[node.name]) if node.os == "windows" else node for node in nodes]
+
+
+def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
+    if pod is None:
+        return Fact(None, f"not known: no pod {PREFIX}* of {NAMESPACE} is on the node")
+    name, unread = f"{NAMESPACE}/{pod['metadata']['name']}", ""
+    for container in pod["spec"]["containers"]:
+        try:
+            value = logged(kube.logs(NAMESPACE, pod["metadata"]["name"], container["name"], head=HEAD))
+        except SuiteError as trouble:
+            value, unread = None, f"its log could not be read: {_line(trouble)}"
+        if value is not None:
+            return Fact(value, f"--enable-dsr in the log of pod {name}")
+    for container in pod["spec"]["containers"]:
+        value = told(" ".join([*(container.get("command") or []), *(container.get("args") or [])]))
+        if value is not None:
+            return Fact(value, f"--enable-dsr in the arguments of pod {name}")
+    silent = "its arguments do not name --enable-dsr" if unread else "log and arguments do not name --enable-dsr"
+    return Fact(None, f"not known: pod {name}: {'; '.join(filter(None, (silent, unread)))}")
+
+
+def _line(trouble: Exception) -> str:
+    return str(trouble).partition("\n")[0]

@@ -1,0 +1,8 @@
+"""Counts with their noun, for messages that people read: ``1 agent``, ``2 agents``."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """The number and the noun in the form that goes with it; ``plural`` where that is more than an added ``s``."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -1,0 +1,213 @@
+"""Tells each of Allure's results in the suite's words: the claim as its title, the verdict, what was expected and seen.
+
+Allure's plugin names results by test functions, and writes every fixture beside them.  Its files are told anew when the
+run has ended, and fixtures are left out; what they attached belongs to the test.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import html
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from allure_commons.model2 import Status
+
+from conformance.catalog import Claim
+from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.decision import Decision
+from conformance.report.outcomes import ClaimOutcome, TestOutcome
+from conformance.report.run import RunReport
+
+STATUS = {
+    ClaimVerdict.VIOLATED: Status.FAILED,
+    ClaimVerdict.INCONCLUSIVE: Status.BROKEN,
+    ClaimVerdict.NOT_RUN: Status.UNKNOWN,
+    ClaimVerdict.NOT_APPLICABLE: Status.SKIPPED,
+}
+"""Every other verdict is ``passed``.  What was not run is ``unknown``, so that Allure's ring is not green by it."""
+
+
+def retell(report: RunReport, folder: Path) -> None:
+    """Rewrite the results in a folder, and add one for each claim that no test has decided."""
+    attached = _out_of_fixtures(folder)
+    tests = {test.test: test for test in report.tests}
+    claims = {outcome.claim.id: outcome.claim for outcome in report.claims}
+    newest = _newest(folder)
+    for path in sorted(folder.glob("*-result.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        test = tests.get(_label(content, "test"))
+        content["attachments"] = _apart([*(content.get("attachments") or []), *attached.get(content["uuid"], [])])
+        if test:
+            _tell(content, test, claims, report, last=newest[test.test] == path)
+        path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    for outcome in report.claims:
+        if not outcome.results and outcome.verdict:
+            _write(_untested(outcome, report), folder)
+
+
+def title(test: TestOutcome, claims: Mapping[str, Claim]) -> str:
+    """``DEMO-7 (windows->windows): Every other source ...``; a test of no claim keeps its own name."""
+    involved = list(dict.fromkeys(result.claim for result in test.results if result.claim in claims))
+    if not involved:
+        return test.test.rpartition("::")[2]
+    parts = list(dict.fromkeys(result.part for result in test.results if result.part))
+    part = f" ({', '.join(parts)})" if parts else ""
+    return f"{', '.join(involved)}{part}: {claims[involved[0]].statement}"
+
+
+def _tell(
+    content: dict[str, Any], test: TestOutcome, claims: Mapping[str, Claim], report: RunReport, *, last: bool
+) -> None:
+    content["name"] = title(test, claims)
+    if not last:  # an earlier attempt, which keeps what it said
+        return
+    involved = [claims[ident] for ident in dict.fromkeys(result.claim for result in test.results) if ident in claims]
+    content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
+    details = content.get("statusDetails") or {}
+    content["statusDetails"] = {**details, "message": f"{test.verdict}: {test.reason or title(test, claims)}"}
+    content["description"] = "\n\n".join(_description(test, involved, report))
+    content["links"] = [
+        {"type": "link", "name": str(source), "url": source.url}
+        for source in dict.fromkeys(source for claim in involved for source in claim.sources)
+        if source.url.startswith("https://")
+    ]
+    content["steps"] = list(_steps(test.results, content))
+    builds = sorted({build for result in test.results for one in result.decisions for build in one.about})
+    more = [("kind", str(claim.kind)) for claim in involved] + [("build", build) for build in builds]
+    more += [("mode", _mode(report)), ("verdict", str(test.verdict)), ("evidence", report.evidence)]
+    content["labels"] = [*content.get("labels", []), *_labels(more)]
+
+
+def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) -> Iterator[str]:
+    """Markdown, in which nothing that a cluster named is markup."""
+    if report.evidence == "lab":
+        yield "*Evidence: lab. Windows was emulated; this qualifies no release.*"
+    yield f"**{test.verdict}** {_plain(test.reason)}".strip()
+    for claim in claims:
+        yield f"{claim.id} ({claim.kind}, {claim.modality}): {_plain(claim.statement)}"
+    if test.remedy:
+        yield f"What to do: {_plain(test.remedy)}"
+    if test.flaky:
+        yield f"FLAKY: attempts said {', '.join(test.attempts)}; the worst counts."
+
+
+def _plain(text: str) -> str:
+    shown = html.escape(text, quote=False)
+    return "".join(f"\\{letter}" if letter in "\\`*_[]#|~" else letter for letter in shown)
+
+
+def _steps(results: Sequence[ClaimResult], content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What was expected and seen between each pair of nodes, once for all claims of the test."""
+    told: set[tuple[str, str, ClaimVerdict, str]] = set()
+    for result in results:
+        for one in result.decisions:
+            key = (one.source, one.target, one.verdict, one.reason)
+            if key not in told:
+                told.add(key)
+                yield {
+                    "name": _step(one), "status": str(STATUS.get(one.verdict, Status.PASSED)),
+                    "start": content.get("start"), "stop": content.get("stop"),
+                }  # fmt: skip
+
+
+def _step(one: Decision) -> str:
+    seen = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
+    where = " to ".join(filter(None, (one.source, one.target))) or "the cluster"
+    if one.verdict is ClaimVerdict.CONFIRMED:
+        return f"{where}: {', '.join(seen[half] for half in one.halves) or 'as expected'}, because {one.reason}"
+    return f"{where}: {one.verdict}: {one.reason}"
+
+
+def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
+    """A result for a claim without a test: skipped, with the reason."""
+    claim, key = outcome.claim, f"claim {outcome.claim.id}"
+    ident = hashlib.sha256(f"{report.run_id} {key}".encode()).hexdigest()
+    attested = outcome.claim.id in report.attested
+    status = STATUS.get(outcome.verdict, Status.PASSED) if attested and outcome.verdict else Status.SKIPPED
+    began = int(datetime.datetime.fromisoformat(report.started).timestamp() * 1000)
+    labels = [
+        ("epic", claim.area), ("feature", f"{claim.id} {claim.statement}"), ("claim", claim.id), ("tag", "no test"),
+        ("kind", str(claim.kind)), ("mode", _mode(report)), ("verdict", outcome.word), ("evidence", report.evidence),
+    ]  # fmt: skip
+    return {
+        "uuid": f"{ident[:8]}-{ident[8:12]}-{ident[12:16]}-{ident[16:20]}-{ident[20:32]}",
+        "name": f"{claim.id}: {claim.statement}",
+        "fullName": key,
+        "historyId": hashlib.md5(key.encode(), usedforsecurity=False).hexdigest(),
+        "status": str(status),
+        "statusDetails": {"message": f"{outcome.word}: {outcome.reason}"},
+        "description": f"**{outcome.word}** {_plain(outcome.reason)}",
+        "links": [
+            {"type": "link", "name": str(one), "url": one.url}
+            for one in claim.sources
+            if one.url.startswith("https://")
+        ],
+        "labels": _labels(labels),
+        "start": began,
+        "stop": began,
+    }
+
+
+def _write(result: Mapping[str, Any], folder: Path) -> None:
+    text = json.dumps(result, ensure_ascii=False)
+    (folder / f"{result['uuid']}-result.json").write_text(text, encoding="utf-8")
+
+
+def _labels(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in dict.fromkeys(pairs) if value]
+
+
+def _label(content: Mapping[str, Any], name: str) -> str:
+    return next((str(one["value"]) for one in content.get("labels", []) if one["name"] == name), "")
+
+
+def _mode(report: RunReport) -> str:
+    return str(report.facts.mode.value or "unknown") if report.facts else "unknown"
+
+
+def _newest(folder: Path) -> dict[str, Path]:
+    """Test to the file of its last attempt."""
+    found: dict[str, tuple[int, Path]] = {}
+    for path in sorted(folder.glob("*-result.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        entry = (int(content.get("start") or 0), path)
+        test = _label(content, "test")
+        found[test] = max(found.get(test, entry), entry)
+    return {test: path for test, (_, path) in found.items()}
+
+
+def _out_of_fixtures(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Remove what tells of fixtures; returns what they attached, by the result that it belongs to."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(folder.glob("*-container.json")):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:  # cut short by a killed worker
+            path.unlink()
+            continue
+        steps = [*(content.get("befores") or []), *(content.get("afters") or [])]
+        attached = [one for step in steps for one in _attached(step)]
+        for child in (content.get("children") or [])[:1]:  # what serves many tests is told once
+            found.setdefault(child, []).extend(attached)
+        path.unlink()
+    return found
+
+
+def _attached(step: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from step.get("attachments") or []
+    for one in step.get("steps") or []:
+        yield from _attached(one)
+
+
+def _apart(attachments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Attachments with names that tell them apart: ``matrix``, ``matrix 2``."""
+    seen: dict[str, int] = {}
+    told = []
+    for one in {str(each["source"]): each for each in attachments}.values():
+        number = seen[one["name"]] = seen.get(one["name"], 0) + 1
+        told.append({**one, "name": one["name"] if number == 1 else f"{one['name']} {number}"})
+    return told

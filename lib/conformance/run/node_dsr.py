@@ -1,0 +1,75 @@
+"""Direct server return of Windows nodes as a run finds it out: kube-proxy's own command line before all else.
+
+The command line needs a HostProcess pod on the node, which is made when a test first asks; where there can be none,
+what detection read from logs and arguments counts (:mod:`conformance.facts.dsr`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
+from conformance.facts import dsr
+from conformance.model.facts import Fact, Facts
+
+PROGRAM = "kube-proxy.exe"
+
+
+class Hosts(Protocol):
+    """What is needed of looking into nodes (``conformance.probe.host.Hosts``)."""
+
+    def command_lines(self, node: str, program: str) -> list[str]:
+        """Command lines of a program's processes on a Windows node."""
+
+
+class NodeDsr:
+    """What is known of each node; thread-safe.
+
+    ``learn`` is told what was found out, ``learnt`` says what the run's other processes have found out.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        learn: Callable[[str, Fact[bool]], object],
+        learnt: Callable[[], Mapping[str, Fact[bool]]] = dict,
+    ) -> None:
+        self._facts, self._learn, self._learnt = facts, learn, learnt
+        self._lock = threading.Lock()
+        self._known: dict[str, Fact[bool]] = {}
+
+    def of(self, node: str, hosts: Hosts) -> Fact[bool]:
+        """Whether kube-proxy on a Windows node runs with ``--enable-dsr=true``; unknown says why.
+
+        Raises ProbeBroken and EnvironmentBroken where the node could not be looked into and no log or argument says it.
+        """
+        with self._lock:
+            if node not in self._known:
+                self._known |= self._learnt()
+            if node not in self._known:
+                self._known[node] = fact = self._read(node, hosts)
+                self._learn(node, fact)
+            return self._known[node]
+
+    def _read(self, node: str, hosts: Hosts) -> Fact[bool]:
+        read = next(one for one in self._facts.nodes if one.name == node).dsr
+        try:
+            lines = list(hosts.command_lines(node, PROGRAM))
+        except MissingCapability as lack:
+            why = str(lack).partition("\n")[0]
+            return read if read.known else Fact(None, f"{read.source}; its command line cannot be read: {why}")
+        except (ProbeBroken, EnvironmentBroken):
+            if read.known:
+                return read
+            raise
+        for line in lines:
+            if (value := dsr.told(line)) is not None:
+                return Fact(value, f"command line of {PROGRAM} on node {node}: {_cut(line)}")
+        said = f"{_cut(lines[0])} does not name --enable-dsr" if lines else f"no {PROGRAM} runs on node {node}"
+        return read if read.known else Fact(None, f"{read.source}; {said}")
+
+
+def _cut(line: str) -> str:
+    return " ".join(line.split())[:300]

@@ -1,0 +1,28 @@
+"""A node reaches its own pods whatever policies say: the kubelet's probes pass where nobody else enters."""
+
+from conformance.fixtures import NewPods, PodStartup, Policy, WorkerPods
+from conformance.marks import manifest, verifies
+
+pytestmark = [manifest("policy/new-pod/default_deny.yaml")]
+
+BECAUSE = "what a pod's own node sends to it is no policy's business, or no probe of the kubelet would pass"
+
+
+@verifies("XPOL-8")
+def test_a_windows_pod_that_nobody_may_enter_becomes_ready(
+    pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup
+) -> None:
+    client, server = pods.get("linux-client", "linux-server")
+    policy.apply(new_pod="windows-new-pod")
+    new = new_pods.create("windows", server.tcp(8080))
+    pod_startup.become_ready(client, new, beside=server.tcp(8080), because=BECAUSE)
+
+
+@verifies("POL-1", part="kubernetes: own node, linux server")
+def test_a_linux_pod_that_nobody_may_enter_becomes_ready(
+    pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup
+) -> None:
+    client, server = pods.get("linux-client", "linux-server")
+    policy.apply(new_pod="linux-new-pod")
+    new = new_pods.create("linux", server.tcp(8080))
+    pod_startup.become_ready(client, new, beside=server.tcp(8080), because=BECAUSE)

@@ -1,0 +1,36 @@
+"""What is kept of pods that never became ready: their status, and only theirs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from conformance.errors import EnvironmentBroken
+from conformance.facts.diagnostics_bundle import late_pods, states
+
+
+def pod(name: str, ready: str) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": ready}]
+    return {"metadata": {"name": name, "namespace": "demo"}, "spec": {}, "status": {"conditions": conditions}}
+
+
+class Namespaces:
+    """Pods by namespace; one that is no key cannot be listed."""
+
+    there: ClassVar[dict[str, list[dict[str, Any]]]] = {
+        "demo": [pod("late", "False"), pod("well", "True")],
+        "demo-host": [],
+    }
+
+    def objects(self, api: str, kind: str, namespace: str) -> list[dict[str, Any]]:
+        if namespace not in self.there:
+            raise EnvironmentBroken("no")
+        return self.there[namespace]
+
+
+def test_only_pods_that_are_not_ready_are_late_and_a_namespace_that_cannot_be_read_hides_none() -> None:
+    found = late_pods(Namespaces(), ["gone", "demo", "demo-host"])  # type: ignore[arg-type]
+    assert [one["metadata"]["name"] for one in found] == ["late"]
+    ((name, text),) = states(found).items()
+    assert name == "status of pod late"
+    assert json.loads(text)["conditions"][0]["status"] == "False"

@@ -1,0 +1,76 @@
+"""A test asks a node itself before it believes logs and arguments, and asks it once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from conformance.errors import MissingCapability, ProbeBroken
+from conformance.model.facts import Fact
+from conformance.run.node_dsr import NodeDsr
+from tests.plugin.stand_in_cluster import facts
+
+COMMAND = "C:\\k\\kube-proxy.exe --v=3"
+
+
+@dataclass
+class Host:
+    """One node's answers."""
+
+    lines: list[str] | Exception
+    asked: int = 0
+    learnt: dict[str, Fact[bool]] = field(default_factory=dict)
+
+    def command_lines(self, node: str, program: str) -> list[str]:
+        assert program == "kube-proxy.exe"
+        self.asked += 1
+        if isinstance(self.lines, Exception):
+            raise self.lines
+        return self.lines
+
+    def dsr(self, read: bool | None = None) -> NodeDsr:
+        known = facts(windows=1)
+        nodes = tuple(replace(one, dsr=Fact(read, "the log")) for one in known.nodes)
+        return NodeDsr(replace(known, nodes=nodes), self.learnt.__setitem__, lambda: dict(self.learnt))
+
+    def of(self, read: bool | None = None) -> Fact[bool]:
+        return self.dsr(read).of("win-0", self)
+
+
+REFUSED = MissingCapability("no HostProcess pod runs", "allow them")
+
+
+@pytest.mark.parametrize(
+    ("lines", "read", "value"),
+    [
+        ([f"{COMMAND} --enable-dsr=true"], None, True),
+        ([f"{COMMAND} --enable-dsr=false"], True, False),
+        ([COMMAND], None, None),
+        ([COMMAND], True, True),
+        ([], None, None),
+        (REFUSED, None, None),
+        (REFUSED, True, True),
+    ],
+)
+def test_the_command_line_counts_first(lines: list[str] | Exception, read: bool | None, value: bool | None) -> None:
+    assert Host(lines).of(read).value is value
+
+
+def test_what_is_not_known_says_what_was_seen() -> None:
+    assert f"{COMMAND} does not name --enable-dsr" in Host([COMMAND]).of().source
+    assert "no kube-proxy.exe runs on node win-0" in Host([]).of().source
+    assert "no HostProcess pod runs" in Host(REFUSED).of().source
+
+
+def test_a_node_that_could_not_be_looked_into_is_trouble_unless_its_log_says_it() -> None:
+    assert Host(ProbeBroken("exec failed")).of(read=True).source == "the log"
+    with pytest.raises(ProbeBroken):
+        Host(ProbeBroken("exec failed")).of()
+
+
+def test_a_node_is_asked_once_in_a_run() -> None:
+    host = Host([f"{COMMAND} --enable-dsr=true"])
+    one = host.dsr()
+    assert one.of("win-0", host) == one.of("win-0", host) == host.dsr().of("win-0", host) == host.learnt["win-0"]
+    assert host.asked == 1
