@@ -66,11 +66,15 @@ def needs(
     )
 
 
-def manifest(path: str) -> pytest.MarkDecorator:
-    """The YAML file under ``manifests/`` that the test applies: its twin."""
-    if not (MANIFESTS / path).is_file():
-        raise pytest.UsageError(f"manifest({path!r}): no such file under {MANIFESTS}")
-    return pytest.mark.manifest(path)
+def manifest(path: str, *, otherwise: str = "") -> pytest.MarkDecorator:
+    """The YAML file under ``manifests/`` that the test applies: its twin.
+
+    ``otherwise``: the same policy as Kubernetes writes it, for clusters where Calico's cannot be written.
+    """
+    for one in filter(None, (path, otherwise)):
+        if not (MANIFESTS / one).is_file():
+            raise pytest.UsageError(f"manifest({one!r}): no such file under {MANIFESTS}")
+    return pytest.mark.manifest(path, otherwise=otherwise)
 
 
 def smoke() -> pytest.MarkDecorator:

@@ -1,14 +1,16 @@
 """The demo's Calico policy lets linux-client reach windows-server, and nobody else; other servers stay open."""
 
 from conformance.fixtures import Commands, Expect, Policy, WorkerPods
-from conformance.marks import manifest, verifies
+from conformance.marks import manifest, needs, verifies
 
-pytestmark = [manifest("policy/demo/allow-linux-client.yaml")]
+POLICY = "policy/demo/allow-linux-client.yaml"
+SAME = "policy/demo/allow-linux-client.kubernetes.yaml"
 
 REMOVED = "without the policy everything is allowed"
 
 
 @verifies("DEMO-5")
+@manifest(POLICY)
 def test_the_policy_is_accepted_and_takes_effect(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
     friends, strangers = pods.clients("linux"), pods.clients("windows")
     servers, others = pods.servers("windows"), pods.servers("linux")
@@ -19,6 +21,8 @@ def test_the_policy_is_accepted_and_takes_effect(pods: WorkerPods, policy: Polic
 
 
 @verifies("DEMO-6")
+@manifest(POLICY, otherwise=SAME)
+@needs(calico_policy=True)
 def test_linux_client_still_reaches_windows_server(
     pods: WorkerPods, policy: Policy, expect: Expect, command: Commands
 ) -> None:
@@ -32,6 +36,8 @@ def test_linux_client_still_reaches_windows_server(
 
 
 @verifies("DEMO-7")
+@manifest(POLICY, otherwise=SAME)
+@needs(calico_policy=True)
 def test_every_other_source_times_out_and_other_servers_stay_open(
     pods: WorkerPods, policy: Policy, expect: Expect, command: Commands
 ) -> None:

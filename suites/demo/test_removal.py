@@ -3,7 +3,9 @@
 from conformance.fixtures import Policy, Readings, TemporaryNamespace
 from conformance.marks import manifest, needs, verifies
 
-pytestmark = [verifies("DEMO-8"), manifest("policy/demo/allow-linux-client.yaml"), needs(calico_policy=True)]
+POLICY = "policy/demo/allow-linux-client.yaml"
+SAME = "policy/demo/allow-linux-client.kubernetes.yaml"
+pytestmark = [verifies("DEMO-8"), manifest(POLICY, otherwise=SAME), needs(calico_policy=True)]
 
 
 def test_pods_and_policy_go_with_the_namespace(

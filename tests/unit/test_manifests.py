@@ -58,6 +58,16 @@ def test_both_forms_of_a_policy_ask_for_the_same_pods(path: Path) -> None:
     assert path.read_text().splitlines()[0] == twin.read_text().splitlines()[0]
 
 
+def test_the_demos_policy_asks_for_the_same_pods_as_its_kubernetes_form() -> None:
+    demo = MANIFESTS / "policy" / "demo"
+    (theirs,), (ours,) = (manifest.load(demo / f"allow-linux-client{form}.yaml") for form in ("", ".kubernetes"))
+    assert theirs["spec"]["selector"] == "app == 'windows-server'"
+    assert ours["spec"]["podSelector"] == {"matchLabels": {"app": "windows-server"}}
+    assert theirs["spec"]["ingress"][0]["source"] == {"selector": "app == 'linux-client'"}
+    assert ours["spec"]["ingress"][0]["from"] == [{"podSelector": {"matchLabels": {"app": "linux-client"}}}]
+    assert ours["spec"]["policyTypes"] == theirs["spec"]["types"] == ["Ingress"]
+
+
 def test_a_global_policy_without_its_limit_would_be_refused() -> None:
     (obj,) = filled(MANIFESTS / "policy" / "calico" / "global_deny.yaml")
     obj["spec"]["namespaceSelector"] = "all()"

@@ -52,10 +52,21 @@ def resolves(
     def right(seen: Observation) -> bool:
         return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == wanted
 
-    polled = poll(expect, attempts, lambda seen: all(map(right, seen)), because=because)
+    def all_right(seen: Sequence[Observation]) -> bool:
+        return all(map(right, seen))
+
+    polled = poll(expect, attempts, all_right, because=because)
+    answers = [seen for _, seen in polled]
+    # A source whose answers never come makes every round as long as its give-up time, so that few fit: the others,
+    # right at the end of it, are asked again without it.
+    slowed = [index for index, seen in enumerate(answers) if right(seen[-1]) and not polled.agreed(index, right)]
+    if slowed:
+        again = poll(expect, [attempts[index] for index in slowed], all_right, because=because)
+        for index, (_, seen) in zip(slowed, again, strict=True):
+            answers[index] += seen
     wrong: list[Nonconformance] = []
-    for index, (attempt, seen) in enumerate(polled):
-        if polled.converged or polled.agreed(index, right):
+    for index, (attempt, seen) in enumerate(zip(attempts, answers, strict=True)):
+        if len(seen) >= polled.agree and all(map(right, seen[-polled.agree :])):
             expect.context.decided(attempt.source, None, ClaimVerdict.CONFIRMED, because, "behaviour")
             continue
         reason = f"{attempt.label}  observed {message.summary(seen)}"

@@ -24,7 +24,7 @@ from conformance.run.provider import Provider
 MARKERS = (
     "verifies(claim, part, active): the claim of the catalog that the test decides",
     "needs(...): what the test needs of a cluster beyond its claims' needs",
-    "manifest(path): the YAML file under manifests/ that the test applies",
+    "manifest(path, otherwise): the YAML file under manifests/ that the test applies",
     "smoke: belongs to --smoke",
     "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
     "allure_label(value, label_type): label in Allure's results",
@@ -54,6 +54,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     """Answer ``--list-claims``; keep ``--plan`` in one process; end here where there is no cluster to run on."""
     if config.option.list_claims:
         return _list_claims(config)
+    if config.option.list_images:
+        from conformance.plugin import list_images  # brings the Kubernetes client's side in
+        from conformance.run import clusters
+
+        return list_images.command(config, clusters.access_of)
     if config.option.restore or config.option.janitor:
         from conformance.plugin import recover  # brings the Kubernetes client's side in
         from conformance.run import clusters

@@ -19,6 +19,7 @@ from conformance.errors import SuiteError
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
+from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header
@@ -213,6 +214,7 @@ class Controller:
             covered=header.covered(self.run.facts, self.run.settings),
             attachments=self._attachments(tests),
             notes=self._notes(tests),
+            images=together(from_plain(RanImage, one) for one in self.run.directory.read_images()),
             probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
@@ -294,6 +296,13 @@ class Controller:
             notes.append(f"judged as Calico {version}, by --calico-version")
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
+        planned = [
+            from_plain(PlannedTest, one)
+            for one in (self.run.directory.read_plan() if self.run.directory else None) or []
+        ]
+        ran = [test.test for test in tests if test.ran]
+        if said := plan.by_kubernetes(planned, ran, self.run.facts, self.run.settings):
+            notes.append(said)
         if self.run.evidence == "lab":
             notes.append(
                 "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded files"

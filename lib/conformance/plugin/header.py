@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from conformance.catalog import Version
+from conformance.catalog import Version, catalog
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, Facts
 from conformance.pods.coverage import Covered
 from conformance.pods.placement import Placement
+from conformance.run import groups
 from conformance.run.run import Run
 from conformance.settings import Settings
 
@@ -20,6 +21,7 @@ def lines(run: Run) -> list[str]:
     if run.facts:
         text += facts_lines(run.facts)
         text += coverage_lines(run.facts, run.settings)
+        text += groups.lines(catalog(), run.facts, run.settings)
         text += [f"note: {line}" for line in assumptions(run.facts)]
     if run.workers:
         text.append(f"workers: {run.workers}")

@@ -19,7 +19,10 @@ from conformance.catalog import (
 from conformance.model.counted import counted
 from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
+from conformance.pods.placement import Placement
 from conformance.run import plan
+from conformance.run.estimate import estimate
+from conformance.run.limits import workers_for
 from conformance.run.plan import PlannedTest
 from conformance.run.run import Run
 
@@ -64,6 +67,17 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
         yield f"  {claim.id:9} {word:14} {why}"
 
 
+def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
+    """What those of the tests that would run take."""
+    assert run.inspection is not None
+    facts, settings, claims = run.inspection.facts, run.settings, catalog()
+    placement = Placement(facts, settings.tolerations, cover=settings.cover)
+    coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
+    number, _ = workers_for(settings.workers, coverage, run.inspection.room)
+    going = [test for test in tests if plan.prospect_of(test, claims, facts, settings).verdict is None]
+    return estimate(going, coverage, number, settings.workers).lines()
+
+
 def _prospect(claim: Claim, claims: Catalog, run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> tuple[str, str]:
     assert run.facts is not None
     answer = applicability(claim, run.facts)
@@ -97,4 +111,5 @@ class PlanOnly:
         tests = [item.stash[PLANNED] for item in session.items]
         for line in plan_list(self.state.run, tests, whole=self.whole):
             print(line)
+        print("", *estimate_lines(self.state.run, tests), sep="\n")
         return True

@@ -37,7 +37,9 @@ def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
     for ident in {part.claim for part in parts}:
         needs = needs.plus(catalog[ident].needs)
     uses = _uses(item, parts, catalog)
-    return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses)
+    applied = item.get_closest_marker("manifest")
+    otherwise = bool(applied and applied.kwargs.get("otherwise"))
+    return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses, otherwise=otherwise)
 
 
 def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[str, ...]:

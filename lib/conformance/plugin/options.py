@@ -16,7 +16,18 @@ import pytest
 from conformance.catalog import Version, catalog
 from conformance.errors import UsageProblem
 from conformance.run.choice import Choice, choose
-from conformance.settings import Cover, Images, Settings, Toleration, Workers, external_target, load_timings
+from conformance.run.image_choices import image_choices
+from conformance.settings import (
+    Cover,
+    Images,
+    Mirror,
+    PodLimits,
+    Settings,
+    Toleration,
+    Workers,
+    external_target,
+    load_timings,
+)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -35,7 +46,21 @@ def add_options(parser: pytest.Parser) -> None:
     cluster.addoption(
         "--keep", action="store_true", help="leave the run's objects on the cluster, and say how to remove them"
     )
-    cluster.addoption("--image-registry", metavar="HOST[/PATH]", help="take images from this registry")
+    cluster.addoption(
+        "--image-registry", metavar="[UPSTREAM=]PREFIX", action="append", default=[],
+        help="take images from this registry, or only those of one upstream: mcr.microsoft.com=registry.example/mcr "
+        "(repeatable)",
+    )  # fmt: skip
+    cluster.addoption(
+        "--images", metavar="FILE", help="YAML with name, tag, digest or pull secret of single images (docs/images.md)"
+    )
+    cluster.addoption(
+        "--list-images", action="store_true",
+        help="list the images that the named cluster needs, or without one those for all Windows builds, and end",
+    )  # fmt: skip
+    cluster.addoption(
+        "--pod-limits", metavar="cpu=N,memory=N", help="give every container of the suite's pods these limits"
+    )
     cluster.addoption(
         "--image-pull-secret", metavar="NAME", action="append", default=[], help="pull with this secret (repeatable)"
     )
@@ -106,7 +131,8 @@ def add_options(parser: pytest.Parser) -> None:
 
 """TCP port of ``--external-target`` where none is given."""
 WITH_PATHS = (
-    "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--waivers", "--attest", "--baseline", "--rerun-of",
+    "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--images", "--waivers", "--attest", "--baseline",
+    "--rerun-of",
 )  # fmt: skip
 
 
@@ -163,7 +189,12 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
     check_claims(option.claim)
     return Settings(
         timings=load_timings(Path(option.timings) if option.timings else None, lab=choice.own_lab),
-        images=Images(registry=option.image_registry, pull_secrets=tuple(option.image_pull_secret)),
+        images=Images(
+            mirrors=tuple(Mirror.parse(text) for text in option.image_registry),
+            choices=image_choices(Path(option.images)) if option.images else {},
+            pull_secrets=tuple(option.image_pull_secret),
+        ),
+        pod_limits=PodLimits.parse(option.pod_limits) if option.pod_limits else None,
         cover=Cover(
             at_most=option.max_nodes_per_os or Cover.at_most,
             nodes=tuple(name.strip() for text in option.nodes for name in text.split(",") if name.strip()),
@@ -207,13 +238,15 @@ def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str
         "calico_version",
         "external_target",
         "timings",
-        "image_registry",
+        "images",
+        "pod_limits",
         "disruptive_node",
         *(("max_nodes_per_os", "node_selector") if not nodes else ()),
     ):
         value = getattr(option, name)
         if value:
             words.append(f"--{name.replace('_', '-')}={shlex.quote(str(value))}")
+    words += [f"--image-registry={shlex.quote(text)}" for text in option.image_registry]
     words += [f"--image-pull-secret={name}" for name in option.image_pull_secret]
     words += [f"--tolerate={shlex.quote(taint)}" for taint in option.tolerate]
     named = nodes or option.nodes

@@ -63,7 +63,9 @@ STATE = pytest.StashKey[State]()
 def passive(config: pytest.Config) -> bool:
     """Whether this run has no tests to run: it makes no run directory and opens no cluster for them."""
     option = config.option
-    lists = option.collectonly or option.list_claims or option.help or getattr(option, "version", 0)
+    lists = (
+        option.collectonly or option.list_claims or option.list_images or option.help or getattr(option, "version", 0)
+    )
     return bool(lists or option.restore or option.janitor)
 
 

@@ -17,6 +17,7 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Facts, NodeFacts
+from conformance.model.images import RanImage
 from conformance.pods import tailor
 from conformance.pods.placement import tolerations
 from conformance.pods.roles import MANIFESTS, ROLES, Role
@@ -68,6 +69,8 @@ class Pods:
         self._made: set[str] = set()
         """Namespaces that are there, whether or not everything in them could be made."""
         self._prepared: set[str] = set()
+        self.ran: set[RanImage] = set()
+        """Images of the pods that became ready."""
 
     def prepare(self, namespace: str, labels: Mapping[str, str] | None = None, *, privileged: bool = False) -> None:
         """Create a namespace of this worker with the probe programs and pull secrets in it; once each.
@@ -123,7 +126,7 @@ class Pods:
         template = next(one for one in manifest.load(MANIFESTS / role.manifest) if one["metadata"]["name"] == role.name)
         return tailor.deployment(
             template, role=wish.role, name=wish.called, node=wish.node, images=self.settings.images, labels=wish.labels,
-            tolerations=tolerations(self.settings.tolerations),
+            tolerations=tolerations(self.settings.tolerations), limits=self.settings.pod_limits,
         )  # fmt: skip
 
     def _create(self, made: tuple[Wish, Obj]) -> None:
@@ -164,6 +167,12 @@ class Pods:
             raise EnvironmentBroken(
                 f"pod {meta['namespace']}/{meta['name']} is to be a {role.os} pod, but landed on {found} node {name}"
             )
+        self.ran |= {
+            RanImage(image=wanted["image"], image_id=str(one.get("imageID") or ""), os=found, nodes=(name,))
+            for wanted in pod["spec"].get("containers") or []
+            for one in status.get("containerStatuses") or []
+            if one.get("name") == wanted["name"]
+        }
         return Workload(
             namespace=meta["namespace"], pod=meta["name"], container=role.agent, uid=meta["uid"], role=role.name,
             os=found, node=name, address=status["podIP"], node_address=node.address if node else status["hostIP"],
@@ -189,12 +198,13 @@ def copy_pull_secrets(kube: Kube, changes: Changes, images: Images, namespace: s
 
     Raises EnvironmentBroken when one cannot be read.
     """
-    for name in images.pull_secrets:
+    for name in images.all_pull_secrets:
         try:
             found = kube.get("v1", "Secret", name, "default")
         except ApiRefused as refusal:
             raise EnvironmentBroken(
-                f"--image-pull-secret {name}: cannot be read in namespace default: {refusal.message}"
+                f"pull secret {name}: cannot be read in namespace default: {refusal.message}"
+                " (it takes the role of manifests/rbac/pull-secrets.yaml)"
             ) from refusal
         copy: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": found.get("type")}
         copy["data"] = found.get("data") or {}

@@ -1,9 +1,16 @@
-"""Which image a pod gets: from the manifest, for the node's Windows build, from the registry that the user names."""
+"""Which image a pod gets: by its manifest, its node's Windows build and what the user chose; and all that there are."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from functools import cache
+
 from conformance.errors import MissingCapability
+from conformance.kube import manifest
+from conformance.model.endpoint import OS
 from conformance.model.facts import NodeFacts
+from conformance.pods.roles import MANIFESTS
+from conformance.settings import ImageChoice, Images, Mirror
 
 WINDOWS_TAGS = {
     17763: "ltsc2019",
@@ -22,6 +29,10 @@ Builds below 20348 run only their own; 25398 (23H2) has no server core image of 
 """
 
 
+HOST_PROCESS = "windows-host-process-containers-base-image"
+"""The end of the repository whose image runs on every build: it has no Windows files."""
+
+
 def windows_image(image: str, node: NodeFacts) -> str:
     """The manifest's Windows image with the tag that fits a node's build.  Raises MissingCapability."""
     label = node.labels.get("node.kubernetes.io/windows-build", "").split(".")
@@ -38,15 +49,70 @@ def windows_image(image: str, node: NodeFacts) -> str:
 
 
 def split(image: str) -> tuple[str, str]:
-    """(repository, tag or "")."""
-    head, colon, tail = image.rpartition(":")
-    return (head, tail) if colon and "/" not in tail else (image, "")
+    """(repository, tag or ""); a digest belongs to neither."""
+    whole = image.partition("@")[0]
+    head, colon, tail = whole.rpartition(":")
+    return (head, tail) if colon and "/" not in tail else (whole, "")
 
 
-def mirrored(image: str, registry: str | None) -> str:
-    """The image at another registry: the part before the first ``/`` that names a host is replaced."""
-    if not registry:
+def reference(image: str, images: Images) -> str:
+    """Where the kubelets get a published image: what the images file says of it, the rest from a mirror."""
+    choice = images.choices.get(image, ImageChoice())
+    name, tag = split(choice.name or mirrored(image, images.mirrors))
+    tag = choice.tag or tag or split(image)[1]
+    return f"{name}:{tag}" + (f"@{choice.digest}" if choice.digest else "")
+
+
+def mirrored(image: str, mirrors: Iterable[Mirror]) -> str:
+    """The image at the mirror that stands in for its registry; where none does, as it is.
+
+    Of a named upstream the rest of the path stays: ``mcr.microsoft.com/windows/servercore:ltsc2022`` with
+    ``mcr.microsoft.com=r.example/mcr`` is ``r.example/mcr/windows/servercore:ltsc2022``.
+    """
+    fitting = [one for one in mirrors if not one.upstream or image.startswith(f"{one.upstream}/")]
+    if not fitting:
         return image
+    mirror = max(fitting, key=lambda one: len(one.upstream))
+    if mirror.upstream:
+        return f"{mirror.prefix}/{image.removeprefix(f'{mirror.upstream}/')}"
     first, slash, rest = image.partition("/")
     named = slash and ("." in first or ":" in first or first == "localhost")
-    return f"{registry.rstrip('/')}/{rest if named else image}"
+    return f"{mirror.prefix}/{rest if named else image}"
+
+
+def pull_secrets(published: Iterable[str], images: Images) -> list[str]:
+    """Secrets that pods with these images pull with."""
+    single = (images.choices[one].pull_secret for one in published if one in images.choices)
+    return list(dict.fromkeys((*images.pull_secrets, *(one for one in single if one))))
+
+
+def is_on(image: str, present: set[str]) -> bool:
+    """Whether a node that reports these names has an image: one with a digest by its digest, whatever its tag."""
+    repository, at, digest = image.partition("@")
+    return f"{split(repository)[0]}@{digest}" in present if at else image in present
+
+
+@cache
+def published() -> dict[OS, tuple[str, ...]]:
+    """Every image of the suite's manifests as it is published, by operating system; server core for every build."""
+    found: dict[OS, dict[str, None]] = {"linux": {}, "windows": {}}
+    for path in sorted(MANIFESTS.glob("*/*.yaml")):
+        for image, os in _of(path.relative_to(MANIFESTS).as_posix()):
+            tags = dict.fromkeys(WINDOWS_TAGS.values()) if os == "windows" and HOST_PROCESS not in image else {}
+            found[os].update(dict.fromkeys([f"{split(image)[0]}:{tag}" for tag in tags] or [image]))
+    return {os: tuple(images) for os, images in found.items()}
+
+
+def for_node(node: NodeFacts) -> tuple[str, ...]:
+    """The published images that the suite's pods need on a node.  Raises MissingCapability."""
+    own = (image if node.os == "linux" or HOST_PROCESS in image else windows_image(image, node) for image in
+           published()[node.os])  # fmt: skip
+    return tuple(dict.fromkeys(own))
+
+
+def _of(path: str) -> Iterator[tuple[str, OS]]:
+    for obj in manifest.load(MANIFESTS / path):
+        spec = obj.get("spec") or {}
+        pod = (spec.get("template") or {}).get("spec") or (spec if obj["kind"] == "Pod" else {})
+        for container in (*pod.get("initContainers", ()), *pod.get("containers", ())):
+            yield container["image"], (pod.get("os") or {}).get("name", "linux")

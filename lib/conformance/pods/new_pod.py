@@ -79,7 +79,7 @@ class NewPod:
         (made,) = manifest.load(MANIFESTS / "new-pod" / f"{node.os}.yaml")
         made["metadata"]["name"] = self._name
         made["metadata"]["labels"] |= {tailor.SEAT: self._name}
-        tailor.fit(made["spec"], node, pods.settings.images)
+        tailor.fit(made["spec"], node, pods.settings.images, pods.settings.pod_limits)
         made["spec"]["tolerations"] = [dict(one) for one in tolerations(pods.settings.tolerations)]
         terms = {"nodeSelectorTerms": [tailor.on_node(node.name)]}
         made["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -19,7 +19,7 @@ from conformance.model.counted import counted
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.pods.deploy import BASELINE, copy_pull_secrets
-from conformance.pods.images import split
+from conformance.pods.images import is_on, split
 from conformance.pods.placement import tolerations
 from conformance.pods.roles import MANIFESTS, ROLES
 from conformance.settings import Settings
@@ -65,7 +65,7 @@ class Prepull:
                 wanted = needed(node, self.settings)
             except MissingCapability:  # told by the tests that ask for a pod on that node
                 continue
-            images = tuple(one for one in wanted if one not in reported.get(node.name, set()))
+            images = tuple(one for one in wanted if not is_on(one, reported.get(node.name, set())))
             if images:
                 missing.setdefault((node.os, *images), []).append(node)
         if not missing:
@@ -97,8 +97,10 @@ class Prepull:
             {**copy.deepcopy(pattern), "name": f"image-{number}", "image": image} for number, image in enumerate(images)
         ]
         spec["tolerations"] = tolerations(self.settings.tolerations)
-        if self.settings.images.pull_secrets:
-            spec["imagePullSecrets"] = [{"name": one} for one in self.settings.images.pull_secrets]
+        if self.settings.images.all_pull_secrets:
+            spec["imagePullSecrets"] = [{"name": one} for one in self.settings.images.all_pull_secrets]
+        if self.settings.pod_limits:
+            tailor.limit(spec, self.settings.pod_limits)
         terms = [tailor.on_node(node.name) for node in nodes]
         spec["affinity"] = {
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.model.facts import NodeFacts
-from conformance.pods.images import mirrored, windows_image
-from conformance.settings import Images
+from conformance.pods.images import pull_secrets, reference, windows_image
+from conformance.settings import Images, PodLimits
 
 Obj = dict[str, Any]
 SEAT = "conformance/seat"
@@ -24,6 +24,7 @@ def deployment(
     images: Images,
     tolerations: Sequence[Mapping[str, str]],
     labels: Mapping[str, str] | None = None,
+    limits: PodLimits | None = None,
 ) -> Obj:
     """A Deployment of one replica, or a DaemonSet, pinned to ``node``.
 
@@ -38,7 +39,7 @@ def deployment(
     pod = made["spec"]["template"]
     pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **(labels or {}), **own}
     spec = pod["spec"]
-    fit(spec, node, images)
+    fit(spec, node, images, limits)
     spec["tolerations"] = [dict(one) for one in tolerations]
     selector = dict(spec.get("nodeSelector") or {})
     for key in ("kubernetes.io/hostname", "node.kubernetes.io/windows-build"):
@@ -50,17 +51,26 @@ def deployment(
     return made
 
 
-def fit(spec: Obj, node: NodeFacts, images: Images) -> None:
-    """Give a pod spec's containers the images for a node, and the pull secrets.
+def fit(spec: Obj, node: NodeFacts, images: Images, limits: PodLimits | None = None) -> None:
+    """Give a pod spec's containers the images for a node, their pull secrets, and limits.
 
     HostProcess containers need no image of their node's build.
     """
     own_build = node.os == "windows" and not spec.get("hostNetwork")
-    for container in spec["containers"]:
-        image = windows_image(container["image"], node) if own_build else container["image"]
-        container["image"] = mirrored(image, images.registry)
-    if images.pull_secrets:
-        spec["imagePullSecrets"] = [{"name": name} for name in images.pull_secrets]
+    containers = [*spec.get("initContainers", ()), *spec["containers"]]
+    published = [windows_image(one["image"], node) if own_build else one["image"] for one in containers]
+    for container, image in zip(containers, published, strict=True):
+        container["image"] = reference(image, images)
+    if secrets := pull_secrets(published, images):
+        spec["imagePullSecrets"] = [{"name": name} for name in secrets]
+    if limits:
+        limit(spec, limits)
+
+
+def limit(spec: Obj, limits: PodLimits) -> None:
+    """Give every container of a pod spec limits."""
+    for container in (*spec.get("initContainers", ()), *spec["containers"]):
+        container.setdefault("resources", {})["limits"] = {"cpu": limits.cpu, "memory": limits.memory}
 
 
 def on_node(name: str) -> Obj:

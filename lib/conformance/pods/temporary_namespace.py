@@ -9,8 +9,11 @@ from conformance.pods.deploy import Pods, Wish
 from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 
-KINDS = (("v1", "Pod"), ("apps/v1", "Deployment"), ("projectcalico.org/v3", "NetworkPolicy"))
-"""What the demo's namespace holds."""
+KINDS = (("v1", "Pod"), ("apps/v1", "Deployment"))
+"""What the demo's namespace holds, beside its policy."""
+POLICY = ("projectcalico.org/v3", "NetworkPolicy")
+KUBERNETES_POLICY = ("networking.k8s.io/v1", "NetworkPolicy")
+"""What takes its place where Calico policies cannot be written."""
 
 
 class TemporaryNamespace:
@@ -38,11 +41,16 @@ class TemporaryNamespace:
             f"{kind} objects": Fact(
                 "there" if kube.objects(api, kind, self.namespace) else "gone", f"list in {self.namespace} ({api})"
             )
-            for api, kind in KINDS
-            if kube.discovery.serves(api, kind)
+            for api, kind in (*KINDS, *self._policies())
         }
         space = kube.find("v1", "Namespace", self.namespace)
         return {"the namespace": Fact("there" if space else "gone", self.namespace), **found}
+
+    def _policies(self) -> tuple[tuple[str, str], ...]:
+        """The kind of its policy; none where calicoctl writes it, which no API shows."""
+        if self._pods.kube.discovery.serves(*POLICY):
+            return (POLICY,)
+        return () if self._pods.settings.calicoctl else (KUBERNETES_POLICY,)
 
     def delete(self, *, because: str) -> None:
         """Delete it.  Raises Nonconformance when it does not go, with what holds it."""

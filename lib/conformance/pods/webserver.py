@@ -72,7 +72,7 @@ class WebServer:
         service, deployment = manifest.load(MANIFESTS / "services" / f"{NAME}.yaml")
         made = tailor.deployment(
             deployment, role=NAME, name=name, node=node, images=pods.settings.images,
-            tolerations=tolerations(pods.settings.tolerations),
+            tolerations=tolerations(pods.settings.tolerations), limits=pods.settings.pod_limits,
         )  # fmt: skip
         made["spec"]["replicas"] = 2
         spec = made["spec"]["template"]["spec"]

@@ -58,6 +58,8 @@ class Comparison:
     """Claims of which other parts or Windows builds were decided, one line each."""
     facts: tuple[str, ...]
     times: tuple[str, ...]
+    flaky: tuple[str, ...] = ()
+    """Claims of which attempts disagree in the newer report, and did not in the older."""
 
     def of(self, which: Turn) -> tuple[Turned, ...]:
         """Those that turned in one way."""
@@ -81,7 +83,12 @@ def compare(old: StoredReport, new: StoredReport) -> Comparison:
         parts=tuple(line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])),
         facts=tuple(_other_facts(old.facts, new.facts)),
         times=tuple(_other_times(old, new)),
+        flaky=tuple(line for line in _flaky(new) if line not in _flaky(old)),
     )
+
+
+def _flaky(report: StoredReport) -> list[str]:
+    return [f"{one['id']}: attempts disagree, the worst counts" for one in report.plain["claims"] if one.get("flaky")]
 
 
 def _label(report: StoredReport) -> str:
@@ -227,6 +234,7 @@ SECTIONS: Sequence[tuple[Turn, str]] = (
 def _sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
     for which, title in SECTIONS:
         yield title, [str(one) for one in found.of(which)]
+    yield "FLAKY now", found.flaky
     yield "New claims", found.appeared
     yield "Claims that are gone", found.disappeared
     yield "Other parts or builds", found.parts

@@ -13,6 +13,7 @@ from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import PRECEDENCE, ClaimVerdict
 from conformance.model.codec import to_plain
 from conformance.model.facts import Facts
+from conformance.model.images import RanImage
 from conformance.model.installed import Installed
 from conformance.report.matrix import Matrix, direction_matrix
 from conformance.report.outcomes import ClaimOutcome, TestOutcome
@@ -82,6 +83,8 @@ class RunReport:
     """Test to the files that it left, below the run's directory."""
     notes: tuple[str, ...] = ()
     """Lines that every reader should see: assumptions, a Windows selection that reached no Windows node ..."""
+    images: tuple[RanImage, ...] = ()
+    """Images of the suite's pods that ran, with what the kubelets say they ran."""
     probing: ProbingCost = field(default_factory=lambda: cost(()))
 
     @property
@@ -136,6 +139,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             path: {direction: str(verdict) for direction, verdict in row.items()} for path, row in report.matrix.items()
         },
         "statistics": to_plain(report.statistics),
+        "images": [to_plain(one) | {"digest": one.digest or None} for one in report.images],
         "probing": to_plain(report.probing),
         "claims": [_claim(outcome, report) for outcome in report.claims],
         "tests": [{**_test(test), "attachments": list(report.attachments.get(test.test, ()))} for test in report.tests],

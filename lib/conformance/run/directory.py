@@ -29,6 +29,7 @@ class RunDirectory:
         """Empty files to flock: as many per node as execs may start at once."""
         self.plans = self.shared / "plans"
         self.probing = self.shared / "probing"
+        self.images = self.shared / "images"
         """What each process has used of execs and slots."""
         self.turns = self.shared / "turns"
         """When each test had its turn, one line each."""
@@ -45,7 +46,7 @@ class RunDirectory:
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
-        for folder in (run.locks, run.slots, run.plans, run.turns, run.probing, run.unrestored):
+        for folder in (run.locks, run.slots, run.plans, run.turns, run.probing, run.images, run.unrestored):
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"
@@ -100,6 +101,14 @@ class RunDirectory:
     def write_probing(self, worker: str, used: Any) -> None:
         """What a worker has used for probing, at its end."""
         _write_whole(self.probing / f"{worker}.json", used)
+
+    def write_images(self, worker: str, ran: Any) -> None:
+        """Which images a worker's pods ran, at its end."""
+        _write_whole(self.images / f"{worker}.json", ran)
+
+    def read_images(self) -> list[Any]:
+        """What each worker's pods ran."""
+        return [entry for path in sorted(self.images.glob("*.json")) for entry in json.loads(path.read_text())]
 
     def read_probing(self) -> list[Any]:
         """What all workers have used that came to their end."""

@@ -54,6 +54,8 @@ class PlannedTest:
     """Its own and its claims'."""
     uses: tuple[str, ...] = ()
     """What it takes rights for (``conformance.facts.rights.NEEDS``), read from its fixtures and claims."""
+    otherwise: bool = False
+    """Where Calico policies cannot be written it applies the same one as Kubernetes writes it."""
     exclusivity: Exclusivity = SHARED
     """What it has to itself."""
 
@@ -137,7 +139,7 @@ def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Set
                 remedy=f"name one of {', '.join(_names(facts, one.os))}",
                 inapplicable=inapplicable,
             )
-    lack = _lack(test.needs, facts, settings)
+    lack = _lack(test.needs, facts, settings, otherwise=test.otherwise)
     if lack:
         return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lack[0], remedy=lack[1], inapplicable=inapplicable)
     return Prospect(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)))
@@ -168,7 +170,24 @@ def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
     return None
 
 
-def _lack(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | None:
+def writes_calico_policies(facts: Facts, settings: Settings) -> bool:
+    """Whether Calico policies can be written here: by the API, or with calicoctl."""
+    return CALICO_V3 in (facts.calico_apis.value or ()) or settings.calicoctl is not None
+
+
+def by_kubernetes(tests: Iterable[PlannedTest], ran: Iterable[str], facts: Facts, settings: Settings) -> str:
+    """Which claims Kubernetes' form of a Calico policy decided, since that cannot be written here; empty: none."""
+    if writes_calico_policies(facts, settings):
+        return ""
+    there = set(ran)
+    claims = {part.claim for test in tests if test.otherwise and test.test in there for part in test.parts}
+    if not claims:
+        return ""
+    names = ", ".join(sorted(claims))
+    return f"{CALICO_V3} is not served: {names} decided by the same policy as Kubernetes writes it, not by Calico's"
+
+
+def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) -> tuple[str, str] | None:
     """What is missing and how to get it; host access is found out when the pods are made."""
     wanted: tuple[tuple[OS, int], ...] = (("linux", needs.linux), ("windows", needs.windows))
     for os, count in wanted:
@@ -185,7 +204,7 @@ def _lack(needs: Needs, facts: Facts, settings: Settings) -> tuple[str, str] | N
         return f"it needs the API {CALICO_V3}, which is not served ({facts.calico_apis.source})", (
             "install Calico's API server (operator: APIServer default)"
         )
-    if needs.calico_policy and not served and not settings.calicoctl:
+    if needs.calico_policy and not otherwise and not writes_calico_policies(facts, settings):
         return f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})", (
             "install Calico's API server, or name a calicoctl by --calicoctl PATH"
         )

@@ -13,19 +13,24 @@ from pathlib import Path
 from typing import Literal
 
 from conformance.errors import UsageProblem
+from conformance.settings.images import ImageChoice, Images, Mirror, PodLimits, load_choices
 from conformance.settings.timings import OsTimings, RunTimings, Timings, load_timings
 
 EXTERNAL_PORT = 80
 """Of a target beyond the cluster that is named without one."""
 __all__ = [
+    "ImageChoice",
     "Images",
+    "Mirror",
     "OsTimings",
+    "PodLimits",
     "RunTimings",
     "Settings",
     "Timings",
     "Toleration",
     "Workers",
     "external_target",
+    "load_choices",
     "load_timings",
 ]
 
@@ -55,16 +60,6 @@ class Toleration:
                 f"--tolerate {text}: expected KEY[=VALUE][:EFFECT]; EFFECT is NoSchedule, PreferNoSchedule or NoExecute"
             )
         return cls(key=match["key"], value=match["value"], effect=match["effect"])  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Images:
-    """Where the suite's pods get their images."""
-
-    registry: str | None = None
-    """Registry that replaces the one in every image reference (air gap); None: as published."""
-    pull_secrets: tuple[str, ...] = ()
-    """Names of secrets, present in the run's namespaces or copied there, that the kubelets pull with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +110,8 @@ class Settings:
     """Patience, per operating system."""
     images: Images = field(default_factory=Images)
     """Where images come from."""
+    pod_limits: PodLimits | None = None
+    """Limits of every container (``--pod-limits``); None: none."""
     tolerations: tuple[Toleration, ...] = ()
     """Further taints to put up with (``--tolerate``)."""
     cover: Cover = field(default_factory=Cover)

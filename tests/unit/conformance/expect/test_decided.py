@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from conformance.errors import Nonconformance
 from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.model.observation import Verdict
+from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, target, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
@@ -44,3 +47,20 @@ def test_of_the_ways_of_one_failure_only_the_wrong_ones_are_violated() -> None:
         ("windows-1", ClaimVerdict.VIOLATED),
     ]
     assert "expected CONNECTED, observed TIMED_OUT" in kept[1].reason
+
+
+def test_a_source_whose_questions_stay_unanswered_takes_no_other_with_it() -> None:
+    def silent(attempt: Attempt, _: int) -> Observation:
+        expect.clock.sleep(45)  # s; of rounds that long two fit into the time there is, and three have to agree
+        return observation(attempt, Verdict.DNS_FAILED)
+
+    def resolved(attempt: Attempt, _: int) -> Observation:
+        return replace(observation(attempt, Verdict.RESOLVED), answers=("10.96.0.7",))
+
+    expect, kept = scripted(good=[resolved], bad=[silent])
+    with pytest.raises(Nonconformance, match="ns/bad"):
+        expect.resolves([workload("good"), workload("bad", "windows")], "web", ["10.96.0.7"], because="DNS is there")
+    assert {one.source: one.verdict for one in kept} == {
+        "linux-1": ClaimVerdict.CONFIRMED,
+        "windows-1": ClaimVerdict.VIOLATED,
+    }

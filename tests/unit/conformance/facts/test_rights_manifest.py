@@ -52,6 +52,14 @@ def test_secrets_are_granted_to_nobody() -> None:
         assert not any("*" in rule["resources"] and "" in rule["apiGroups"] for rule in rules(role))
 
 
+def test_pull_secrets_are_read_in_one_namespace_and_written_anywhere() -> None:
+    anywhere, default = yaml.safe_load_all((MANIFESTS / "rbac" / "pull-secrets.yaml").read_text())
+    assert (anywhere["kind"], anywhere["rules"][0]["verbs"]) == ("ClusterRole", ["create", "patch"])
+    assert (default["kind"], default["metadata"]["namespace"], default["rules"][0]["verbs"]) == (
+        "Role", "default", ["get"],
+    )  # fmt: skip
+
+
 def test_every_need_has_a_role_that_grants_it() -> None:
     for need, rights in NEEDS.items():
         assert all(granted(RBAC_ROLES[need], right) for right in rights)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from conformance.errors import MissingCapability
+from conformance.pods import images
 from conformance.pods.images import mirrored, windows_image
 from conformance.pods.placement import Placement, tolerations
-from conformance.settings import Toleration
+from conformance.settings import ImageChoice, Images, Mirror, Toleration
 
 SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
 
@@ -42,8 +43,60 @@ def test_a_build_without_an_image_is_named(make: Any) -> None:
     ],
 )
 def test_another_registry_replaces_the_one_in_the_reference(image: str, expected: str) -> None:
-    assert mirrored(image, "r.test:5000/x/") == expected
-    assert mirrored(image, None) == image
+    assert mirrored(image, [Mirror.parse("r.test:5000/x/")]) == expected
+    assert mirrored(image, []) == image
+
+
+def test_an_upstreams_own_mirror_comes_before_the_one_for_all() -> None:
+    given = ("r.test/all", "mcr.microsoft.com=r.test/mcr", "mcr.microsoft.com/windows=r.test/windows")
+    mirrors = [Mirror.parse(text) for text in given]
+    assert mirrored(SERVERCORE, mirrors) == "r.test/windows/servercore:ltsc2022"
+    assert mirrored("mcr.microsoft.com/oss/x:1", mirrors) == "r.test/mcr/oss/x:1"
+    assert mirrored("docker.io/library/busybox:1", mirrors) == "r.test/all/library/busybox:1"
+    assert mirrored("mcr.microsoft.com.example/x:1", mirrors[1:]) == "mcr.microsoft.com.example/x:1"
+
+
+DIGEST = f"sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        (ImageChoice(), "r.test/windows/servercore:ltsc2022"),
+        (ImageChoice(tag="x"), "r.test/windows/servercore:x"),
+        (ImageChoice(digest=DIGEST), f"r.test/windows/servercore:ltsc2022@{DIGEST}"),
+        (ImageChoice(name="other.test:5000/core"), "other.test:5000/core:ltsc2022"),
+        (ImageChoice(name="other.test/core", tag="x", digest=DIGEST), f"other.test/core:x@{DIGEST}"),
+    ],
+)
+def test_the_images_file_comes_before_mirrors_part_by_part(choice: ImageChoice, expected: str) -> None:
+    chosen = Images(mirrors=(Mirror.parse("r.test"),), choices={SERVERCORE: choice})
+    assert images.reference(SERVERCORE, chosen) == expected
+
+
+def test_an_image_with_a_digest_is_on_a_node_that_has_that_digest_under_any_tag() -> None:
+    present = {f"r.test/core@{DIGEST}", "r.test/core:1"}
+    assert images.is_on(f"r.test/core:2@{DIGEST}", present)
+    assert not images.is_on(f"r.test/core:1@sha256:{'1' * 64}", present)
+    assert images.is_on("r.test/core:1", present)
+
+
+def test_every_image_that_is_published_has_a_tag_that_names_a_version() -> None:
+    for image in (one for system in images.published().values() for one in system):
+        tag = images.split(image)[1]
+        assert tag in images.WINDOWS_TAGS.values() or tag.count(".") >= 2, image
+
+
+def test_windows_images_are_listed_for_every_build_that_has_one() -> None:
+    tags = {images.split(image)[1] for image in images.published()["windows"] if "servercore" in image}
+    assert tags == set(images.WINDOWS_TAGS.values())
+
+
+def test_a_node_needs_only_the_images_of_its_own_build(make: Any) -> None:
+    needed = images.for_node(make.node("w", "windows", 17763))
+    assert [one for one in needed if "servercore" in one] == ["mcr.microsoft.com/windows/servercore:ltsc2019"]
+    assert any(images.HOST_PROCESS in one for one in needed)
+    assert not set(needed) & set(images.for_node(make.node("l")))
 
 
 def test_workers_come_before_control_planes_and_each_worker_starts_at_another_node(make: Any) -> None:

@@ -13,7 +13,7 @@ from conformance.pods.deploy import PROGRAMS, changed
 from conformance.pods.placement import tolerations
 from conformance.pods.prepull import present
 from conformance.pods.roles import ECHO_PORT, MANIFESTS, ROLES, Role
-from conformance.settings import Images
+from conformance.settings import ImageChoice, Images, Mirror, PodLimits
 
 FORBIDDEN_ON_WINDOWS = {"hostPID", "hostIPC", "hostNetwork", "shareProcessNamespace"}
 """With spec.os windows the API server rejects a pod that has one of these."""
@@ -66,7 +66,7 @@ def test_a_host_process_pod_keeps_its_image_whatever_the_build_and_goes_to_its_n
     node = make.node("win-1", "windows", 99999)
     made = tailor.deployment(
         template(ROLES["windows-host"]), role="windows-host", name="windows-host-1", node=node,
-        images=Images(registry="r.test"), tolerations=tolerations(),
+        images=Images(mirrors=(Mirror(prefix="r.test"),)), tolerations=tolerations(),
     )  # fmt: skip
     spec = made["spec"]["template"]["spec"]
     assert spec["containers"][0]["image"].startswith(
@@ -147,18 +147,39 @@ def test_tailoring_leaves_the_template_as_it_is(make: Any) -> None:
 
 
 def test_registry_and_pull_secrets_reach_every_container(make: Any) -> None:
-    images = Images(registry="r.test", pull_secrets=("s",))
+    images = Images(mirrors=(Mirror(prefix="r.test"),), pull_secrets=("s",))
     spec = tailored(make, "linux-client", node=make.node("l"), images=images)["spec"]["template"]["spec"]
     assert [one["image"] for one in spec["containers"]] == [
-        "r.test/library/busybox:1.37",
-        "r.test/library/python:3-alpine",
+        "r.test/library/busybox:1.37.0",
+        "r.test/library/python:3.13.1-alpine3.21",
     ]
     assert spec["imagePullSecrets"] == [{"name": "s"}]
 
 
+def test_a_single_images_pull_secret_reaches_only_pods_with_that_image(make: Any) -> None:
+    images = Images(choices={"docker.io/library/nginx:1.27.5-alpine": ImageChoice(pull_secret="own")})
+    client = tailored(make, "linux-client", node=make.node("l"), images=images)["spec"]["template"]["spec"]
+    server = tailored(make, "linux-server", node=make.node("l"), images=images)["spec"]["template"]["spec"]
+    assert "imagePullSecrets" not in client
+    assert server["imagePullSecrets"] == [{"name": "own"}]
+    assert images.all_pull_secrets == ("own",)
+
+
+@pytest.mark.parametrize("role", ["linux-client", "windows-server"])
+def test_limits_reach_every_container_beside_its_requests(make: Any, role: str) -> None:
+    node = make.node("n", ROLES[role].os, 20348) if ROLES[role].os == "windows" else make.node("n")
+    limits = PodLimits(cpu="2", memory="1Gi")
+    spec = tailored(make, role, node=node, limits=limits)["spec"]["template"]["spec"]
+    for container in spec["containers"]:
+        assert container["resources"]["limits"] == {"cpu": "2", "memory": "1Gi"}
+        assert container["resources"]["requests"]
+
+
 def test_images_that_a_node_reports_are_recognised_in_both_spellings() -> None:
-    node = {"status": {"images": [{"names": ["docker.io/library/busybox:1.37", "docker.io/library/busybox@sha256:0"]}]}}
-    assert {"docker.io/library/busybox:1.37", "busybox:1.37"} <= present(node)
+    node = {
+        "status": {"images": [{"names": ["docker.io/library/busybox:1.37.0", "docker.io/library/busybox@sha256:0"]}]}
+    }
+    assert {"docker.io/library/busybox:1.37.0", "busybox:1.37.0"} <= present(node)
 
 
 def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:

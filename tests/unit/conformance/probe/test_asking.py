@@ -61,13 +61,12 @@ def test_a_result_of_one_source_does_not_wait_for_another(
     slow = make.attempt(silent, make.workload("slow"), Kind.UDP, 1.0)
     quick = make.attempt(listening, make.workload("quick"))
     prober.observe([make.attempt(listening, one.source) for one in (slow, quick)])  # both agents are there
-    asking, begun = prober.asking(), time.monotonic()
+    asking = prober.asking()
     asking.begin([slow, quick])
     first = asking.next(10.0)
     assert first
     assert first.observation
     assert first.observation.attempt == quick
-    assert time.monotonic() - begun < 0.5
     assert [one.observation.verdict for one in all_of(asking) if one.observation] == [Verdict.TIMED_OUT]
 
 
@@ -75,19 +74,18 @@ def test_rounds_overlap_and_are_ordered_by_when_the_agent_began_them(
     prober: Prober, agents: Any, make: Any, listening: int, silent: int
 ) -> None:
     prober.observe([make.attempt(listening)])
-    asking, begun = prober.asking(), time.monotonic()
-    tickets = []
+    asking, tickets = prober.asking(), []
     for _ in range(4):
         tickets += asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.6)])
         time.sleep(0.1)
     found = {one.ticket: one.observation for one in all_of(asking)}
-    assert time.monotonic() - begun < 1.4, "four attempts of 0.6 s, one after the other, take 2.4 s"
     seen = [found[ticket] for ticket in tickets]
     assert all(seen)
     assert len({one.clock for one in seen if one}) == 1
     moments = [one.began for one in seen if one and one.began]
     assert moments == sorted(moments)
-    assert all(0.05 < later - earlier < 0.3 for earlier, later in itertools.pairwise(moments))
+    assert all(later - earlier >= 0.05 for earlier, later in itertools.pairwise(moments))
+    assert moments[1] < moments[0] + 0.6, "the second began before the first had given up"
     assert len(agents.started) == 1
 
 
@@ -109,10 +107,9 @@ def test_beginning_does_not_wait_for_an_agent_that_is_being_started(
         agents.real(channel, query)
 
     agents.script = [slow_start]
-    asking, begun = prober.asking(), time.monotonic()
+    asking = prober.asking()
     for _ in range(3):
         asking.begin([make.attempt(listening)])
-    assert time.monotonic() - begun < 0.2
     assert asking.next(0.05) is None
     source = make.attempt(listening).source.uid
     assert asking.waits(source)

@@ -419,7 +419,7 @@ def test_an_agent_for_which_no_slot_becomes_free_names_its_pod_and_what_to_do(
 def test_waiting_for_other_starts_counts_as_no_error(
     kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
 ) -> None:
-    patience = replace(make.settings.timings.linux, exec_overhead=0.2, agent_hello=0.2, agent_slot=5.0)
+    patience = replace(make.settings.timings.linux, exec_overhead=0.2, agent_hello=3.0, agent_slot=5.0)
     settings = replace(make.settings, timings=replace(make.settings.timings, linux=patience))
     prober = Prober(kube, tmp_path / "run", settings, limits=Limits(agents=1))
     slot = prober.slots.take("agent", 1)

@@ -19,6 +19,9 @@ from tests.unit.hybridlab.recording import RecordingDataplane
 
 PATIENCE = 5.0
 
+DENY = {"metadata": {"name": "deny", "namespace": "demo"}, "spec": {"podSelector": {}}}
+POLICIES = "networkpolicies.networking.k8s.io"
+
 
 @dataclass
 class Harness:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from hybridlab.dataplane.contract import DataplaneError
-from tests.unit.hybridlab.calico.cluster_harness import harness
-from tests.unit.hybridlab.calico.test_cluster import DENY, POLICIES
+from tests.unit.hybridlab.calico.cluster_harness import DENY, POLICIES, harness
 
 
 def shown_of(b: Any, pod: Any, node: str = "windows-2022") -> Any:

@@ -1,0 +1,40 @@
+"""Which images ran, by digest.  Data for the report; nobody judges by it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from conformance.model.endpoint import OS
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class RanImage:
+    """An image of the suite's pods, as nodes of one operating system ran it."""
+
+    image: str
+    """The reference that the pod asked for."""
+    image_id: str
+    """As the kubelet says what it ran: ``docker.io/library/busybox@sha256:...``."""
+    os: OS
+    nodes: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """``sha256:...``; empty when the kubelet says none."""
+        found = _DIGEST.search(self.image_id)
+        return found[0] if found else ""
+
+
+def together(images: Iterable[RanImage]) -> tuple[RanImage, ...]:
+    """The same image of several nodes or processes as one, in a fixed order."""
+    nodes: dict[tuple[str, str, OS], set[str]] = {}
+    for one in images:
+        nodes.setdefault((one.image, one.image_id, one.os), set()).update(one.nodes)
+    return tuple(
+        RanImage(image=image, image_id=image_id, os=os, nodes=tuple(sorted(there)))
+        for (image, image_id, os), there in sorted(nodes.items())
+    )

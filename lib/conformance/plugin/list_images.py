@@ -1,0 +1,73 @@
+"""``--list-images``: what the suite's pods need, of the cluster that is named or for all Windows builds.
+
+Two columns and a comment: the image as it is published, and what the kubelets are told to pull; for mirror scripts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from conformance.errors import MissingCapability, SuiteError, UsageProblem
+from conformance.facts.detect import node_facts
+from conformance.kube.access import Access
+from conformance.kube.client import Kube, first_contact
+from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.model.facts import NodeFacts
+from conformance.plugin import options
+from conformance.pods import images
+from conformance.run.choice import Choice
+from conformance.settings import Images
+
+
+def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
+    """Print the list; returns the exit code."""
+    try:
+        choice = options.read_choice(config)
+        settings = options.read_settings(config, choice, "images", "main")
+        if choice.own_lab:
+            print("\n".join(every_build(settings.images)))
+            return 0
+        access = door(choice)
+    except UsageProblem as trouble:
+        raise pytest.UsageError(str(trouble)) from None
+    kube = Kube(access, settings.timings.run)
+    try:
+        print("\n".join(of_nodes([node_facts(one) for one in kube.objects("v1", "Node")], settings.images)))
+        return 0
+    except (ApiRefused, ApiUnreachable) as trouble:
+        print(f"ERROR: {first_contact(access, trouble)}", file=sys.stderr)
+    except SuiteError as trouble:
+        print(f"ERROR: {str(trouble).splitlines()[0]}", file=sys.stderr)
+    finally:
+        kube.close()
+    return 7
+
+
+def every_build(chosen: Images) -> Iterator[str]:
+    """The list for all Windows builds that the suite has images for."""
+    builds: dict[str, list[str]] = {}
+    for build, tag in images.WINDOWS_TAGS.items():
+        builds.setdefault(tag, []).append(str(build))
+    for system, published in images.published().items():
+        for image in published:
+            there = builds.get(images.split(image)[1], []) if system == "windows" else []
+            yield _line(image, chosen, f"Windows build {', '.join(there)}" if there else system.capitalize())
+
+
+def of_nodes(nodes: Sequence[NodeFacts], chosen: Images) -> Iterator[str]:
+    """The list for the nodes of a cluster; a node that the suite has no image for is a comment."""
+    wanted: dict[str, list[str]] = {}
+    for node in nodes:
+        try:
+            for image in images.for_node(node):
+                wanted.setdefault(image, []).append(node.name)
+        except MissingCapability as trouble:
+            yield f"# {str(trouble).partition(chr(10))[0]}"
+    yield from (_line(image, chosen, f"node {', '.join(names)}") for image, names in wanted.items())
+
+
+def _line(image: str, chosen: Images, why: str) -> str:
+    return f"{image} {images.reference(image, chosen)}  # {why}"

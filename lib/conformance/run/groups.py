@@ -1,0 +1,80 @@
+"""Which claims cannot be decided on a cluster, by their reason: for the header, before any test is collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conformance.catalog import Catalog
+from conformance.catalog.claims import IsolationKind
+from conformance.model.claim import ClaimVerdict
+from conformance.model.facts import Facts
+from conformance.run import plan
+from conformance.run.plan import ClaimPart, PlannedTest
+from conformance.settings import Settings
+
+NAMED = 6
+"""Groups of at most so many claims name them; larger ones say how many of which areas."""
+SHOWN = 8
+"""Groups that are shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Claims that cannot be decided for one reason."""
+
+    verdict: ClaimVerdict
+    reason: str
+    remedy: str
+    claims: tuple[str, ...]
+    areas: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """``12 claims (Network policy): it writes Calico policies, ...; install Calico's API server ...``."""
+        few = len(self.claims) <= NAMED
+        who = ", ".join(self.claims) if few else f"{len(self.claims)} claims ({', '.join(self.areas)})"
+        return f"{who}: {self.reason}{f'; {self.remedy}' if self.remedy else ''}"
+
+
+def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ...]:
+    """The largest first.  What a person decides is in none."""
+    found: dict[tuple[ClaimVerdict, str, str], dict[str, str]] = {}
+    for claim in claims.values():
+        if claim.isolation.kind is IsolationKind.MANUAL:
+            continue
+        test = PlannedTest(test="", parts=(ClaimPart(claim=claim.id),), needs=claim.needs)
+        prospect = plan.prospect_of(test, claims, facts, settings)
+        if prospect.verdict:
+            reason = prospect.reason.removeprefix(f"{claim.id}: ")
+            found.setdefault((prospect.verdict, reason, prospect.remedy), {})[claim.id] = claim.area
+    made = [
+        Group(
+            verdict=verdict,
+            reason=reason,
+            remedy=remedy,
+            claims=tuple(there),
+            areas=tuple(dict.fromkeys(there.values())),
+        )
+        for (verdict, reason, remedy), there in found.items()
+    ]
+    return tuple(sorted(made, key=lambda one: (-len(one.claims), one.reason)))
+
+
+def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
+    """A line for each of the largest groups of claims about this cluster, one for the rest, one for all others."""
+    found = groups(claims, facts, settings)
+    lacking = [one for one in found if one.verdict is not ClaimVerdict.NOT_APPLICABLE]
+    yield from (f"not here: {one}" for one in lacking[:SHOWN])
+    if rest := lacking[SHOWN:]:
+        count = sum(len(one.claims) for one in rest)
+        yield f"not here: {count} more claims for {len(rest)} more reasons; --plan says all"
+    others = [one for one in found if one.verdict is ClaimVerdict.NOT_APPLICABLE]
+    if others:
+        count = sum(len(one.claims) for one in others)
+        about = "; ".join(f"{len(one.claims)} about {_condition(one.reason)}" for one in others)
+        yield f"not about this cluster: {count} claims: {about}"
+
+
+def _condition(reason: str) -> str:
+    """``mode bgp`` of ``it is about mode bgp; here: mode vxlan``."""
+    return reason.removeprefix("it is about ").partition("; here: ")[0]

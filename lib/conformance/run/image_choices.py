@@ -1,0 +1,15 @@
+"""The images file of a run, held against the images that the suite has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from conformance.settings import ImageChoice, load_choices
+
+
+def image_choices(path: Path) -> Mapping[str, ImageChoice]:
+    """What ``--images PATH`` says of single images.  Raises UsageProblem."""
+    from conformance.pods.images import published  # reads the manifests, which few runs need here
+
+    return load_choices(path, [image for images in published().values() for image in images])

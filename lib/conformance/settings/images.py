@@ -1,0 +1,123 @@
+"""Where the suite's pods get their images: other registries, an images file, pull secrets; and limits of their pods."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.errors import UsageProblem
+
+_REGISTRY = re.compile(r"(?:(?P<upstream>[A-Za-z0-9][\w.:/-]*)=)?(?P<prefix>[A-Za-z0-9][\w.:/-]*)")
+"""Without a scheme: registries have none."""
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?::[0-9]+)?(?:/[a-z0-9][\w.-]*)+")
+_TAG = re.compile(r"\w[\w.-]{0,127}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_SECRET = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
+_FORMS = {"name": _NAME, "tag": _TAG, "digest": _DIGEST, "pull_secret": _SECRET}
+_CPU = re.compile(r"[0-9]+(?:\.[0-9]+)?|[0-9]+m")
+_MEMORY = re.compile(r"[0-9]+(?:Mi|Gi)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mirror:
+    """A registry that stands in for others."""
+
+    prefix: str
+    """``registry.example:5000/mirror``."""
+    upstream: str = ""
+    """The host, and perhaps path, that it stands in for: ``mcr.microsoft.com``, ``docker.io/library``; empty: all."""
+
+    @classmethod
+    def parse(cls, text: str) -> Mirror:
+        """``[UPSTREAM=]PREFIX`` as ``--image-registry`` takes it.  Raises UsageProblem."""
+        match = _REGISTRY.fullmatch(text.rstrip("/"))
+        if not match or "://" in text:
+            raise UsageProblem(
+                f"--image-registry {text}: expected [UPSTREAM=]PREFIX, such as registry.example/mirror, "
+                "or mcr.microsoft.com=registry.example/mcr"
+            )
+        return cls(prefix=match["prefix"].rstrip("/"), upstream=(match["upstream"] or "").rstrip("/"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageChoice:
+    """What an images file says of one image; empty parts stay as they would be without it."""
+
+    name: str = ""
+    """Repository with its registry: ``registry.example/base/busybox``."""
+    tag: str = ""
+    """In place of the published tag."""
+    digest: str = ""
+    """``sha256:`` and 64 hexadecimal digits."""
+    pull_secret: str = ""
+    """Secret of namespace ``default`` that the kubelets pull it with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Images:
+    """Where the suite's pods get their images."""
+
+    mirrors: tuple[Mirror, ...] = ()
+    """Registries that stand in for others (air gap); where several fit, the one whose upstream is longest does."""
+    choices: Mapping[str, ImageChoice] = field(default_factory=dict)
+    """Image as ``--list-images`` says it is published, with its tag, to what takes its place."""
+    pull_secrets: tuple[str, ...] = ()
+    """Names of secrets of namespace ``default`` that the kubelets pull all images with."""
+
+    @property
+    def all_pull_secrets(self) -> tuple[str, ...]:
+        """Those of all images, and those of single ones."""
+        single = (choice.pull_secret for choice in self.choices.values() if choice.pull_secret)
+        return tuple(dict.fromkeys((*self.pull_secrets, *single)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodLimits:
+    """Limits of every container of the suite, for clusters that refuse pods without."""
+
+    cpu: str
+    """``2`` or ``1500m``.  Windows throttles by it, and PowerShell's start takes a core for seconds."""
+    memory: str
+    """``1Gi``."""
+
+    @classmethod
+    def parse(cls, text: str) -> PodLimits:
+        """``cpu=2,memory=1Gi`` as ``--pod-limits`` takes it.  Raises UsageProblem."""
+        given = dict(part.partition("=")[::2] for part in text.split(","))
+        if given.keys() != {"cpu", "memory"} or not (
+            _CPU.fullmatch(given["cpu"]) and _MEMORY.fullmatch(given["memory"])
+        ):
+            raise UsageProblem(f"--pod-limits {text}: expected cpu=2,memory=1Gi (cpu also 1500m, memory also 512Mi)")
+        return cls(cpu=given["cpu"], memory=given["memory"])
+
+
+def load_choices(path: Path, known: Iterable[str]) -> dict[str, ImageChoice]:
+    """The images file at ``path``; ``known`` are the images that the suite has.  Raises UsageProblem."""
+    try:
+        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageProblem(f"--images {path}: {' '.join(str(error).split())}") from None
+    if not isinstance(plain, dict):
+        raise UsageProblem(f"--images {path}: expected image: {{name, tag, digest, pull_secret}}, one for each image")
+    images = sorted(known)
+    return {str(image): _choice(path, str(image), entry, images) for image, entry in plain.items()}
+
+
+def _choice(path: Path, image: str, entry: Any, known: list[str]) -> ImageChoice:
+    where = f"--images {path}: {image}"
+    if image not in known:
+        near = difflib.get_close_matches(image, known, 1)
+        meant = f"; meant {near[0]}?" if near else ""
+        raise UsageProblem(f"{where}: the suite has no such image{meant} (pytest --list-images shows all)")
+    if not isinstance(entry, dict) or not entry or entry.keys() - _FORMS.keys():
+        raise UsageProblem(f"{where}: expected some of {', '.join(_FORMS)}")
+    for key, value in entry.items():
+        if not _FORMS[key].fullmatch(str(value)):
+            raise UsageProblem(f"{where}: {key} {value} is none")
+    return ImageChoice(**{key: str(value) for key, value in entry.items()})

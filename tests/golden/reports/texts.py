@@ -1,0 +1,71 @@
+"""What comparisons, gates and reruns say of the stored reports, as text files: ``python -m tests.golden.reports.texts``
+writes them anew.
+
+The sets here are frozen, so that the texts change with the rules alone and not with the suite's tests.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from conformance.catalog import catalog
+from conformance.qualify.again import to_run_again
+from conformance.qualify.compare import as_markdown, as_text, compare
+from conformance.qualify.gate import exit_code, judge
+from conformance.qualify.sets import Demand, GateSet
+from conformance.qualify.stored import StoredReport, parse
+
+FOLDER = Path(__file__).parent
+DEMO = GateSet(
+    name="demo",
+    purpose="the demo's policy does what it says",
+    demands=tuple(Demand(claim=claim, parts=("",)) for claim in ("DEMO-2", "DEMO-5", "DEMO-6", "DEMO-7")),
+)
+COMPARED = (
+    ("healthy", "leak"),
+    ("leak", "rerun"),
+    ("healthy", "names"),
+    ("healthy", "sick"),
+    ("healthy", "small"),
+    ("healthy", "without-v3"),
+    ("healthy", "cut-short"),
+)
+
+
+def stored(name: str) -> StoredReport:
+    """One of the reports."""
+    with gzip.open(FOLDER / f"{name}.json.gz", "rt", encoding="utf-8") as file:
+        return parse(json.load(file), name)
+
+
+def names() -> list[str]:
+    """Of all reports."""
+    return sorted(path.name.removesuffix(".json.gz") for path in FOLDER.glob("*.json.gz"))
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """File name and content."""
+    for old, new in COMPARED:
+        found = compare(stored(old), stored(new))
+        yield f"diff-{old}-{new}.txt", f"{as_text(found)}exit code {found.exit_code}\n"
+    yield "diff-healthy-leak.md", as_markdown(compare(stored("healthy"), stored("leak")))
+    for name in names():
+        results = judge(stored(name), [DEMO], (), catalog())
+        lines = [line for one in results for line in (one.headline, *(f"  {each}" for each in one.obstacles))]
+        yield f"gate-{name}.txt", "\n".join([*lines, f"exit code {exit_code(results)}"]) + "\n"
+    for name in ("leak", "rerun", "sick", "cut-short"):
+        report = stored(name)
+        yield f"rerun-{name}.txt", "\n".join(to_run_again(report, report.plain["suite"]["catalog"])) + "\n"
+
+
+def main() -> None:
+    """Write them."""
+    for name, content in texts():
+        (FOLDER / name).write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

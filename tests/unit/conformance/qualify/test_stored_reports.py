@@ -1,0 +1,85 @@
+"""Reports of real runs on labs, and what comparisons, gates and reruns say of them."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from conformance.catalog import catalog
+from conformance.model.verdict import ClaimVerdict
+from conformance.qualify.compare import compare
+from conformance.qualify.gate import GateResult, exit_code, judge
+from conformance.qualify.waivers import Waiver
+from conformance.report.page import render
+from tests.golden.reports.texts import DEMO, FOLDER, names, stored, texts
+
+WAIVER = Waiver(
+    claim="DEMO-7", verdicts=(ClaimVerdict.VIOLATED,), build="17763", reason="r", link="l", owner="o",
+    expires=datetime.date(2099, 1, 1),
+)  # fmt: skip
+
+
+def gate(name: str, *waivers: Waiver) -> dict[str, GateResult]:
+    return {one.build: one for one in judge(stored(name), [DEMO], waivers, catalog())}
+
+
+@pytest.mark.parametrize(("name", "content"), [pytest.param(name, content, id=name) for name, content in texts()])
+def test_a_text_is_as_it_was_written(name: str, content: str) -> None:
+    """After a change that is meant: ``python -m tests.golden.reports.texts``, and read what git shows."""
+    assert content == (FOLDER / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_report_from_before_later_facts_has_a_page(name: str) -> None:
+    assert "</html>" in render(stored(name).plain)
+
+
+def test_a_leak_on_one_of_two_builds_disqualifies_that_build_and_names_it() -> None:
+    found = gate("leak")
+    assert found["17763"].answer == "not qualified"
+    assert {one.claim for one in found["17763"].standing} == {"DEMO-5", "DEMO-6", "DEMO-7"}
+    assert found["20348"].answer == "qualified"
+    worse = compare(stored("healthy"), stored("leak")).of("worse")
+    assert {one.where for one in worse} == {"", "Windows 17763"}
+
+
+def test_a_defect_that_opens_what_policy_closes_fails_a_comparison_and_a_waiver_for_another_claim_helps_nothing() -> (
+    None
+):
+    assert compare(stored("healthy"), stored("leak")).exit_code == 1
+    assert gate("leak", WAIVER)["17763"].answer == "not qualified"
+    every = [Waiver(**{**vars(WAIVER), "claim": claim}) for claim in ("DEMO-5", "DEMO-6", "DEMO-7")]
+    assert gate("leak", *every)["17763"].headline.endswith("(3 waived)")
+
+
+def test_a_healthy_lab_would_qualify_and_qualifies_nothing() -> None:
+    assert {one.headline.partition(": ")[2] for one in gate("healthy").values()} == {
+        "would qualify; a lab qualifies nothing"
+    }
+    assert {one["answer"] for one in stored("healthy").plain["gates"]} <= {"incomplete", "qualified"}
+    assert not any(one["headline"].endswith(": qualified") for one in stored("healthy").plain["gates"])
+
+
+def test_a_cluster_without_the_v3_api_says_why_nothing_about_calico_s_policies_was_run() -> None:
+    found = gate("without-v3")
+    assert {one.answer for one in found.values()} == {"incomplete"}
+    assert any("projectcalico.org/v3" in str(each) for one in found.values() for each in one.standing)
+    assert exit_code(list(found.values())) == 6
+
+
+def test_a_violated_that_turned_green_on_a_rerun_is_still_violated_and_flaky() -> None:
+    again = stored("rerun").plain["run"]["continues"]["again"]
+    assert {tuple(both) for both in again.values()} == {("VIOLATED", "CONFIRMED")}
+    claim = stored("rerun").claims["DEMO-7"]
+    assert claim.verdict is ClaimVerdict.VIOLATED
+    assert claim.reason.startswith("FLAKY (VIOLATED, CONFIRMED): ")
+    assert gate("rerun")["17763"].answer == "not qualified"
+    both = compare(stored("leak"), stored("rerun"))
+    assert both.of("better") == ()
+    assert "DEMO-7: attempts disagree, the worst counts" in both.flaky
+
+
+def test_a_run_that_was_cut_short_says_so_and_qualifies_nothing() -> None:
+    assert "were not run, because the run ended before them" in stored("cut-short").cut_short
+    assert {one.answer for one in gate("cut-short").values()} == {"incomplete"}

@@ -1,0 +1,78 @@
+"""The header says what cannot be decided by its reason, and a plan what it takes; both before anything is done."""
+
+from __future__ import annotations
+
+from conformance.catalog import catalog
+from conformance.catalog.claims import Needs
+from conformance.model.claim import ClaimVerdict
+from conformance.pods.coverage import Covered
+from conformance.run import groups, plan
+from conformance.run.estimate import estimate
+from conformance.run.plan import ClaimPart, PlannedTest
+from conformance.run.scheduler_lock import Exclusivity
+from conformance.settings import Settings, Workers
+from tests.plugin.stand_in_cluster import facts, node
+
+CRD_ONLY = ["crd.projectcalico.org/v1"]
+DEMO = PlannedTest(test="t::a", parts=(ClaimPart(claim="DEMO-6"),), needs=Needs(calico_policy=True), otherwise=True)
+
+
+def test_claims_that_lack_the_same_thing_are_one_line_with_how_to_get_it() -> None:
+    found = list(groups.lines(catalog(), facts(calico_apis=CRD_ONLY), Settings(disruptive=True)))
+    (line,) = [one for one in found if "it writes Calico policies" in one]
+    assert line.startswith("not here: ")
+    assert "DEMO-5, XPOL-3" in line
+    assert "projectcalico.org/v3 is not served" in line
+    assert "--calicoctl PATH" in line
+
+
+def test_claims_about_other_clusters_are_one_line_in_all() -> None:
+    found = list(groups.lines(catalog(), facts(), Settings(disruptive=True)))
+    (line,) = [one for one in found if one.startswith("not about this cluster")]
+    assert "about mode bgp" in line
+    assert not any("it is about" in one for one in found)
+
+
+def test_every_claim_is_in_the_group_that_a_test_of_it_would_meet() -> None:
+    cluster, settings = facts(calico_apis=CRD_ONLY, mode="policy-only"), Settings()
+    found = {claim: one for one in groups.groups(catalog(), cluster, settings) for claim in one.claims}
+    assert found["VXLAN-1"].verdict is ClaimVerdict.NOT_APPLICABLE
+    assert found["DEMO-5"].verdict is ClaimVerdict.NOT_RUN
+    assert "DEMO-6" not in found
+    assert "CONN-1" not in found
+
+
+def test_a_policy_that_kubernetes_can_write_too_needs_no_calico_api() -> None:
+    cluster = facts(calico_apis=CRD_ONLY)
+    assert plan.prospect_of(DEMO, catalog(), cluster, Settings()).verdict is None
+    alone = PlannedTest(test="t::a", parts=DEMO.parts, needs=DEMO.needs)
+    assert plan.prospect_of(alone, catalog(), cluster, Settings()).verdict is ClaimVerdict.NOT_RUN
+
+
+def test_it_is_said_which_claims_kubernetes_policies_decided() -> None:
+    said = plan.by_kubernetes([DEMO], ["t::a"], facts(calico_apis=CRD_ONLY), Settings())
+    assert said.startswith(
+        "projectcalico.org/v3 is not served: DEMO-6 decided by the same policy as Kubernetes writes it"
+    )
+    assert plan.by_kubernetes([DEMO], [], facts(calico_apis=CRD_ONLY), Settings()) == ""
+    assert plan.by_kubernetes([DEMO], ["t::a"], facts(), Settings()) == ""
+
+
+def planned(kind: str, count: int) -> list[PlannedTest]:
+    exclusivity = Exclusivity(kind=kind)  # type: ignore[arg-type]
+    return [PlannedTest(test=f"{kind}{one}", parts=(), needs=Needs(), exclusivity=exclusivity) for one in range(count)]
+
+
+def test_an_estimate_shares_what_can_be_shared_and_adds_the_rest() -> None:
+    coverage = [Covered(node("l", "linux"), ""), Covered(node("w", "windows", (20348, 1)), "")]
+    tests = planned("shared", 60) + planned("node", 1) + planned("cluster", 1)
+    found = estimate(tests, coverage, 2, Workers())
+    assert (found.shared, found.on_a_node, found.on_the_cluster) == (60, 1, 1)
+    assert found.minutes(1) == (23, 75)
+    assert found.minutes(2) == (18, 60)
+    assert found.pods == {"linux": 8, "windows": 12}
+    assert found.agents == 16
+    assert found.lines()[0].startswith(
+        "estimate: 60 tests beside each other, 1 with a node to themselves, 1 with the cluster to themselves: "
+        "23 to 75 min by one worker, 18 to 60 min by 2 (-n auto)"
+    )
