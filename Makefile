@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN ?= $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-reliability check-false-alarms kube-binaries
+.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-reliability check-false-alarms check-wheel kube-binaries
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -53,6 +53,13 @@ check-conformance:
 # docs/wrong-verdicts.md say what comes out.
 check-detection:
 	$(BIN)/pytest tests/detection -m detection -p no:cacheprovider
+
+# A wheel of this checkout in an environment of its own, and a run of the suite from another folder.
+check-wheel:
+	folder=$$(mktemp -d); trap "rm -rf $$folder" EXIT; mkdir $$folder/source $$folder/elsewhere && \
+	git ls-files -z | tar c --null -T - | tar x -C $$folder/source && \
+	$(PYTHON) -m venv $$folder/venv && $$folder/venv/bin/pip install --quiet $$folder/source && \
+	cd $$folder/elsewhere && $$folder/venv/bin/calico-conformance run --claim DEMO-2
 
 # One share of those rows, chosen by the commit's id and printed in the run's header.
 SHARES ?= 8

@@ -1,4 +1,6 @@
-"""``calico-conformance``: what can be done with reports once a run is over.  Only ``rerun`` touches a cluster.
+"""``calico-conformance``: the suite where it is installed, and what can be done with reports once a run is over.
+
+Only ``run`` and ``rerun`` touch a cluster.
 
 Exit codes are those of a run: 0; 1, worse than the older report, or a gate that fails; 4, a file that cannot be used;
 6, a gate that could not be decided.
@@ -13,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from conformance import product
 from conformance.catalog import catalog, digest
 from conformance.errors import UsageProblem
 from conformance.qualify import again, gate, waivers
@@ -21,14 +24,17 @@ from conformance.qualify.sets import sets
 from conformance.qualify.stored import StoredReport, read
 from conformance.report import page
 
-ROOT = Path(__file__).parents[2]
+ROOT = product.root()
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
 FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program.  Returns its exit code."""
-    options = _parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
+        return _run(given[1:])
+    options = _parser().parse_args(given)
     try:
         code: int = options.run(options)
     except UsageProblem as problem:
@@ -39,9 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="calico-conformance", description="Read, judge and compare conformance reports."
+        prog="calico-conformance", description="Run the suite; read, judge and compare its reports."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    commands.add_parser("run", help="run the suite: every option is pytest's, and reports go to ./reports")
+
+    one = commands.add_parser("files", help="print the folder that has suites/ and manifests/, roles included")
+    one.set_defaults(run=_files)
 
     one = commands.add_parser("diff", help="what changed from one report to another; exit code 1 when it became worse")
     one.add_argument("old", type=Path, metavar="OLD", help="conformance.json, or the folder of a run")
@@ -67,6 +78,18 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="the cluster, and other options of pytest")
     one.set_defaults(run=_rerun)
     return parser
+
+
+def _run(rest: Sequence[str]) -> int:
+    """Hands over to pytest, whose exit code it is; as ``pytest`` in a checkout, from any folder."""
+    program = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), str(ROOT / "suites")]
+    here = [f"--report-dir={Path.cwd() / 'reports'}", "-o", f"cache_dir={Path.cwd() / '.pytest_cache'}"]
+    return subprocess.run([*program, *here, *rest], check=False).returncode
+
+
+def _files(_: argparse.Namespace) -> int:
+    print(ROOT)
+    return 0
 
 
 def _rerun(options: argparse.Namespace) -> int:

@@ -10,15 +10,18 @@ from collections.abc import Callable
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.vni_change import VniChange
 from conformance.expect.addresses import Addresses
+from conformance.expect.backends import Backends
 from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
 from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.known_issue import KnownIssue
+from conformance.expect.node_ports import NodePorts
 from conformance.expect.overlay import Overlay
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
+from conformance.expect.probe_protocol import ProbeProtocol
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
@@ -46,6 +49,7 @@ __all__ = [
     "OS",
     "AclLists",
     "Addresses",
+    "Backends",
     "Beyond",
     "Builds",
     "CalicoObjects",
@@ -55,12 +59,14 @@ __all__ = [
     "Felix",
     "KnownIssue",
     "NewPods",
+    "NodePorts",
     "Overlay",
     "OwnService",
     "Pages",
     "Place",
     "PodStartup",
     "Policy",
+    "ProbeProtocol",
     "Readings",
     "Relabel",
     "Remedies",

@@ -6,15 +6,11 @@ ends the run with exit code 4 before anything is touched.  What the marks do is 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from conformance.catalog import Needs, catalog
 from conformance.model.endpoint import OS
-
-MANIFESTS = Path(__file__).parents[2] / "manifests"
-"""Where ``manifest`` looks."""
+from conformance.product import MANIFESTS
 
 
 def verifies(claim: str, *, part: str = "", active: bool = False) -> pytest.MarkDecorator:

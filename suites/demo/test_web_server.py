@@ -1,6 +1,6 @@
 """A Windows web server of two replicas starts behind a NodePort, and serves its page there."""
 
-from conformance.fixtures import Expect, Pages, WebServer, WorkerPods
+from conformance.fixtures import Expect, NodePorts, Pages, Services, WebServer, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
 pytestmark = [verifies("DEMO-9"), manifest("services/win-webserver.yaml"), needs(host_network=True)]
@@ -10,9 +10,10 @@ BECAUSE = "a Deployment of two replicas is nothing out of the ordinary, and no p
 
 
 def test_two_replicas_serve_the_page_by_node_port(
-    pods: WorkerPods, webserver: WebServer, expect: Expect, page: Pages
+    *, pods: WorkerPods, services: Services, webserver: WebServer, node_ports: NodePorts, expect: Expect, page: Pages
 ) -> None:
-    replicas, node_ports = webserver.start(because=BECAUSE)
-    node = pods.node()
+    replicas, of_windows = webserver.start(because=BECAUSE)
+    node, of_linux = pods.node(), services.node_ports(pods.servers("linux"))
     expect.reachable(node, replicas, because=BECAUSE)
-    page.show(node, node_ports, "<H1>Windows Container Web Server</H1>", because="its node has a replica")
+    node_ports.pass_between_nodes([node], of_linux, because="a firewall may close them, for all backends alike")
+    page.show(node, of_windows, "<H1>Windows Container Web Server</H1>", because="its node has a replica")

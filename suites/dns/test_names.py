@@ -22,6 +22,15 @@ def test_the_short_name_is_the_cluster_ip(pods: WorkerPods, services: Services, 
     expect.resolves(pods.clients(client_os), service.name, [service.cluster_ip], because=BECAUSE)
 
 
+@verifies("CONN-6", part="linux, name and namespace")
+def test_linux_pods_find_a_name_with_its_namespace_from_elsewhere(
+    pods: WorkerPods, services: Services, expect: Expect
+) -> None:
+    service = services.cluster_ip(pods.server("linux"))
+    because = "Linux pods search the domain of all Services; Windows has one suffix, that of its own namespace"
+    expect.resolves(pods.elsewhere("linux"), service.name_and_namespace, [service.cluster_ip], because=because)
+
+
 @verifies("CONN-6", part="{client_os}, by name to the server")
 @each_os("client_os")
 def test_the_name_leads_to_the_server(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:

@@ -1,15 +1,26 @@
-"""A NodePort answers on the Windows nodes that have a backend; elsewhere it may not."""
+"""A NodePort answers on all Linux nodes, and on the Windows nodes that have a backend; on others it may not."""
 
-from conformance.fixtures import Expect, KnownIssue, Services, WorkerPods
+from conformance.fixtures import Expect, KnownIssue, NodePorts, Services, WorkerPods
 from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("services/node-port.yaml")]
 
 
-@verifies("CONN-7")
-def test_a_linux_node_reaches_each_windows_node_with_a_backend(
+@verifies("CONN-7", part="linux nodes")
+def test_a_linux_node_reaches_each_linux_node_with_or_without_a_backend(
     pods: WorkerPods, services: Services, expect: Expect
 ) -> None:
+    servers = pods.servers("linux")
+    targets = [*services.node_ports(servers), *services.node_ports_at(pods.server("windows"), servers)]
+    expect.reachable(pods.nodes(), targets, because="kube-proxy of a Linux node sends it on to wherever the backend is")
+
+
+@verifies("CONN-7", part="windows nodes")
+def test_a_linux_node_reaches_each_windows_node_with_a_backend(
+    pods: WorkerPods, services: Services, node_ports: NodePorts, expect: Expect
+) -> None:
+    of_linux = services.node_ports(pods.servers("linux"))
+    node_ports.pass_between_nodes(pods.nodes(), of_linux, because="a firewall may close them, for all backends alike")
     targets = services.node_ports(pods.servers("windows"))
     expect.reachable(pods.nodes(), targets, because="kube-proxy of that node has a backend of its own")
 

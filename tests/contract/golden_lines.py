@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from conformance.probe.golden import differs
+
 GOLDEN = Path(__file__).with_name("golden")
 
 
@@ -21,26 +23,6 @@ def filled(document: Any, ports: dict[str, int]) -> Any:
     if isinstance(document, list):
         return [filled(value, ports) for value in document]
     return ports.get(document, document) if isinstance(document, str) else document
-
-
-def differs(wanted: Any, found: Any, where: str = "line") -> str:
-    """Where what was said is not what the example says; empty when it is."""
-    if wanted == "*":
-        return ""
-    if wanted == "#":
-        number = isinstance(found, (int, float)) and not isinstance(found, bool)
-        return "" if number else f"{where}: expected a number, found {found!r}"
-    if isinstance(wanted, dict) and list(wanted) == ["has"]:
-        gaps = [text for text in wanted["has"] if text not in str(found)]
-        return f"{where}: {found!r} does not name {gaps}" if gaps else ""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        gaps = [key for key in wanted if key not in found]
-        if gaps:
-            return f"{where} lacks {gaps}"
-        return next(filter(None, (differs(wanted[key], found[key], f"{where}.{key}") for key in wanted)), "")
-    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        return next(filter(None, map(differs, wanted, found, [f"{where}[{n}]" for n in range(len(wanted))])), "")
-    return "" if wanted == found and type(wanted) is type(found) else f"{where}: expected {wanted!r}, found {found!r}"
 
 
 def hear(conversation: dict[str, Any], line: dict[str, Any], program: Any) -> None:

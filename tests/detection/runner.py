@@ -161,7 +161,7 @@ def run(  # noqa: PLR0917
     patience.write_text(yaml.safe_dump(plain), encoding="utf-8")
     command = [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", str(workers),
-        f"--kubeconfig={where.kubeconfig}", "--allow-disruptive",
+        f"--kubeconfig={where.kubeconfig}", "--allow-cluster-disruptive",
         *([f"--external-target={external_target}"] if external_target else []),
         f"--timings={patience}", f"--report-dir={reports}", *(f"--claim={claim}" for claim in claims),
         *(["-k", only] if only else []),

@@ -316,9 +316,10 @@ def test_a_named_cluster_needs_permission(project: Project) -> None:
     project.suite(MIXED)
     run = project.run("--kubeconfig=lane", "-k", "test_cluster")
     assert run.verdict("VXLAN-10") == "NOT_RUN"
-    assert run.claim("VXLAN-10")["remedy"] == "allow that with --allow-disruptive"
+    assert run.claim("VXLAN-10")["remedy"] == "allow that with --allow-cluster-disruptive"
     assert (
-        project.run("--kubeconfig=lane", "--allow-disruptive", "-k", "test_cluster").verdict("VXLAN-10") == "CONFIRMED"
+        project.run("--kubeconfig=lane", "--allow-cluster-disruptive", "-k", "test_cluster").verdict("VXLAN-10")
+        == "CONFIRMED"
     )
 
 

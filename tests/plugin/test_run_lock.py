@@ -23,7 +23,7 @@ def log(project: Project) -> list[str]:
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_it_is_held_from_the_first_test_to_the_last_change(project: Project, workers: str) -> None:
     project.suite(SUITE)
-    assert project.run("-n", workers, "--kubeconfig=lane", "--allow-disruptive").code == 0
+    assert project.run("-n", workers, "--kubeconfig=lane", "--allow-cluster-disruptive").code == 0
     told = list(dict.fromkeys(line.partition(" ")[0] for line in log(project)))
     assert told == ["lock", "enter", "clean_up", "unlock", "close"]
 

@@ -62,7 +62,7 @@ def test_the_half_of_a_claim_that_is_only_read_is_not_disruptive(project: Projec
 
 
 def test_without_disruptive_tests_a_permission_to_disrupt_changes_nothing(project: Project) -> None:
-    allowed = ["--kubeconfig", "x", "--allow-disruptive"]
+    allowed = ["--kubeconfig", "x", "--allow-cluster-disruptive"]
     assert set(ran(project, "-k", "vxlan and not disruptive", *allowed)) == {"overlay", "modes"}
     assert "lock" not in (project.path / "cluster.log").read_text().split()
     ran(project, "-k", "vxlan", *allowed)
@@ -83,7 +83,33 @@ def test_on_a_lab_of_its_own_disruptive_tests_run_unless_forbidden(project: Proj
 def test_on_a_named_cluster_they_need_permission(project: Project) -> None:
     named = ["-k", "felix or vni", "--kubeconfig", "x"]
     assert ran(project, *named) == {"felix": "NOT_RUN", "vni": "NOT_RUN"}
-    assert ran(project, *named, "--allow-disruptive") == {"felix": "CONFIRMED", "vni": "CONFIRMED"}
+    assert ran(project, *named, "--allow-disruptive") == {"felix": "CONFIRMED", "vni": "NOT_RUN"}
+    assert ran(project, *named, "--allow-cluster-disruptive") == {"felix": "CONFIRMED", "vni": "CONFIRMED"}
+
+
+def test_what_changes_the_whole_cluster_needs_its_owners_consent(project: Project) -> None:
+    allowed = ["-k", "felix or vni", "--kubeconfig", "x", "--allow-cluster-disruptive"]
+    refusal = "namespace kube-system lacks a label"
+    run = project.run(*allowed, STAND_IN=json.dumps({"not_opted_in": refusal}))
+    assert (run.verdict("RST-3"), run.verdict("VXLAN-9")) == ("CONFIRMED", "NOT_RUN")
+    assert run.claim("VXLAN-9")["reason"] == refusal
+    assert f"{refusal}: that costs VXLAN-9" in run.out
+
+
+def test_the_plan_says_what_a_change_of_the_whole_cluster_costs_others(project: Project) -> None:
+    told = json.dumps({"strangers": {"win-1": ["ops/logs", "ops/metrics"]}})
+    out = project.run("--plan", STAND_IN=told).out
+    assert "each Windows node is drained, one after the other: win-0, win-1" in out
+    assert "node win-1: pods of DaemonSets lose their network, and are deleted and made anew: ops/logs, ops/metr" in out
+    assert "costs others" not in project.run("--plan", "--no-disruptive", STAND_IN=told).out
+    assert "costs others" not in project.run("--plan", "-k", "felix", STAND_IN=told).out
+
+
+def test_what_changes_the_whole_cluster_is_refused_where_it_has_too_many_windows_nodes(project: Project) -> None:
+    run = project.run("-k", "vni", "--max-disrupted-nodes", "1")
+    assert run.claim("VXLAN-9")["reason"].endswith("there are 2, more than --max-disrupted-nodes 1")
+    assert run.claim("VXLAN-9")["remedy"].startswith("allow it with --max-disrupted-nodes 2")
+    assert ran(project, "-k", "vni", "--max-disrupted-nodes", "2") == {"vni": "CONFIRMED"}
 
 
 def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(project: Project) -> None:

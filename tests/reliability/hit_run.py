@@ -93,7 +93,7 @@ class Harness:
         """A run with two workers."""
         with (self.folder / "run.log").open("wb") as log:
             return subprocess.Popen(
-                self.command(*self.suites, "-n", "2", "--allow-disruptive"),
+                self.command(*self.suites, "-n", "2", "--allow-cluster-disruptive"),
                 cwd=self.project, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 start_new_session=True,
             )  # fmt: skip

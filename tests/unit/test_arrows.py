@@ -30,7 +30,7 @@ LAB_ARROWS: dict[str, set[str]] = {
 }
 """Package of hybridlab to what else of hybridlab it may import (``a.b``: that module only)."""
 
-BASE = {"timing", "settings", "errors", "model"}
+BASE = {"timing", "settings", "errors", "model", "product"}
 JUDGE_ARROWS: dict[str, set[str]] = {
     "plugin": {
         "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.state", "plugin.options",
@@ -58,7 +58,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "disrupt": {"undo.journal", "undo.journalling", "undo.cordon", "expect", "probe", "pods", "kube"} | BASE,
     "undo": {"facts", "kube"} | BASE,
     "expect": {"probe", "pods", "policy", "catalog"} | BASE,
-    "cli": {"qualify", "report", "catalog", "errors"},
+    "cli": {"qualify", "report", "catalog", "errors", "product"},
     "qualify": {"catalog", "model", "errors"},
     "report": {"catalog", "model", "settings"},
     "probe": {"pods", "kube"} | BASE,
@@ -66,12 +66,13 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "facts": {"kube", "catalog"} | BASE,
     "kube": BASE,
     "policy": {"model", "errors"},
-    "marks": {"model", "errors", "catalog"},
+    "marks": {"model", "errors", "catalog", "product"},
     "catalog": {"model", "errors"},
     "settings": {"model", "errors"},
     "timing": {"model", "errors"},
     "errors": {"model"},
     "model": set(),
+    "product": set(),
 }  # fmt: skip
 """Room of conformance, from the top down, to what else of conformance it may import.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from conformance.expect.routes import Route
 from conformance.model.change import ObjectRef
-from conformance.model.endpoint import OS
+from conformance.model.endpoint import OS, Workload
 from conformance.pods.deploy import Pods, Wish
 from conformance.pods.groups import Group
 from conformance.pods.placement import Placement
@@ -24,6 +25,12 @@ class DemoPods:
     linux_servers: Group
     windows_clients: Group
     windows_servers: Group
+    seats: Mapping[str, str] = field(default_factory=dict)
+    """A pod's uid to the name of its Deployment."""
+
+    def seat_of(self, workload: Workload) -> str:
+        """The name by which Services select it."""
+        return self.seats[workload.uid]
 
     @property
     def between(self) -> list[Route]:
@@ -68,6 +75,7 @@ def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
         linux_servers=group("linux-server"),
         windows_clients=group("windows-client"),
         windows_servers=group("windows-server"),
+        seats={one.uid: name for name, one in found.items()},
     )
 
 

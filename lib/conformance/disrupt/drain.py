@@ -29,19 +29,30 @@ class Drain:
     """Drains nodes of one cluster, and lets pods in again."""
 
     def __init__(
-        self, changes: Changes, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
-        self._changes, self._journal = changes, journal
+        self, changes: Changes, journal: Journalling, patience: Patience, *, lose_data: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:  # fmt: skip
+        """``lose_data``: pods with emptyDir may be evicted."""
+        self._changes, self._journal, self._lose_data = changes, journal, lose_data
         self._patience, self._clock = patience, clock
 
     def possible(self, node: str) -> list[Obj]:
-        """The pods that draining a node would evict.  Raises MissingCapability when one of them has no controller."""
+        """The pods that draining a node would evict.
+
+        Raises MissingCapability when one of them has no controller, or data in an emptyDir that may not be lost.
+        """
         evicted = [one for one in self._on(node) if not _stays(one)]
         bare = [_label(one) for one in evicted if _controller(one) is None]
         if bare:
             raise MissingCapability(
                 f"node {node} cannot be drained: pods without a controller would be lost: {', '.join(bare)}",
                 "move them away, or name another node by --disruptive-node NAME",
+            )
+        holding = [_label(one) for one in evicted if _volumes(one)]
+        if holding and not self._lose_data:
+            raise MissingCapability(
+                f"node {node} cannot be drained: the data in emptyDir of pods would be lost: {', '.join(holding)}",
+                "allow that with --delete-emptydir-data, or move them away",
             )
         return evicted
 
@@ -126,6 +137,11 @@ def _stays(pod: Obj) -> bool:
     finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     mirror = MIRROR in (pod["metadata"].get("annotations") or {})
     return mirror or finished or (owner is not None and owner.get("kind") == "DaemonSet")
+
+
+def _volumes(pod: Obj) -> list[str]:
+    """Names of a pod's emptyDir volumes."""
+    return [one["name"] for one in pod["spec"].get("volumes") or [] if "emptyDir" in one]
 
 
 def _label(pod: Obj) -> str:

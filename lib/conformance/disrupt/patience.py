@@ -17,6 +17,7 @@ class Patience:
     drain: float
     vni_delivery: float
     evict_again: float
+    pod_ready: float
     poll_every: float
 
 
@@ -30,7 +31,7 @@ def patience_of(settings: Settings) -> PatienceOf:
         own, run = settings.timings.of(os), settings.timings.run
         return Patience(
             felix_restart=own.felix_restart, drain=own.drain, vni_delivery=run.vni_delivery,
-            evict_again=run.evict_again, poll_every=own.poll_every,
+            evict_again=run.evict_again, pod_ready=own.pod_ready, poll_every=own.poll_every,
         )  # fmt: skip
 
     return patience

@@ -1,6 +1,7 @@
 """The documented way to give a Windows node new VXLAN parameters (VXLAN-10).
 
-Drain the node, remove its HNS network "Calico", restart Calico there, let pods in again: the next pod that is networked
+Drain the node, remove its HNS network "Calico", restart Calico there, have DaemonSets' pods made anew, which no drain
+evicts and which have lost their network with the others, let pods in again: the next pod that is networked
 gets a network with the parameters of now.  Removing the network cuts the node's own exec streams, so that the removal
 is verified by a fresh read, whatever became of the command.
 """
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.patience import Patience
+from conformance.disrupt.strangers import Strangers
 from conformance.errors import EnvironmentBroken, ProbeBroken
 from conformance.probe.host import NETWORK, Hosts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
@@ -38,9 +40,10 @@ class Procedure:
     """The procedure on nodes of one cluster."""
 
     def __init__(
-        self, drain: Drain, felix: Felix, hosts: Hosts, patience: Patience, *, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
-        self._drain, self._felix, self._hosts = drain, felix, hosts
+        self, drain: Drain, felix: Felix, hosts: Hosts, strangers: Strangers, patience: Patience, *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:  # fmt: skip
+        self._drain, self._felix, self._hosts, self._strangers = drain, felix, hosts, strangers
         self._patience, self._clock = patience, clock
 
     def possible(self, node: str) -> None:
@@ -57,9 +60,11 @@ class Procedure:
         try:
             self._drain.drain(node)
             before = {one.id for one in self._hosts.hns_networks(node) if one.name == NETWORK}
+            entry, theirs = self._strangers.note(node)
             said = self._hosts.remove_hns_network(node)
             self._removed(node, before, said)
             self._felix.restart(node)
+            self._strangers.renewed(node, entry, theirs)
         finally:
             self._drain.uncordon(node)
 

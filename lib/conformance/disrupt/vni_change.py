@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.vni import Delivery, Vni
-from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -39,6 +39,12 @@ class VniChange:
     """Windows nodes that take pods."""
     lifted: Callable[[str], None]
     """Tells the report that Windows followed, shown by traffic."""
+    fit: Callable[[], object] = lambda: None
+    """Raises MissingCapability where nothing may be changed now."""
+    services: Callable[[DemoPods], Sequence[Route]] = lambda demo_pods: ()
+    """From Windows pods to Services, by address and by name."""
+    revive: Callable[[str], object] = lambda node: None
+    """Has kube-proxy on a Windows node start anew."""
     now: DemoPods | None = None
     delivery: Delivery | None = None
     changed: int | None = None
@@ -51,6 +57,7 @@ class VniChange:
 
         Raises MissingCapability, EnvironmentBroken, ControlBroken; nothing was changed then.
         """
+        self.fit()
         self.vni.possible()
         for node in self.windows:
             self.procedure.possible(node)
@@ -60,7 +67,7 @@ class VniChange:
             raise EnvironmentBroken(
                 f"before anything is changed the VNI is {configured}, and Windows nodes use {_told(found)}"
             )
-        self.expect.controls(self._paths, because=because)
+        self.expect.controls([*self._paths, *self.services(self._demo_pods)], because=because)
 
     def deliver(self, *, because: str) -> None:
         """Give every node another VNI; then have a new pod networked on every Windows node."""
@@ -97,9 +104,10 @@ class VniChange:
         self.expect.context.attach("procedure", f"carried out on {', '.join(self.windows)}: {because}")
 
     def heals(self, *, because: str) -> None:
-        """Windows has a network with the new VNI, and all paths are open."""
+        """Windows has a network with the new VNI, all paths are open, and so are Services and DNS."""
         self._demand(self._vsids(), self._delivered.vni, because)
         self.expect.matrix(open=self._paths, because=because)
+        self._serve(because)
 
     # --- putting back ----------------------------------------------------------------------------------------------
 
@@ -116,7 +124,9 @@ class VniChange:
             raise EnvironmentBroken(f"after the test: {'; '.join(wrong)}")
         self.vni.delivered(before, linux=self._demo_pods.linux_nodes, windows=self.windows)
         self.now = self.demo_pods()
-        self.expect.controls(self._paths, because=f"VNI {before} is back on every node, as before the test")
+        because = f"VNI {before} is back on every node, as before the test"
+        self.expect.controls(self._paths, because=because)
+        self._serve(because)
 
     # --- how -------------------------------------------------------------------------------------------------------
 
@@ -135,6 +145,24 @@ class VniChange:
     @property
     def _paths(self) -> list[Route]:
         return [*self._demo_pods.between, *self._demo_pods.among, *self._demo_pods.across]
+
+    def _serve(self, because: str) -> None:
+        """Services and names work from Windows pods, if need be after their nodes' kube-proxy has started anew.
+
+        Raises ControlBroken, EnvironmentBroken: no document says that they survive the procedure.
+        """
+        routes = self.services(self._demo_pods)
+        if not routes:
+            return
+        try:
+            self.expect.controls(routes, because=because)
+        except ControlBroken as dead:
+            nodes = sorted({source.node for source, _ in routes})
+            for node in nodes:
+                self.revive(node)
+            self.expect.context.record("kube-proxy restarted, since Services stayed dead", ", ".join(nodes))
+            self.expect.context.attach("Services that stayed dead", str(dead))
+            self.expect.controls(self.services(self._demo_pods), because=because)
 
     def _vsids(self) -> dict[str, int | None]:
         return {node: self.vni.vsid(node) for node in self.windows}

@@ -81,7 +81,7 @@ class Commands:
                 raise Nonconformance(
                     f"{told}\n  attempts on the same path timed out before: the denial does not hold for every request"
                 )
-            if TIMED_OUT not in told.ended.output:
+            if not _says(told.ended.output, TIMED_OUT):
                 raise ProbeBroken(
                     f"{told}\n  attempts on the same path timed out: the command failed for another reason"
                 )
@@ -104,7 +104,7 @@ class Commands:
 
     def _succeeds(self, client: Workload, target: Target, argv: Sequence[str], shows: str, because: str) -> None:
         said = self._run(client, target, argv, f"exit code 0, {shows!r}", because)
-        if said.ended.exit_code != 0 or shows not in said.ended.output:
+        if said.ended.exit_code != 0 or not _says(said.ended.output, shows):
             raise ProbeBroken(
                 f"{said}\n  attempts on the same path connected: the command, its image or its server is not the demo's"
             )
@@ -115,6 +115,11 @@ class Commands:
         claims = ", ".join(self.context.claims) or "no claim"
         head = f"{claims}  {client.label} -> {target.label}  {' '.join(argv[:2])}: expected {expected}"
         return _Said(ended, head, because, " ".join(argv))
+
+
+def _says(output: str, words: str) -> bool:
+    """Whether an output has these words, wherever Format-List has wrapped them: at the console's width, or at 80."""
+    return "".join(words.split()) in "".join(output.split())
 
 
 @dataclass(frozen=True)

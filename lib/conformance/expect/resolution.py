@@ -35,21 +35,36 @@ class Asks(Polling, Protocol):
 
 
 def resolves(
-    expect: Asks, sources: Sequence[Workload], name: str, to: Sequence[str], *, because: str, record: str
+    expect: Asks,
+    sources: Sequence[Workload],
+    name: str,
+    to: Sequence[str],
+    *,
+    because: str,
+    record: str,
+    over_tcp: bool = False,
 ) -> None:
     """The name resolves for each source to exactly these answers, as often as verdicts must agree.
 
-    Each source is a decision of its own; raises Nonconformance for the first that is wrong.
+    Without answers in ``to``, a server that knows says that there is no such record.  Each source is a decision of its
+    own; raises Nonconformance for the first that is wrong.
     """
     wanted = sorted(to)
     attempts = [
         Attempt(
-            source=one, kind=Kind.DNS, give_up_after=expect.timings.of(one.os).dns_give_up, query=name, record=record
+            source=one,
+            kind=Kind.DNS,
+            give_up_after=expect.timings.of(one.os).dns_give_up,
+            query=name,
+            record=record,
+            dns_over_tcp=over_tcp,
         )
         for one in sources
     ]
 
     def right(seen: Observation) -> bool:
+        if not wanted:
+            return seen.verdict is Verdict.NO_SUCH_NAME
         return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == wanted
 
     def all_right(seen: Sequence[Observation]) -> bool:
@@ -65,13 +80,22 @@ def resolves(
         for index, (_, seen) in zip(slowed, again, strict=True):
             answers[index] += seen
     wrong: list[Nonconformance] = []
-    for index, (attempt, seen) in enumerate(zip(attempts, answers, strict=True)):
+    for attempt, seen in zip(attempts, answers, strict=True):
         if len(seen) >= polled.agree and all(map(right, seen[-polled.agree :])):
             expect.context.decided(attempt.source, None, ClaimVerdict.CONFIRMED, because, "behaviour")
             continue
-        reason = f"{attempt.label}  observed {message.summary(seen)}"
+        over = " over TCP" if over_tcp else ""
+        reason = f"{attempt.label}  observed {message.summary(seen)}{over}"
         expect.context.decided(attempt.source, None, ClaimVerdict.VIOLATED, reason, "behaviour")
-        further = {"do": "compare with the Service and with CoreDNS' log in kube-system"}
-        wrong.append(Nonconformance(polled.message(index, f"RESOLVED to {', '.join(wanted)}", further), seen=seen))
+        text = message.connectivity(
+            expect.context.claims,
+            attempt,
+            expected=f"RESOLVED to {', '.join(wanted)}{over}" if wanted else f"{Verdict.NO_SUCH_NAME.value}{over}",
+            because=because,
+            seen=seen,
+            seconds=polled.settled.seconds,
+            further={"do": "compare with the Service and with CoreDNS' log in kube-system"},
+        )
+        wrong.append(Nonconformance(text, seen=seen))
     if wrong:
         raise wrong[0]

@@ -251,9 +251,19 @@ class Expect:
         return found
 
     def resolves(
-        self, sources: Workload | Iterable[Workload], name: str, to: Sequence[str], *, because: str, record: str = "A"
+        self,
+        sources: Workload | Iterable[Workload],
+        name: str,
+        to: Sequence[str],
+        *,
+        because: str,
+        record: str = "A",
+        over_tcp: bool = False,
     ) -> None:
-        """The name resolves for each source, by the pod's own resolver settings, to exactly these answers."""
+        """The name resolves for each source, by the pod's own resolver settings, to exactly these answers.
+
+        Without answers in ``to``: there is no such record, and the source is told so.
+        """
         resolution.resolves(
             self,
             [sources] if isinstance(sources, Workload) else list(sources),
@@ -261,6 +271,7 @@ class Expect:
             to,
             because=because,
             record=record,
+            over_tcp=over_tcp,
         )
 
     # --- how they are decided --------------------------------------------------------------------------------------

@@ -55,6 +55,10 @@ class Restart(Protocol):
     def seconds(self) -> float:
         """From the one's deletion to the other's readiness."""
 
+    @property
+    def note(self) -> str:
+        """What else was seen; empty: nothing."""
+
 
 @dataclass
 class Opens:
@@ -101,7 +105,8 @@ class Restarted:
     def after(self) -> str:
         """Another Felix has applied everything once: its pod is ready (win_dataplane.go, doneFirstApply)."""
         seen = self.restart
-        return f"Felix on node {seen.node} restarted in {seen.seconds:.2f} s, pod {seen.before} -> {seen.after}"
+        more = f"; {seen.note}" if seen.note else ""
+        return f"Felix on node {seen.node} restarted in {seen.seconds:.2f} s, pod {seen.before} -> {seen.after}{more}"
 
 
 @dataclass

@@ -11,7 +11,7 @@ from conformance.kube.client import Obj
 from conformance.model.facts import Fact, NodeFacts
 
 NAMESPACES = ("calico-system", "kube-system")
-IMAGE = re.compile(r"(?:^|[/-])(?:cnx-)?(?:node|node-windows|windows):(?P<version>v\d[^@]*)")
+IMAGE = re.compile(r"(?:^|[/-])(?:node|node-windows|windows):(?P<version>v\d[^@]*)")
 """Calico's node images: ``calico/node``, ``calico/node-windows``, ``calico/windows`` up to v3.26's manifests,
 ``rancher/mirrored-calico-node``, ``tigera/cnx-node``."""
 ENTERPRISE = re.compile(r"/cnx-node(?:-windows)?[:@]")

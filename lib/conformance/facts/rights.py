@@ -49,15 +49,16 @@ DEPLOYING: tuple[Right, ...] = (
 
 POLICIES: tuple[Right, ...] = tuple(
     Right(verb, resource, group, needed_for="apply the policies under test and remove them")
-    for group, resources in (
-        ("networking.k8s.io", ("networkpolicies",)),
+    for group, resources, verbs in (
+        ("networking.k8s.io", ("networkpolicies",), ("create", "patch", "delete")),
         ("projectcalico.org", ("networkpolicies", "globalnetworkpolicies", "tier.networkpolicies",
-                               "tier.globalnetworkpolicies")),
+                               "tier.globalnetworkpolicies"), ("create", "get", "update", "delete")),
     )
     for resource in resources
-    for verb in ("create", "patch", "delete")
+    for verb in verbs
 )  # fmt: skip
-"""What tests of policies need beside pods (role standard)."""
+"""What tests of policies need beside pods (role standard).  Calico's are made by POST, and by PUT where this run has
+made them before: its API server does not apply."""
 
 DISRUPTING: tuple[Right, ...] = (
     Right("create", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock"),
@@ -68,7 +69,9 @@ DISRUPTING: tuple[Right, ...] = (
     Right("create", "pods/eviction", needed_for="drain a node"),
     Right("get", "felixconfigurations", "projectcalico.org", needed_for="change Calico's settings and put them back"),
     Right("patch", "felixconfigurations", "projectcalico.org", needed_for="change Calico's settings and put them back"),
-)
+    Right("patch", "felixconfigurations", "crd.projectcalico.org",
+          needed_for="put Calico's settings back while its API server is away"),
+)  # fmt: skip
 """What tests need that change more than the run's own namespaces (role disruptive)."""
 
 NEEDS: Mapping[str, tuple[Right, ...]] = {"pods": DEPLOYING, "policies": POLICIES, "disruption": DISRUPTING}

@@ -309,9 +309,9 @@ class Controller:
             )
         notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
         notes += self.left
-        why = self.run.settings.not_disruptive
-        if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
-            notes.append(f"{why}: that costs {', '.join(costs)}")
+        for why in (self.run.settings.not_disruptive, self.run.settings.not_cluster_disruptive):
+            if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
+                notes.append(f"{why}: that costs {', '.join(costs)}")
         if gone := self.run.gone:
             notes.append(f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there")
         if self.run.lost:

@@ -38,6 +38,7 @@ def facts_lines(facts: Facts) -> list[str]:
         ("datastore", facts.datastore),  # type: ignore[list-item]
         ("installed by", facts.install),  # type: ignore[list-item]
         ("platform", facts.platform),
+        ("IPAM", facts.ipam),
         ("Kubernetes", facts.kubernetes_version),
         ("kube-proxy", facts.kube_proxy_mode),
     ]
@@ -81,7 +82,29 @@ def nodes(facts: Facts, os: OS) -> str:
 
 
 def assumptions(facts: Facts) -> list[str]:
-    """What is taken for granted where a fact is not known."""
+    """What is taken for granted: where a fact is not known, and where one version stands for several."""
+    return [*_version(facts), *_edition(facts), *_versions_on_nodes(facts)]
+
+
+def _edition(facts: Facts) -> list[str]:
+    edition = facts.calico_edition.value
+    if edition in (None, "Calico"):
+        return []
+    return [f"this is {edition}: claims are judged as for Calico {facts.calico_version.value}, which it is built on"]
+
+
+def _versions_on_nodes(facts: Facts) -> list[str]:
+    nodes: dict[str, list[str]] = {}
+    for node, fact in facts.calico_on_nodes.items():
+        if fact.value:
+            nodes.setdefault(fact.value, []).append(node)
+    if len(nodes) < 2:
+        return []
+    told = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
+    return [f"nodes run different versions of Calico ({told}): claims are judged as for {facts.calico_version.value}"]
+
+
+def _version(facts: Facts) -> list[str]:
     try:
         Version.parse(facts.calico_version.value or "")
     except ValueError:

@@ -65,6 +65,23 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
             yield f"\n{area}"
         word, why = _prospect(claim, claims, run, by_claim.get(claim.id, []), whole=whole)
         yield f"  {claim.id:9} {word:14} {why}"
+    yield from _costs(run, tests)
+
+
+def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
+    """What tests that change the whole cluster cost others on it."""
+    assert run.facts is not None
+    runs = [one for one in tests if not plan.prospect_of(one, catalog(), run.facts, run.settings).verdict]
+    exclusive = plan.assign_exclusivity(runs, catalog(), run.facts, run.settings)
+    if run.inspection is None or not any(one.kind == "cluster" for one in exclusive):
+        return
+    windows = [node.name for node in run.facts.by_os("windows")]
+    yield "\nWhat this costs others"
+    yield f"  each Windows node is drained, one after the other: {', '.join(windows)}"
+    if len(windows) == 1:
+        yield "  it is the only one: what runs on Windows waits for it meanwhile"
+    for node, pods in run.inspection.strangers.items():
+        yield f"  node {node}: pods of DaemonSets lose their network, and are deleted and made anew: {', '.join(pods)}"
 
 
 def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:

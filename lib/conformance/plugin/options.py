@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance import product
 from conformance.catalog import Version, catalog
 from conformance.errors import UsageProblem
 from conformance.run.choice import Choice, choose
@@ -110,7 +111,17 @@ def add_options(parser: pytest.Parser) -> None:
     )
     claims.addoption("--list-claims", action="store_true", help="list the catalog and which claims have tests, and end")
     claims.addoption(
-        "--allow-disruptive", action="store_true", help="also run tests that change something cluster-wide"
+        "--allow-disruptive", action="store_true", help="also run tests that change a whole node (restart Felix, say)"
+    )
+    claims.addoption(
+        "--allow-cluster-disruptive", action="store_true",
+        help="also those that change what the whole cluster shares (VXLAN-9, VXLAN-10), where its owner has opted in",
+    )  # fmt: skip
+    claims.addoption(
+        "--max-disrupted-nodes", metavar="N", type=int, help="of so many Windows nodes at most (default: 4)"
+    )
+    claims.addoption(
+        "--delete-emptydir-data", action="store_true", help="evict pods with emptyDir too when nodes are drained"
     )
     claims.addoption(
         "--disruptive-node", metavar="NAME", help="do what concerns a whole node (a drain, say) on this one only"
@@ -167,9 +178,13 @@ def read_choice(config: pytest.Config) -> Choice:
 def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: str) -> Settings:
     """Everything else that the options say.  Raises UsageProblem."""
     option = config.option
-    if option.allow_disruptive and option.no_disruptive:
-        raise UsageProblem("--allow-disruptive and --no-disruptive contradict each other: leave one out")
-    if option.disruptive_node and not (option.allow_disruptive or choice.own_lab):
+    allowed = option.allow_disruptive or option.allow_cluster_disruptive
+    if allowed and option.no_disruptive:
+        one = "--allow-disruptive" if option.allow_disruptive else "--allow-cluster-disruptive"
+        raise UsageProblem(f"{one} and --no-disruptive contradict each other: leave one out")
+    if option.max_disrupted_nodes is not None and option.max_disrupted_nodes < 1:
+        raise UsageProblem(f"--max-disrupted-nodes {option.max_disrupted_nodes}: expected at least 1")
+    if option.disruptive_node and not (allowed or choice.own_lab):
         raise UsageProblem(f"--disruptive-node {option.disruptive_node} says where, not that: add --allow-disruptive")
     if option.disruptive_node and option.no_disruptive:
         raise UsageProblem("--disruptive-node and --no-disruptive contradict each other: leave one out")
@@ -208,7 +223,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         external_target=external_target(option.external_target) if option.external_target else None,
         dry_run=option.dry_run,
         keep=option.keep,
-        disruptive=option.allow_disruptive or (choice.own_lab and not option.no_disruptive),
+        disruptive=allowed or (choice.own_lab and not option.no_disruptive),
+        cluster_disruptive=option.allow_cluster_disruptive or (choice.own_lab and not option.no_disruptive),
+        max_disrupted_nodes=option.max_disrupted_nodes or Settings.max_disrupted_nodes,
+        delete_emptydir_data=option.delete_emptydir_data,
         disruptive_node=option.disruptive_node or "",
         run_id=run_id,
         worker=worker,
@@ -228,7 +246,7 @@ def check_claims(wanted: list[str]) -> None:
 def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str] = ()) -> str:
     """The command that runs just these claims again on the same cluster; of an OS of ``nodes`` on these alone."""
     option = config.option
-    words = ["pytest", *(f"--claim {claim}" for claim in claims)]
+    words = [product.command(), *(f"--claim {claim}" for claim in claims)]
     for name in (
         "cluster",
         "kubeconfig",
@@ -241,6 +259,7 @@ def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str
         "images",
         "pod_limits",
         "disruptive_node",
+        "max_disrupted_nodes",
         *(("max_nodes_per_os", "node_selector") if not nodes else ()),
     ):
         value = getattr(option, name)
@@ -252,5 +271,6 @@ def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str
     named = nodes or option.nodes
     words += [f"--nodes={','.join(named)}"] if named else []
     words += ["--every-node"] if option.every_node and not nodes else []
-    words += ["--allow-disruptive"] if option.allow_disruptive else []
+    flags = ("allow_disruptive", "allow_cluster_disruptive", "delete_emptydir_data")
+    words += [f"--{name.replace('_', '-')}" for name in flags if getattr(option, name)]
     return " ".join(words)

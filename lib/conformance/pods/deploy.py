@@ -19,6 +19,7 @@ from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Facts, NodeFacts
 from conformance.model.images import RanImage
 from conformance.pods import tailor
+from conformance.pods.nodes_gone import gone
 from conformance.pods.placement import tolerations
 from conformance.pods.roles import MANIFESTS, ROLES, Role
 from conformance.pods.tailor import SEAT
@@ -92,9 +93,11 @@ class Pods:
         """Deploy all of them at once and wait until they are ready: Workloads by their Deployment's name.
 
         Raises EnvironmentBroken (image cannot be pulled, not ready in time, landed elsewhere), MissingCapability (no
-        image for the node's Windows build).
+        image for the node's Windows build, the node has gone away).
         """
         made = [(wish, self._object(wish)) for wish in wishes]
+        if lack := gone(self.kube, [wish.node.name for wish in wishes]):
+            raise lack  # else the scheduler would look for it until patience ends
         for wish, _ in made:
             self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
         with ThreadPoolExecutor(max_workers=16) as pool:
@@ -141,6 +144,8 @@ class Pods:
                 self._home(wish), f"{SEAT}={wish.called}", 1, within=patience.image_pull + patience.pod_ready,
                 progress=lambda state: self.progress(f"{what}: {state}"),
             )  # fmt: skip
+        except EnvironmentBroken as trouble:
+            raise gone(self.kube, [wish.node.name]) or trouble from trouble
         finally:
             self.progress(f"{what}: ")
         return wish.called, self.workload(pods[0], ROLES[wish.role])
@@ -154,7 +159,8 @@ class Pods:
         try:
             pods = self.changes.waits.pods_ready(self._home(wish), f"{SEAT}={wish.called}", 1, within=within)
         except EnvironmentBroken as error:
-            raise EnvironmentBroken(f"{why}, and no other is ready: {error}") from error
+            lack = gone(self.kube, [wish.node.name])
+            raise lack or EnvironmentBroken(f"{why}, and no other is ready: {error}") from error
         return self.workload(pods[0], ROLES[wish.role])
 
     def workload(self, pod: Obj, role: Role) -> Workload:

@@ -89,6 +89,13 @@ class Group(tuple[Workload, ...]):
             found.setdefault(one.build, one)
         return Group(found.values())
 
+    def one_per_os(self) -> Group:
+        """The first pod of each operating system."""
+        found: dict[str, Workload] = {}
+        for one in self:
+            found.setdefault(one.os, one)
+        return Group(found.values())
+
     def at(self, *nodes: str) -> Group:
         """Those on these nodes, in the nodes' order.  Raises MissingCapability where one has none."""
         there = {one.node: one for one in self}

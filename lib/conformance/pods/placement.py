@@ -18,11 +18,12 @@ USUAL_TOLERATIONS: tuple[dict[str, str], ...] = (
     {"key": "kubernetes.azure.com/os", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "cattle.io/os", "operator": "Equal", "value": "linux", "effect": "NoSchedule"},
     {"key": "kubernetes.io/arch", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "CriticalAddonsOnly", "operator": "Exists"},
     {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "node-role.kubernetes.io/master", "operator": "Exists", "effect": "NoSchedule"},
 )
 """Taints that hybrid clusters usually have: the Kubernetes and OpenShift forms for Windows nodes, GKE's and AKS's,
-RKE1's on Linux nodes, and the control plane's (the only Linux node of a small cluster)."""
+RKE1's on Linux nodes, and the control plane's and AKS's system pool's (the only Linux nodes of a small cluster)."""
 
 
 def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
@@ -105,8 +106,9 @@ class Placement:
             return "cordoned"
         for taint in node.taints:
             if not tolerated(taint, self._tolerations):
+                key = str(taint.get("key"))
                 value = f"={taint['value']}" if taint.get("value") else ""
-                return f"taint {taint.get('key')}{value}:{taint.get('effect')} is not tolerated"
+                return f"taint {key}{value}:{taint.get('effect')} is not tolerated, unless by --tolerate {key}"
         return ""
 
     def first(self, os: OS) -> NodeFacts:

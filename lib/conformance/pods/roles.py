@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
+from conformance import product
 from conformance.model.endpoint import OS
 
-MANIFESTS = Path(__file__).parents[3] / "manifests"
+MANIFESTS = product.MANIFESTS
+
 DEMO_PORT = 80
 """What the demo's servers serve: nginx on Linux, the demo page on Windows."""
 ECHO_PORT = 8080

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from conformance.kube import manifest
 from conformance.kube.changes import Changes
@@ -15,11 +16,12 @@ from conformance.model.endpoint import Path, Target, Workload
 from conformance.pods.groups import Group, Pairs
 from conformance.pods.roles import MANIFESTS
 from conformance.pods.tailor import SEAT
-from conformance.pods.worker_pods import WorkerPods
 
 PORT = 80
 """Every Service's port; behind it is the echo on 8080, so that a port that is not translated shows."""
 USUAL_DOMAIN = "cluster.local"
+COREDNS = ("coredns", "rke2-coredns-rke2-coredns")
+"""ConfigMaps of CoreDNS, the second in RKE2 (its chart's name twice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +33,17 @@ class Service:
     domain: str
     cluster_ip: str
     node_port: int | None
-    backend: Workload
+    backends: tuple[Workload, ...]
+
+    @property
+    def name_and_namespace(self) -> str:
+        """Its name as pods of any namespace may say it: ``web.ns``."""
+        return f"{self.name}.{self.namespace}"
+
+    @property
+    def addresses(self) -> list[str]:
+        """Its backends' own addresses: what a headless Service's name leads to."""
+        return [one.address for one in self.backends]
 
     @property
     def full_name(self) -> str:
@@ -61,13 +73,20 @@ class Service:
 
     def _target(self, host: str, port: int, path: Path) -> Target:
         label = f"Service {self.name}" if path is not Path.NODE_PORT else f"NodePort of {self.name}"
-        return Target(host=host, port=port, protocol="tcp", path=path, backends=(self.backend,), name=label)
+        return Target(host=host, port=port, protocol="tcp", path=path, backends=self.backends, name=label)
+
+
+class Seats(Protocol):
+    """Who knows pods by the name of their Deployment."""
+
+    def seat_of(self, workload: Workload) -> str:
+        """Which is a pod's label ``conformance/seat``."""
 
 
 class Services:
     """Services in one worker's namespace."""
 
-    def __init__(self, changes: Changes, worker_pods: WorkerPods, domain: str) -> None:
+    def __init__(self, changes: Changes, worker_pods: Seats, domain: str) -> None:
         self._changes, self._worker_pods, self._domain = changes, worker_pods, domain
         self._there: dict[str, Service] = {}
 
@@ -95,6 +114,14 @@ class Services:
         """From each client to its server by the server's own address and port, and by ClusterIP."""
         return [*pairs.tcp(port), *pairs.through(self.by_address)]
 
+    def spread(self, backends: Group) -> Service:
+        """A ClusterIP Service over these pods of one role; asked for again, the same Service over others of them."""
+        return self._of_role(backends, "cluster-ip")
+
+    def headless(self, backends: Group) -> Service:
+        """As :meth:`spread`, without a ClusterIP: its name leads to the pods themselves."""
+        return self._of_role(backends, "headless")
+
     def to_themselves(self, backends: Group) -> list[tuple[Workload, Target]]:
         """From each of these pods to itself, by the ClusterIP of a Service of its own."""
         return [(backend, self.by_address(backend)) for backend in backends]
@@ -102,6 +129,10 @@ class Services:
     def node_ports_elsewhere(self, pairs: Pairs) -> list[tuple[Target, Target]]:
         """For each pair of backends the first one's NodePort at the second one's node, and at its own node."""
         return [(self.node_port(here).on(elsewhere), self.node_port(here).on(here)) for here, elsewhere in pairs]
+
+    def node_ports_at(self, backend: Workload, elsewhere: Sequence[Workload]) -> list[Target]:
+        """That pod's NodePort at the nodes of these pods."""
+        return [self.node_port(backend).on(one) for one in elsewhere]
 
     def node_ports(self, backends: Sequence[Workload]) -> list[Target]:
         """For each of these pods a NodePort Service of its own, at the node that it runs on."""
@@ -116,7 +147,18 @@ class Services:
             made["spec"]["selector"] = {SEAT: seat}
             done = self._changes.apply(made, f"makes {seat} reachable by {kind}", namespace=backend.namespace)
             self._there[name] = self._read(done or made, backend)
-        return replace(self._there[name], backend=backend)  # which may have been replaced since
+        return replace(self._there[name], backends=(backend,))  # which may have been replaced since
+
+    def _of_role(self, backends: Group, kind: str) -> Service:
+        """Over all pods of a role, or over one of them alone."""
+        first = backends.first
+        selector = {"app": first.role} if len(backends) > 1 else {SEAT: self._worker_pods.seat_of(first)}
+        made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]
+        made["metadata"]["name"] = f"{kind}-{first.role}s"
+        made["spec"]["selector"] = selector
+        why = f"has {len(backends)} of the pods {first.role} behind it"
+        done = self._changes.apply(made, why, namespace=first.namespace)
+        return replace(self._read(done or made, first), backends=tuple(backends))
 
     def _read(self, obj: Obj, backend: Workload) -> Service:
         spec = obj["spec"]
@@ -126,16 +168,19 @@ class Services:
             domain=self._domain,
             cluster_ip=str(spec.get("clusterIP") or ""),
             node_port=spec["ports"][0].get("nodePort"),
-            backend=backend,
+            backends=(backend,),
         )
 
 
 def cluster_domain(kube: Kube) -> str:
     """The cluster's DNS domain: what CoreDNS was told to serve, else the usual one."""
-    try:
-        config = kube.find("v1", "ConfigMap", "coredns", "kube-system")
-    except ApiRefused:  # no right to read it
-        config = None
-    text = str(((config or {}).get("data") or {}).get("Corefile") or "")
-    found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)
-    return found[1].rstrip(".") if found else USUAL_DOMAIN
+    for name in COREDNS:
+        try:
+            config = kube.find("v1", "ConfigMap", name, "kube-system")
+        except ApiRefused:  # no right to read it
+            continue
+        text = str(((config or {}).get("data") or {}).get("Corefile") or "")
+        found = re.search(r"^\s*kubernetes\s+([\w.-]+)", text, re.MULTILINE)
+        if found:
+            return found[1].rstrip(".")
+    return USUAL_DOMAIN

@@ -10,12 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import ProbeBroken
+from conformance.errors import MissingCapability, ProbeBroken
 from conformance.kube.client import Kube
 from conformance.kube.transcript import Transcript
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import changed, changed_among
+from conformance.pods.nodes_gone import gone
 from conformance.probe import protocol
 from conformance.probe.agent import Agent, AgentRefused
 from conformance.probe.limits import Counts, Limits
@@ -124,6 +125,10 @@ class Agents:
     def what_happened_to(self, several: Iterable[Workload]) -> list[str]:
         """The same for several pods, all asked at once; only those with a change."""
         return [text for text in self.pool.map(self.what_happened, several) if text]
+
+    def gone(self, several: Iterable[Workload]) -> MissingCapability | None:
+        """What to raise when the node of one of these pods has gone away."""
+        return gone(self.kube, [one.node for one in several])
 
     def close(self) -> None:
         """End all of them."""

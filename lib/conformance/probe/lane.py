@@ -184,16 +184,17 @@ class Lane:
             broken = [one for one in self._waiting if one.history]
         if not broken:
             return True
-        unknown = ""
+        unknown, lack = "", None
         try:
             happened = self._agents.what_happened(self._source)
+            lack = self._agents.gone([self._source]) if happened else None
         except SuiteError as error:  # then at least the probe's own error is known
             happened, unknown = "", f"; whether the pod changed is not known: {error}"
         pause = min(2.0, 0.25 * 2 ** (max(one.tries for one in broken) - 1))
         for one in broken:
             one.history[-1] += unknown
             if happened:
-                self._give_up(one, EnvironmentBroken(f"{happened}, while it was probing ({one.history[-1]})"))
+                self._give_up(one, lack or EnvironmentBroken(f"{happened}, while it was probing ({one.history[-1]})"))
             elif one.hopeless or self._remaining(one) <= pause:
                 elapsed = time.monotonic() - one.begun
                 times = f"{counted(one.tries, 'try', 'tries')} in {elapsed:.0f} s"

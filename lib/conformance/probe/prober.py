@@ -91,10 +91,14 @@ class Prober:
         return seen
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
-        errors = self.agents.what_happened_to({workload.uid: workload for workload in workloads}.values())
+        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running.
+
+        MissingCapability when its node has gone away.
+        """
+        several = {one.uid: one for one in workloads}.values()
+        errors = self.agents.what_happened_to(several)
         if errors:
-            raise EnvironmentBroken("; ".join(errors))
+            raise self.agents.gone(several) or EnvironmentBroken("; ".join(errors))
 
     def revalidate(self) -> None:
         """Drop the agents of pods that are no longer what they were, since an exclusive test may have changed them."""

@@ -77,6 +77,7 @@ class Clusters:
 
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
         """Facts, preflight, room for workers.  Raises ClusterUnusable with all reasons."""
+        from conformance.facts.consent import not_opted_in
         from conformance.facts.detect import detect
         from conformance.facts.installed import installed
         from conformance.facts.preflight import lacking_rights, preflight
@@ -100,6 +101,8 @@ class Clusters:
             return Inspection(
                 facts=facts,
                 no_lock="; ".join(no_lock),
+                not_opted_in=not_opted_in(door) if facts.evidence == "field" and settings.cluster_disruptive else "",
+                strangers=_strangers(door, facts) if settings.cluster_disruptive else {},
                 lacking=lacking(door),
                 room=room_on_windows(door, facts),
                 installed=installed(door),
@@ -195,6 +198,13 @@ class Clusters:
             self._door = None
         if self._lab:
             self._lab.stop()
+
+
+def _strangers(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
+    from conformance.pods.strangers import label, strangers
+
+    found = {node.name: tuple(map(label, strangers(door, node.name))) for node in facts.by_os("windows")}
+    return {node: pods for node, pods in found.items() if pods}
 
 
 def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:

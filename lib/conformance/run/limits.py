@@ -1,7 +1,7 @@
 """What bounds a run: what a worker costs on each covered node (``-n auto``), and the rights that its user lacks.
 
-The kubelet's max-pods, the one IPAM block of a Windows node (of which four addresses are reserved) and memory limit
-a node.  What cannot be read bounds nothing.
+The kubelet's max-pods, EKS' addresses of the VPC, the one IPAM block of a Windows node (of which four addresses are
+reserved) and memory limit a node.  What cannot be read bounds nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ BLOCKS = ("crd.projectcalico.org/v1", "projectcalico.org/v3")
 """Where IPAMBlock is served: the first by default, the second where Calico's CRDs are native v3."""
 LARGEST = 60
 """Addresses for pods in a /26 block of a Windows node that has none yet."""
+VPC_ADDRESSES = "vpc.amazonaws.com/PrivateIPv4Address"
+"""Extended resource of EKS' Windows nodes, one for each pod's address: it bounds them, not max-pods, which says 110
+(aws/containers-roadmap#481)."""
 _QUANTITY = re.compile(r"([0-9.]+)(Ki|Mi|Gi|Ti|k|M|G|T|)")
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _ENDED = ("Succeeded", "Failed")
@@ -49,7 +52,11 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
         here = [spec for spec in pods if spec["nodeName"] == name]
         left = int(allocatable.get("pods") or LARGEST) - len(here)
         memory = _mebibytes(str(allocatable["memory"])) if "memory" in allocatable else None
-        taken = sum(_mebibytes(_requested(container)) for spec in here for container in spec.get("containers") or ())
+        containers = [one for spec in here for one in spec.get("containers") or ()]
+        taken = sum(_mebibytes(_requested(one, "memory")) for one in containers)
+        if VPC_ADDRESSES in allocatable:
+            in_vpc = int(allocatable[VPC_ADDRESSES]) - sum(int(_requested(one, VPC_ADDRESSES)) for one in containers)
+            left = min(left, in_vpc)
         found[name] = Room(
             addresses=max(0, min(left, in_blocks.get(name, LARGEST))),
             memory=max(0, memory - taken) if memory is not None else None,
@@ -83,9 +90,9 @@ def workers_for(bounds: Workers, coverage: Sequence[Covered], room: Mapping[str,
     return number, f"{counted(number, 'worker')} on {counted(len(coverage), 'covered node')}: {why}"
 
 
-def _requested(container: Obj) -> str:
-    """What a container asks of its node's memory."""
-    return str(((container.get("resources") or {}).get("requests") or {}).get("memory") or "0")
+def _requested(container: Obj, resource: str) -> str:
+    """How much of a resource a container asks of its node."""
+    return str(((container.get("resources") or {}).get("requests") or {}).get(resource) or "0")
 
 
 def _mebibytes(quantity: str) -> int:

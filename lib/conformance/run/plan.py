@@ -117,20 +117,8 @@ def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Set
     if lacking:
         return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lacking[0], remedy=lacking[1], inapplicable=inapplicable)
     changing = [one for one in isolation_of(test.parts, catalog) if one.kind in CHANGING]
-    if changing and not settings.disruptive:
-        return Prospect(
-            verdict=ClaimVerdict.NOT_RUN,
-            reason=settings.not_disruptive or "it changes something beyond the run's own namespaces",
-            remedy="give the run that right" if settings.not_disruptive else "allow that with --allow-disruptive",
-            inapplicable=inapplicable,
-        )
-    if refusal := _not_covered(changing, facts, settings):
-        return Prospect(
-            verdict=ClaimVerdict.NOT_RUN,
-            reason=refusal,
-            remedy="cover every node: --every-node, or --max-nodes-per-os",
-            inapplicable=inapplicable,
-        )
+    if refusal := _not_allowed(changing, settings) or _too_wide(changing, facts, settings):
+        return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=refusal[0], remedy=refusal[1], inapplicable=inapplicable)
     for one in changing:
         if one.os and settings.disruptive_node and settings.disruptive_node not in _names(facts, one.os):
             return Prospect(
@@ -145,14 +133,47 @@ def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Set
     return Prospect(inapplicable=inapplicable, assumed=tuple(dict.fromkeys(assumed)))
 
 
-def _not_covered(changing: Sequence[Isolation], facts: Facts, settings: Settings) -> str:
-    """Why what changes the whole cluster is refused: on a node that is not covered nobody would see what it does."""
-    if all(one.kind is not IsolationKind.DISRUPTIVE for one in changing):
-        return ""
+def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
+    """Why a test may not change what it does, and how to allow it."""
+    whole = _whole(changing)
+    if changing and settings.not_disruptive and not settings.disruptive:
+        return settings.not_disruptive, "give the run that right"
+    if whole and not settings.cluster_disruptive:
+        if settings.not_cluster_disruptive:
+            return settings.not_cluster_disruptive, "only its owner should"
+        return "it changes something that the whole cluster shares", "allow that with --allow-cluster-disruptive"
+    if changing and not settings.disruptive:
+        return "it changes something beyond the run's own namespaces", "allow that with --allow-disruptive"
+    return None
+
+
+def _too_wide(changing: Sequence[Isolation], facts: Facts, settings: Settings) -> tuple[str, str] | None:
+    """Why what changes the whole cluster is refused, and what to do.
+
+    On a node that is not covered nobody would see what it does, and many nodes are longer away than patience lasts.
+    """
+    if not _whole(changing):
+        return None
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows")
     covered = {one.node.name for one in coverage}
-    others = [node.name for node in facts.by_os("windows") if node.name not in covered]
-    return f"it changes the whole cluster, and Windows node {', '.join(others)} is not covered" if others else ""
+    windows = [node.name for node in facts.by_os("windows")]
+    if others := [name for name in windows if name not in covered]:
+        return (
+            f"it changes the whole cluster, and Windows node {', '.join(others)} is not covered",
+            "cover every node: --every-node, or --max-nodes-per-os",
+        )
+    if len(windows) > settings.max_disrupted_nodes:
+        return (
+            f"it disrupts every Windows node, and there are {len(windows)}, more than --max-disrupted-nodes "
+            f"{settings.max_disrupted_nodes}",
+            f"allow it with --max-disrupted-nodes {len(windows)}, or run it on a smaller cluster",
+        )
+    return None
+
+
+def _whole(changing: Sequence[Isolation]) -> bool:
+    """Whether the whole cluster is changed."""
+    return any(one.kind is IsolationKind.DISRUPTIVE for one in changing)
 
 
 def _names(facts: Facts, os: OS) -> list[str]:

@@ -46,6 +46,11 @@ class Inspection:
     """Why a run is impossible here, all at once; none: it is possible."""
     no_lock: str = ""
     """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: it can."""
+    not_opted_in: str = ""
+    """Why nothing may be changed here that the whole cluster shares; empty: it may."""
+    strangers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Windows node to pods of other people's DaemonSets there, which a new HNS network costs their own; only where one
+    may be made."""
     lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Rights that the user does not have, by what needs them (``conformance.facts.rights.NEEDS``)."""
     room: dict[str, Room] = field(default_factory=dict)

@@ -171,7 +171,9 @@ class Run:
 
 
 def permitted(settings: Settings, inspection: Inspection) -> Settings:
-    """Settings without disruption where the run lock cannot be taken."""
+    """Settings without disruption where the run lock cannot be taken, or the cluster's owner has not opted in."""
+    if settings.cluster_disruptive and inspection.not_opted_in:
+        settings = replace(settings, cluster_disruptive=False, not_cluster_disruptive=inspection.not_opted_in)
     if not inspection.no_lock:
         return settings
     return replace(settings, disruptive=False, not_disruptive=inspection.no_lock)

@@ -130,7 +130,16 @@ class Settings:
     keep: bool = False
     """Leave the run's objects behind (``--keep``)."""
     disruptive: bool = False
-    """Tests that change something cluster-wide may run."""
+    """Tests that change a whole node may run (``--allow-disruptive``)."""
+    cluster_disruptive: bool = False
+    """So may those that change what the whole cluster shares (``--allow-cluster-disruptive``)."""
+    not_cluster_disruptive: str = ""
+    """Why those may not although they were allowed; empty: they may, or were not."""
+    max_disrupted_nodes: int = 4
+    """Windows nodes that a change of the whole cluster may concern (``--max-disrupted-nodes``): each is drained, one
+    after the other, and putting back takes as long again."""
+    delete_emptydir_data: bool = False
+    """Pods with emptyDir may be evicted, whose data is lost (``--delete-emptydir-data``)."""
     not_disruptive: str = ""
     """Why such tests may not run although they were allowed; empty: they may, or were not."""
     disruptive_node: str = ""

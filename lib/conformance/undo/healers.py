@@ -11,6 +11,7 @@ from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import FELIX_RESTART, Felix, os_of
 from conformance.disrupt.patience import patience_of
 from conformance.disrupt.procedure import HNS_NETWORK, Procedure
+from conformance.disrupt.strangers import DAEMONSET_PODS, Strangers
 from conformance.disrupt.vni import Vni
 from conformance.kube import execute
 from conformance.kube.changes import Changes
@@ -32,6 +33,7 @@ def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
     """Healers by name.  Also made by a process that only restores: they may ask for nothing that a test made."""
     return {
         HNS_NETWORK: functools.partial(_hns_network, changes, facts, settings),
+        DAEMONSET_PODS: functools.partial(_daemonset_pods, changes, settings),
         FELIX_RESTART: functools.partial(_felix_restart, changes, facts, settings),
     }
 
@@ -40,6 +42,12 @@ def _felix_restart(changes: Changes, facts: Facts, settings: Settings, run: str,
     """See that Felix is back on one node: until then policies do not change there."""
     felix = Felix(changes.kube, Plainly(changes), os_of(facts), patience_of(settings))
     felix.back(str(arguments["node"]))
+
+
+def _daemonset_pods(changes: Changes, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
+    """Have pods of DaemonSets made anew that may have lost their network."""
+    theirs = Strangers(changes.kube, Plainly(changes), patience_of(settings)("windows"))
+    theirs.renew(str(arguments["node"]), arguments["pods"])
 
 
 def _hns_network(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
@@ -62,11 +70,11 @@ def _healer(changes: Changes, facts: Facts, settings: Settings, host_pods: HostP
     def run(workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
         return execute.run(kube, workload.namespace, workload.pod, workload.container, argv, within=within)
 
-    patience, plainly = patience_of(settings)("windows"), Plainly(changes)
+    lose_data, patience, plainly = settings.delete_emptydir_data, patience_of(settings)("windows"), Plainly(changes)
     hosts = Hosts(run, host_pods.on, host_pods.on, settings.timings)
-    vni, drain = Vni(kube, plainly, hosts, facts, patience), Drain(changes, plainly, patience)
+    vni, drain = Vni(kube, plainly, hosts, facts, patience), Drain(changes, plainly, patience, lose_data=lose_data)
     felix = Felix(kube, plainly, os_of(facts), patience_of(settings))
     return HnsNetworkHealer(
-        vni, Procedure(drain, felix, hosts, patience), drain,
+        vni, Procedure(drain, felix, hosts, Strangers(kube, plainly, patience), patience), drain,
         within=settings.timings.windows.pod_ready, every=patience.poll_every,
     )  # fmt: skip

@@ -36,6 +36,7 @@ from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.contract import remote_dataplane
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.faults.zone_gate import ZoneGate
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import Labd, LabdFailed
@@ -88,7 +89,7 @@ class Lab:
             agent_of=self._agent_of,
         )
         calico = Calico(server.client, dataplane, profile, log=self._felix_says)
-        zone_gate = ZoneGate(dataplane)
+        zone_gate, service_gate = ZoneGate(dataplane), ServiceGate(dataplane)
         self._control_plane = ControlPlane(
             server.client,
             dataplane,
@@ -96,6 +97,7 @@ class Lab:
             profile,
             calico.pod_network,
             resolvers=zone_gate,
+            proxied=service_gate,
             snat_local_pods_to=calico.snat_for,
             snat_node_ports_to=calico.node_port_snat_for,
             issue_token=self._issue_token,
@@ -106,7 +108,8 @@ class Lab:
         hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self._felixes = FelixPods(calico, self._control_plane, runtime)
-        lab = LabParts(dataplane, calico, server.client("hybridlab"), zone_gate, server.interference, self._kill)
+        client = server.client("hybridlab")
+        lab = LabParts(dataplane, calico, client, zone_gate, server.interference, self._kill, service_gate)
         self._injector = Injector(lab)
 
         await server.start()

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.cache import Caches
@@ -17,7 +18,6 @@ from hybridlab.controllers.endpoints import SERVICE_LABEL, SLICES
 from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.work import Work
-from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 
 logger = logging.getLogger(__name__)
@@ -26,13 +26,20 @@ SETTLE = 0.004
 """Seconds that changes are gathered before nodes are programmed: many pods become ready together."""
 
 
+class ServiceWriter(Protocol):
+    """Whoever programs nodes: the data plane, or what stands before it."""
+
+    async def set_services(self, node: str, table: ServiceTable) -> None:
+        """Replace a node's services."""
+
+
 class KubeProxies:
     """The kube-proxies of all nodes."""
 
     def __init__(
         self,
         caches: Caches,
-        dataplane: Dataplane,
+        dataplane: ServiceWriter,
         nodes: Sequence[str],
         recorder: Recorder,
         *,

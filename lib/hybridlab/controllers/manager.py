@@ -20,7 +20,7 @@ from hybridlab.controllers.dns import Dns, ZoneWriter
 from hybridlab.controllers.endpoints import EndpointsController
 from hybridlab.controllers.environment import Sources
 from hybridlab.controllers.events import Recorder
-from hybridlab.controllers.kube_proxy import KubeProxies
+from hybridlab.controllers.kube_proxy import KubeProxies, ServiceWriter
 from hybridlab.controllers.kubelet import Kubelet
 from hybridlab.controllers.node_context import ContainerHook, NodeContext
 from hybridlab.controllers.nodes import Nodes
@@ -54,6 +54,7 @@ class ControlPlane:
         pod_network: PodNetwork,
         *,
         resolvers: ZoneWriter | None = None,
+        proxied: ServiceWriter | None = None,
         snat_local_pods_to: Callable[[str], str | None] = lambda node: None,
         snat_node_ports_to: Callable[[str], str | None] = lambda node: None,
         issue_token: TokenIssuer | None = None,
@@ -61,8 +62,8 @@ class ControlPlane:
         system_workloads: bool = True,
         calico_config_maps: Callable[[Profile], list[Obj]] | None = None,
     ) -> None:
-        """``client`` makes a client for a component's user name; ``resolvers`` take the DNS zone (default: the data
-        plane); ``snat_local_pods_to``, ``snat_node_ports_to`` and ``issue_token`` as
+        """``client`` makes a client for a component's user name; ``resolvers`` take the DNS zone and ``proxied``
+        nodes' services (default: the data plane); ``snat_local_pods_to``, ``snat_node_ports_to`` and ``issue_token`` as
         kube-proxy and volumes need them; ``system_workloads``: make the objects of ``controllers.system``;
         ``calico_config_maps`` renders the CNI configurations for Calico's operator, which runs only with it."""
         self.profile = profile
@@ -78,7 +79,7 @@ class ControlPlane:
         names = [machine.name for machine in self.machines]
         self.kube_proxies = KubeProxies(
             self.caches,
-            dataplane,
+            proxied or dataplane,
             names,
             self.recorder,
             snat_local_pods_to=snat_local_pods_to,

@@ -12,6 +12,7 @@ from hybridlab.calico.cluster import Calico
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import OS
 from hybridlab.faults.errors import BadFault
+from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.faults.zone_gate import ZoneGate
 
 
@@ -26,6 +27,8 @@ class LabParts:
     interference: Interference
     kill_container: Callable[[Obj, str], Awaitable[None]]
     """Kills the main process of a pod's container, as the kernel's OOM killer would."""
+    service_gate: ServiceGate | None = None
+    """None: no kube-proxies run."""
 
     def nodes(self, given: str) -> list[str]:
         """The named node, or all of them for ``all``.  Raises BadFault."""

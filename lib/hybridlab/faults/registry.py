@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults import api, exec
+from hybridlab.faults.backends import BackendsWrong
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
 from hybridlab.faults.model import FaultType, Parameter
@@ -28,7 +29,7 @@ from hybridlab.faults.rules import (
     udp4789_dropped,
 )
 from hybridlab.faults.service_source import dsr_despite_build, snat_despite_dsr, wrong_snat_address
-from hybridlab.faults.zone import DnsWrong
+from hybridlab.faults.zone import DnsStale, DnsWrong
 
 _NODE = Parameter(name="node", meaning="name of a node")
 _WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
@@ -158,8 +159,34 @@ _TYPES = (
         layer="dns",
         scope="all, node",
         description="questions to the cluster's DNS get no answer",
-        parameters=(_NODE_OR_ALL,),
+        parameters=(
+            _NODE_OR_ALL,
+            Parameter(name="over", meaning="all, udp or tcp", default="all", choices=("all", "udp", "tcp")),
+        ),
         make=dns_silent,
+    ),
+    FaultType(
+        name="dns-stale",
+        layer="dns",
+        scope="all",
+        description="names keep the addresses that they were answered with first",
+        make=lambda lab, identity, parameters: DnsStale(lab.zone_gate, identity),
+    ),
+    FaultType(
+        name="backends-stale",
+        layer="services",
+        scope="all, node",
+        description="kube-proxy keeps the backends that each Service had first",
+        parameters=(_NODE_OR_ALL,),
+        make=lambda lab, identity, parameters: BackendsWrong(lab, identity, parameters, "stale"),
+    ),
+    FaultType(
+        name="one-backend",
+        layer="services",
+        scope="all, node",
+        description="kube-proxy uses the first backend of each Service alone",
+        parameters=(_NODE_OR_ALL,),
+        make=lambda lab, identity, parameters: BackendsWrong(lab, identity, parameters, "first"),
     ),
     FaultType(
         name="service-backend-missing",

@@ -97,7 +97,8 @@ def policy_refuses(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
 
 def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """What a node's pods ask the cluster's DNS gets no answer."""
-    rule = f"ip daddr {lab.calico.dns_address} meta l4proto {{ tcp, udp }} th dport 53 drop"
+    over = "{ tcp, udp }" if parameters["over"] == "all" else parameters["over"]
+    rule = f"ip daddr {lab.calico.dns_address} meta l4proto {over} th dport 53 drop"
     rules = [("f_raw", rule), ("f_out", rule)]
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 

@@ -26,3 +26,22 @@ class DnsWrong(Fault):
     async def evidence(self) -> list[str]:
         """Names that resolvers were told wrongly."""
         return [f"{host} is answered with {WRONG_ADDRESS}" for host in self._gate.wrong(self._identity)]
+
+
+class DnsStale(Fault):
+    """A name keeps the addresses that it was answered with first."""
+
+    def __init__(self, gate: ZoneGate, identity: str) -> None:
+        self._gate, self._identity = gate, identity
+
+    async def inject(self) -> None:
+        """Begin."""
+        await self._gate.keep(self._identity, stale=True)
+
+    async def heal(self) -> None:
+        """Answer what is true."""
+        await self._gate.keep(self._identity, stale=False)
+
+    async def evidence(self) -> list[str]:
+        """That names stay as they are."""
+        return ["names keep the addresses that they had first"] if self._gate.keeps(self._identity) else []

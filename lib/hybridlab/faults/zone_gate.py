@@ -22,6 +22,7 @@ class ZoneGate:
         self._true: Zone | None = None
         self._served: Zone | None = None
         self._wrong: dict[str, str] = {}
+        self._stale: set[str] = set()
 
     async def set_zone(self, zone: Zone) -> None:
         """Replace the zone; what is answered wrongly stays wrong."""
@@ -35,6 +36,15 @@ class ZoneGate:
         else:
             self._wrong[fault] = name
         await self._serve()
+
+    async def keep(self, fault: str, *, stale: bool) -> None:
+        """On behalf of a fault, names keep the addresses that they had first; or no longer."""
+        (self._stale.add if stale else self._stale.discard)(fault)
+        await self._serve()
+
+    def keeps(self, fault: str) -> bool:
+        """Whether they do, on behalf of a fault."""
+        return fault in self._stale
 
     def wrong(self, fault: str) -> list[str]:
         """Names that resolvers were told wrongly because of a fault; once it is healed, those that nothing explains."""
@@ -53,6 +63,9 @@ class ZoneGate:
             return
         zone = self._true
         names = set(self._wrong.values())
+        if self._stale and self._served is not None:
+            had = self._served.a
+            zone = replace(zone, a={host: had.get(host, true) for host, true in zone.a.items()})
         if names:
             zone = replace(zone, a={host: _answer(host, true, names) for host, true in zone.a.items()})
         await self._dataplane.set_zone(zone)

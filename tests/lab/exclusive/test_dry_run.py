@@ -43,7 +43,17 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
 def test_nothing_is_changed_and_every_change_is_told(lab: RunningLab, tmp_path: Path) -> None:
     before = content(lab)
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "KUBE"))}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--dry-run", "-n", "4", "--allow-disruptive"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "--dry-run",
+        "-n",
+        "4",
+        "--allow-cluster-disruptive",
+    ]
     command += [
         f"--kubeconfig={lab.kubeconfig}",
         f"--report-dir={tmp_path / 'reports'}",

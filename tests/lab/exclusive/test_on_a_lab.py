@@ -115,7 +115,12 @@ class Checkout:
     def start(self, name: str, *arguments: str) -> subprocess.Popen[str]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "KUBE"))}
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--kubeconfig={self.lab.kubeconfig}"]
-        command += ["--allow-disruptive", "--timings=timings.yaml", f"--report-dir={self.path / name}", *arguments]
+        command += [
+            "--allow-cluster-disruptive",
+            "--timings=timings.yaml",
+            f"--report-dir={self.path / name}",
+            *arguments,
+        ]
         return subprocess.Popen(
             command, cwd=self.path, env={**kept, "PYTHONPATH": str(ROOT / "lib")}, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True,

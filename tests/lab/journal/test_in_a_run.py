@@ -195,8 +195,8 @@ def test_planted_secrets_appear_in_nothing_that_a_run_writes(harness: hit_run.Ha
     reports = tmp_path / "reports"
     arguments = [
         *(word for word in harness.command() if not word.startswith(("--kubeconfig", "--report-dir"))),
-        f"--kubeconfig={named}", f"--report-dir={reports}", "--image-pull-secret=pull", "--allow-disruptive", "-n", "2",
-        "--log-level=DEBUG", "-s", "-v",
+        f"--kubeconfig={named}", f"--report-dir={reports}", "--image-pull-secret=pull",
+        "--allow-cluster-disruptive", "-n", "2", "--log-level=DEBUG", "-s", "-v",
     ]  # fmt: skip
     run = subprocess.Popen(
         arguments,

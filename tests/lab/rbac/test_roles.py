@@ -15,7 +15,7 @@ AsRole = Callable[[str], Path]
 
 
 def test_read_only_decides_what_only_reads_and_names_what_it_lacks(as_role: AsRole, tmp_path: Path) -> None:
-    run = run_suite(as_role("read-only"), tmp_path, "--allow-disruptive")
+    run = run_suite(as_role("read-only"), tmp_path, "--allow-cluster-disruptive")
     assert run.code == 0, run.output
     verdicts = run.verdicts()
     assert verdicts["IPAM-1"][0] == "CONFIRMED"
@@ -31,7 +31,7 @@ def test_read_only_decides_what_only_reads_and_names_what_it_lacks(as_role: AsRo
 
 def test_standard_decides_all_but_what_disrupts(as_role: AsRole, tmp_path: Path) -> None:
     suites = ("suites/demo", "suites/ipam", "suites/vxlan/test_vni.py", "suites/policy/test_global_policy.py")
-    run = run_suite(as_role("standard"), tmp_path, *suites, "-n", "2", "--allow-disruptive")
+    run = run_suite(as_role("standard"), tmp_path, *suites, "-n", "2", "--allow-cluster-disruptive")
     assert run.code == 0, run.output
     for claim, (verdict, reason) in run.verdicts().items():
         if verdict == "NOT_RUN":
@@ -40,6 +40,6 @@ def test_standard_decides_all_but_what_disrupts(as_role: AsRole, tmp_path: Path)
 
 
 def test_disruptive_decides_all(as_role: AsRole, tmp_path: Path) -> None:
-    run = run_suite(as_role("disruptive"), tmp_path, "suites/vxlan", "-n", "2", "--allow-disruptive")
+    run = run_suite(as_role("disruptive"), tmp_path, "suites/vxlan", "-n", "2", "--allow-cluster-disruptive")
     assert run.code == 0, run.output
     assert {verdict for verdict, _ in run.verdicts().values()} == {"CONFIRMED"}, run.output

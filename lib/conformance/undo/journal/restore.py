@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.errors import SuiteError
+from conformance.errors import EnvironmentBroken, SuiteError
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
@@ -17,6 +17,7 @@ from conformance.undo.journal.record import Entry
 from conformance.undo.journal.redaction import redacted
 from conformance.undo.journal.retry import retry
 from conformance.undo.journal.store import Journal
+from conformance.undo.journal.stored import stored
 
 Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
 """Name of a procedure to what undoes it, given the run that began it and its arguments; raises when it could not."""
@@ -85,19 +86,20 @@ class _Restorer:
 
     def _patched(self, entry: Entry) -> Restored:
         assert entry.target is not None
-        target = entry.target
+        target = self._within_reach(entry.target)
+        as_noted = target == entry.target
         for _ in range(CONFLICTS):
             current = self._read(target)
             if current is None:
                 return _told(entry, Outcome.CONFLICT, f"{entry.label}: the object is gone", _look(target))
             todo = [one for one in entry.fields if content_at(current, one.path) != one.before]
             foreign = [one for one in todo if not one.is_ours(content_at(current, one.path))]
-            if current["metadata"].get("uid") != entry.uid:  # deleted and made again by somebody
+            if as_noted and current["metadata"].get("uid") != entry.uid:  # deleted and made again by somebody
                 foreign = todo
             ours = [one for one in todo if one not in foreign]
             if ours and not self._put_back(target, ours, current):
                 continue
-            return self._verified(entry, ours, foreign)
+            return self._verified(entry, target, ours, foreign)
         return _told(entry, Outcome.FAILED, f"{entry.label}: the object does not hold still", "pytest --restore")
 
     def _put_back(self, target: ObjectRef, fields: Sequence[Field], current: Obj) -> bool:
@@ -116,9 +118,18 @@ class _Restorer:
             raise
         return True
 
-    def _verified(self, entry: Entry, ours: Sequence[Field], foreign: Sequence[Field]) -> Restored:
-        assert entry.target is not None
-        target, now = entry.target, self._read(entry.target)
+    def _within_reach(self, target: ObjectRef) -> ObjectRef:
+        """Where to put it back: as it was noted, or where Calico stores it while Calico's API server is away."""
+        if not self.kube.discovery.serves(target.api_version, target.kind):
+            return stored(self.kube, target, f"{target.api_version} is not served")
+        try:
+            self._read(target)
+        except EnvironmentBroken as trouble:
+            return stored(self.kube, target, trouble)
+        return target
+
+    def _verified(self, entry: Entry, target: ObjectRef, ours: Sequence[Field], foreign: Sequence[Field]) -> Restored:
+        now = self._read(target)
         wrong = [one for one in ours if now is None or content_at(now, one.path) != one.before]
         if wrong:
             found = "; ".join(f"{one.label} is {_shown(one, now)}, was {_shown_before(one)}" for one in wrong)

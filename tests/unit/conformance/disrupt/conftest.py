@@ -19,7 +19,7 @@ from tests.unit.conformance.expect.stand_ins import Clock
 
 Obj = dict[str, Any]
 V3 = "projectcalico.org/v3"
-PATIENCE = Patience(felix_restart=20.0, drain=30.0, vni_delivery=40.0, evict_again=5.0, poll_every=1.0)
+PATIENCE = Patience(felix_restart=20.0, drain=30.0, vni_delivery=40.0, evict_again=5.0, pod_ready=15.0, poll_every=1.0)
 
 
 def pod(
@@ -67,6 +67,8 @@ class Cluster:
     def objects(
         self, api: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> list[Obj]:
+        if kind != "Pod":
+            return [one for (known, _), one in self.others.items() if known == kind]
         name, _, value = labels.partition("=")
         return [
             one
@@ -77,6 +79,8 @@ class Cluster:
         ]
 
     def find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
+        if kind == "Pod":
+            return next((one for one in self.pods if one["metadata"]["name"] == name), None)
         return self.others.get((kind, name))
 
     def make(self, change: Change) -> None:

@@ -45,6 +45,20 @@ def test_a_pod_without_a_controller_is_refused_before_anything_is_changed(
     assert cluster.log == []
 
 
+def test_data_in_a_pods_emptydir_is_lost_only_with_leave(
+    cluster: Any, patience: Any, clock: Any, make_pod: Any
+) -> None:
+    holding = make_pod("cache", "w1")
+    holding["spec"]["volumes"] = [{"name": "config", "configMap": {}}, {"name": "scratch", "emptyDir": {}}]
+    cluster.pods.append(holding)
+    words = r"node w1 cannot be drained: the data in emptyDir .* default/cache; .*--delete-emptydir-data"
+    with pytest.raises(MissingCapability, match=words):
+        drain(cluster, patience, clock).drain("w1")
+    assert cluster.log == []
+    Drain(cluster, Plainly(cluster), patience, lose_data=True, clock=clock).drain("w1")
+    assert "evict cache" in cluster.log
+
+
 def test_a_budget_that_forbids_it_is_waited_for(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.refuse["web"] = [refused(429), refused(429)]
     drain(cluster, patience, clock).drain("w1")

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.felix import Felix
-from conformance.errors import EnvironmentBroken, MissingCapability
+from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 
 
-def felix(cluster: Any, patience: Any, clock: Any) -> Felix:
+def felix(cluster: Any, patience: Any, clock: Any, processes: Any = None) -> Felix:
     def os_of(node: str) -> Any:
         return "windows" if node.startswith("w") else "linux"
 
-    return Felix(cluster, cluster, os_of, lambda os: patience, clock=clock)
+    return Felix(cluster, cluster, os_of, lambda os: patience, processes=processes, clock=clock)
 
 
 @pytest.mark.parametrize(("node", "name"), [("w1", "felix-w"), ("l1", "felix-l")])
@@ -94,3 +94,68 @@ def test_a_restart_whose_end_nobody_saw_is_waited_for_later(cluster: Any, patien
     cluster.objects = objects
     one.back("w1")
     assert len(asked) == 6
+
+
+class Process:
+    """Felix' process in a container: ended, it is started again, and some looks later it is ready."""
+
+    def __init__(self, *, back_after: int = 2, breaks: str = "", on_look: Any = lambda: None) -> None:
+        self.number, self.ended, self.looks = 4072, 0, 0
+        self.back_after, self.breaks, self.on_look = back_after, breaks, on_look
+
+    def ids(self, pod: Any) -> set[int]:
+        if self.breaks == "list":
+            raise ProbeBroken("exec was refused")
+        self.on_look()
+        return {self.number + self.ended} if self.breaks != "none" else set()
+
+    def end(self, pod: Any) -> None:
+        if self.breaks == "end":
+            raise ProbeBroken("Access is denied")
+        self.ended += 1
+
+    def ready(self, pod: Any) -> bool:
+        self.looks += 1
+        return self.looks > self.back_after
+
+
+def test_its_process_alone_is_ended_where_that_is_possible(cluster: Any, patience: Any, clock: Any) -> None:
+    process = Process()
+    (done,) = felix(cluster, patience, clock, process).restart_each(["w1"])
+    assert (done.before, done.after, done.note) == ("felix-w, process 4072", "felix-w, process 4073", "")
+    assert (cluster.log, cluster.noted, process.ended) == ([], [], 1)
+    assert done.seconds == pytest.approx(2 * patience.poll_every)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "why"),
+    [("list", "exec was refused"), ("none", "no process of Felix is seen in pod felix-w"), ("end", "Access is denied")],
+)
+def test_its_pod_is_deleted_where_its_process_is_out_of_reach_and_the_restart_says_why(
+    cluster: Any, patience: Any, clock: Any, breaks: str, why: str
+) -> None:
+    (done,) = felix(cluster, patience, clock, Process(breaks=breaks)).restart_each(["w1"])
+    assert cluster.log == ["delete felix-w"]
+    assert done.note == f"its pod was deleted, since {why}"
+
+
+def test_a_process_that_does_not_come_back_is_told_and_stays_noted(cluster: Any, patience: Any, clock: Any) -> None:
+    with pytest.raises(EnvironmentBroken, match=r"Felix on node w1 is not back 20 s after its process .*stayed Ready"):
+        felix(cluster, patience, clock, Process(back_after=1000)).restart_each(["w1"])
+    assert cluster.noted == ["felix-restart {'node': 'w1'}"]
+
+
+def test_a_node_that_is_not_ready_meanwhile_is_waited_for_and_told(cluster: Any, patience: Any, clock: Any) -> None:
+    def ready(word: str) -> None:
+        condition = {"type": "Ready", "status": word, "message": "cni plugin not initialized"}
+        cluster.others["Node", "w1"]["status"] = {"conditions": [condition]}
+
+    looked: list[int] = []
+
+    def on_look() -> None:
+        looked.append(1)
+        ready("False" if len(looked) < 5 else "True")
+
+    (done,) = felix(cluster, patience, clock, Process(on_look=on_look)).restart_each(["w1"])
+    assert done.note == "node w1 was not Ready meanwhile: cni plugin not initialized"
+    assert len(looked) > 5

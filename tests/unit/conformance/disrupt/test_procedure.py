@@ -9,6 +9,7 @@ import pytest
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.procedure import HNS_NETWORK, Procedure, announce
+from conformance.disrupt.strangers import Strangers
 from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 from conformance.model.host import HnsNetwork
 from conformance.undo.hns_network import HnsNetworkHealer
@@ -40,7 +41,8 @@ class Hosts:
 def procedure(cluster: Any, patience: Any, clock: Any, hosts: Hosts) -> Procedure:
     drain = Drain(cluster, Plainly(cluster), patience, clock=clock)
     felix = Felix(cluster, cluster, lambda node: "windows", lambda os: patience, clock=clock)
-    return Procedure(drain, felix, hosts, patience, clock=clock)  # type: ignore[arg-type]
+    strangers = Strangers(cluster, Plainly(cluster), patience, clock=clock)
+    return Procedure(drain, felix, hosts, strangers, patience, clock=clock)  # type: ignore[arg-type]
 
 
 def words(cluster: Any) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 
 from conformance.disrupt.vni import Vni, cni_files
 from conformance.errors import EnvironmentBroken, MissingCapability
+from conformance.kube.refused import ApiRefused
 from conformance.model.host import HnsNetwork, HnsSubnet, Link, LinuxFacts
 from conformance.model.host import Vxlan as Device
 
@@ -159,6 +160,21 @@ def test_where_it_cannot_be_delivered_nothing_is_written(
     with pytest.raises(MissingCapability, match=words):
         vni(cluster, patience, clock, Hosts(), install).deliver(4097, linux=["l1"], windows=["w1"])
     assert cluster.log == []
+
+
+def test_the_vni_is_read_where_calico_stores_it_while_its_api_server_is_away(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    prepare(cluster, lambda *_, **__: {"metadata": {}, "spec": {}, "status": {}})
+    real = cluster.find
+
+    def find(api: str, *more: Any) -> Any:
+        if api.startswith("projectcalico"):
+            raise ApiRefused(503, "ServiceUnavailable", "error trying to reach service", "GET")
+        return real(api, *more)
+
+    cluster.find = find
+    assert vni(cluster, patience, clock, Hosts(), "operator").configured() == 4096
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from conformance.disrupt.vni_change import VniChange
 from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt
-from conformance.model.endpoint import OS, Workload
+from conformance.model.endpoint import OS, Path, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import Group
 from conformance.settings import load_timings
@@ -39,6 +39,9 @@ class World:
     restored: Outcome = Outcome.RESTORED
     stays_broken: bool = False
     refuses: bool = False
+    services_dead: int = 0
+    """So many times kube-proxy has to be started anew before Services work, once a network was made anew."""
+    renewed: bool = False
 
     # as Vni
     def possible(self, node: str = "") -> None:
@@ -61,6 +64,7 @@ class World:
     # as Procedure
     def new_network(self, node: str) -> None:
         self.log.append(f"procedure on {node}")
+        self.renewed = True
         self.nodes[node] = self.configured if self.heals else OLD
 
     # as the journal
@@ -73,6 +77,10 @@ class World:
             self.nodes = dict.fromkeys(self.nodes, OLD)
         self.configured = OLD
         return [SimpleNamespace(outcome=self.restored)]
+
+    def revive(self, node: str) -> None:
+        self.log.append(f"kube-proxy of {node} starts anew")
+        self.services_dead -= 1
 
     # as a prober
     clock: Clock = field(default_factory=Clock)
@@ -88,6 +96,9 @@ class World:
 
     def _one(self, attempt: Attempt) -> Observation:
         assert attempt.target
+        if attempt.target.path is Path.CLUSTER_IP:
+            dead = self.renewed and self.services_dead > 0
+            return observation(attempt, Verdict.TIMED_OUT if dead else Verdict.CONNECTED)
         source, target = attempt.source.node, attempt.target.backends[0].node
         passes = source == target or (self.nodes[source] == self.nodes[target] and not self.dead)
         return observation(attempt, Verdict.CONNECTED if passes else Verdict.TIMED_OUT)
@@ -114,6 +125,8 @@ def story(world: World, *, second: bool = True) -> Story:
         windows_clients=Group([party("wc", "windows", "w1", "10.2.1.1")]),
         windows_servers=Group([party("ws", "windows", "w1", "10.2.1.2"), *others]),
     )
+    server = demo_pods.linux_servers[0]
+    service = replace(server.tcp(8080), host="10.96.0.9", path=Path.CLUSTER_IP)
     told = Story(change=None)  # type: ignore[arg-type]
     context = Context(claims=("VXLAN-9",), record=told.recorded.__setitem__)
     vni = SimpleNamespace(
@@ -124,6 +137,7 @@ def story(world: World, *, second: bool = True) -> Story:
         vni=vni, procedure=world, journal=world, expect=Expect(world, load_timings(), context, world.clock),  # type: ignore[arg-type]
         demo_pods=lambda: demo_pods, new_pods=lambda: world.log.append("new pods"),
         windows=["w1", "w2"] if second else ["w1"], lifted=told.lifted.append,
+        services=lambda now: [(now.windows_clients[0], service)], revive=world.revive,
     )  # fmt: skip
     return told
 
@@ -247,3 +261,30 @@ def test_what_could_not_be_restored_is_told(outcome: Outcome) -> None:
     told = delivered(World(restored=outcome))
     with pytest.raises(EnvironmentBroken, match="after the test: "):
         told.change.put_back()
+
+
+def test_services_that_stay_dead_after_the_procedure_are_revived_and_the_report_says_so() -> None:
+    told = delivered(world := World(services_dead=1))
+    told.change.follow_the_procedure(because="documented")
+    told.change.heals(because="new networks")
+    assert "kube-proxy of w1 starts anew" in world.log
+    assert told.recorded["kube-proxy restarted, since Services stayed dead"] == "w1"
+
+
+def test_services_that_nothing_revives_are_told() -> None:
+    told = delivered(World(services_dead=2))
+    told.change.follow_the_procedure(because="documented")
+    with pytest.raises(ControlBroken, match=r"10\.96\.0\.9"):
+        told.change.heals(because="new networks")
+
+
+def test_nothing_is_changed_where_the_cluster_is_not_fit_for_it() -> None:
+    told = story(world := World())
+
+    def unfit() -> None:
+        raise MissingCapability("Calico is not well", "wait")
+
+    told.change.fit = unfit
+    with pytest.raises(MissingCapability, match="not well"):
+        told.change.prepare(because="one VNI")
+    assert world.log == []

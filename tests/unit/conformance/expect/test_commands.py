@@ -68,6 +68,13 @@ def test_a_page_without_the_expected_text_breaks_the_probe() -> None:
         )
 
 
+def test_an_output_that_is_wrapped_in_the_middle_of_words_says_the_same() -> None:
+    wrapped = PAGE.replace("to nginx", "to ng\n                    inx")
+    commands(0, wrapped).web_request_shows([(WINDOWS, SERVER)], "Welcome to nginx!", because="x")
+    late = TIMED_OUT.replace("operation has", "opera\ntion has")
+    commands(1, late).web_request_times_out([(WINDOWS, SERVER)], because="x")
+
+
 def test_a_command_that_times_out_as_documented_agrees_with_a_denial() -> None:
     commands(1, TIMED_OUT).web_request_times_out([(WINDOWS, SERVER)], because="x")
 

@@ -30,7 +30,7 @@ OLD, ABLE, NEW = (17763, 1397), (17763, 1432), (20348, 2762)
 CLIENT = replace(workload("client", "windows"), address="192.168.0.70")
 STRANGER = replace(workload("stranger", "windows"), address="192.168.0.71")
 SERVER = replace(workload("server"), address="192.168.0.9")
-SERVICE = Service(name="web", namespace="ns", domain="x", cluster_ip="10.96.0.9", node_port=None, backend=SERVER)
+SERVICE = Service(name="web", namespace="ns", domain="x", cluster_ip="10.96.0.9", node_port=None, backends=(SERVER,))
 OWN, SOURCE_VIP, NODE = CLIENT.address, "192.168.0.66", "10.0.0.11"
 
 

@@ -131,6 +131,7 @@ class Restart:
     before: str = "calico-node-windows-a, 0 restarts"
     after: str = "calico-node-windows-b, 0 restarts"
     seconds: float = 2.5
+    note: str = ""
 
 
 GUEST = (LINUX, WINDOWS.tcp(8080))

@@ -112,6 +112,11 @@ def test_a_system_without_a_node_that_takes_pods_lacks_one(make: Any) -> None:
         placement.covered("windows")
 
 
+def test_the_system_pool_of_a_small_aks_cluster_takes_pods(make: Any) -> None:
+    taint = {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoSchedule"}
+    assert Placement(make.facts(make.node("system", taints=(taint,)))).first("linux").name == "system"
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -119,7 +124,7 @@ def test_a_system_without_a_node_that_takes_pods_lacks_one(make: Any) -> None:
         ({"schedulable": False}, "cordoned"),
         (
             {"taints": ({"key": "gpu", "value": "yes", "effect": "NoSchedule"},)},
-            "taint gpu=yes:NoSchedule is not tolerated",
+            "taint gpu=yes:NoSchedule is not tolerated, unless by --tolerate gpu",
         ),
         ({"taints": ({"key": "os", "value": "linux", "effect": "NoSchedule"},)}, "taint os=linux:NoSchedule"),
         ({"taints": ({"key": "os", "value": "windows", "effect": "NoExecute"},)}, "taint os=windows:NoExecute"),

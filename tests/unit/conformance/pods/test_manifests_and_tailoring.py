@@ -204,3 +204,12 @@ def test_a_windows_server_that_starves_for_a_while_stays_an_endpoint(path: str) 
         probes = [one["readinessProbe"] for one in spec["containers"] if "readinessProbe" in one]
         if spec["os"]["name"] == "windows":
             assert all((one["timeoutSeconds"], one["failureThreshold"]) == (5, 6) for one in probes)
+
+
+@pytest.mark.parametrize("path", sorted(str(one.relative_to(MANIFESTS)) for one in MANIFESTS.glob("*/*.yaml")))
+def test_no_autoscaler_may_evict_a_pod_that_tests_count_on(path: str) -> None:
+    stays = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
+    kinds = [one for one in manifest.load(MANIFESTS / path) if one["kind"] in ("Deployment", "Pod", "DaemonSet")]
+    for made in () if path.startswith("prepull/") else kinds:  # a DaemonSet that ends with its images
+        metadata = made["metadata"] if made["kind"] == "Pod" else made["spec"]["template"]["metadata"]
+        assert metadata.get("annotations") == stays, made["metadata"]["name"]

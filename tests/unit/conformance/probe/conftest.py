@@ -62,6 +62,7 @@ class Agents:
         self.pods: dict[str, dict[str, Any]] = {}
         api.exec = self.serve
         api.routes["GET /api/v1/namespaces/n/pods/.*"] = self.pod
+        api.routes["GET /api/v1/nodes/.*"] = lambda request: (200, {"metadata": {"name": request.path}, "spec": {}})
 
     def pod(self, request: Any) -> Any:
         name = request.path.rpartition("/")[2]

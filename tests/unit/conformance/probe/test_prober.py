@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 from conformance.kube.transcript import ExecRecord
 from conformance.model.observation import Verdict
 from conformance.probe import protocol
@@ -292,11 +292,37 @@ def test_a_pod_that_changed_while_it_probed_is_the_environments_fault(
     assert named in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        (None, "the cluster has no such node any more"),
+        ({"metadata": {"deletionTimestamp": "now"}}, "it is being deleted"),
+        (
+            {"metadata": {}, "spec": {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]}},
+            "the cluster autoscaler is removing it",
+        ),
+    ],
+)
+def test_a_pod_that_is_lost_with_its_node_is_no_trouble_but_what_the_cluster_lacks(
+    *, node: Any, why: str, prober: Prober, api: Any, agents: Any, make: Any, listening: int, fakes_status: Any
+) -> None:
+    gone = fakes_status(404, "NotFound", "gone")
+    api.routes["GET /api/v1/namespaces/n/pods/.*"] = gone
+    api.routes["GET /api/v1/nodes/w1"] = (200, node) if node else gone
+    api.routes["GET /api/v1/nodes/.*"] = api.routes.pop("GET /api/v1/nodes/.*")  # the last to be looked at
+    agents.script = [lambda channel, _: cut_when_asked(channel, make)] * 50
+    words = f"node w1 has gone away during the run: {why}; .*--nodes"
+    with pytest.raises(MissingCapability, match=words):
+        prober.observe([make.attempt(listening)])
+    with pytest.raises(MissingCapability, match=words):
+        prober.unchanged([make.workload()])
+
+
 def test_pods_that_are_as_they_were_are_unchanged_and_a_lost_one_is_named(
     prober: Prober, agents: Any, make: Any, api: Any, fakes_status: Any
 ) -> None:
     prober.unchanged([make.workload()])
-    api.routes = {"GET /api/v1/namespaces/n/pods/.*": fakes_status(404, "NotFound", "gone")}
+    api.routes["GET /api/v1/namespaces/n/pods/.*"] = fakes_status(404, "NotFound", "gone")
     with pytest.raises(EnvironmentBroken, match=r"n/client \(linux, node w1\) is gone"):
         prober.unchanged([make.workload()])
 
@@ -490,7 +516,7 @@ def test_when_not_even_the_pod_can_be_looked_at_the_probe_is_broken_and_both_are
     *, prober: Prober, agents: Any, make: Any, api: Any, listening: int, fakes_status: Any
 ) -> None:
     agents.script = [lambda channel, _: missing_binary(channel, make)]
-    api.routes = {"GET /api/v1/namespaces/n/pods/.*": fakes_status(500, "InternalError", "etcd is away")}
+    api.routes["GET /api/v1/namespaces/n/pods/.*"] = fakes_status(500, "InternalError", "etcd is away")
     with pytest.raises(
         ProbeBroken, match=r"executable file not found.*whether the pod changed is not known.*etcd is away"
     ):

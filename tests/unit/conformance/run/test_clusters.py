@@ -69,6 +69,15 @@ def test_room_is_memory_that_no_pod_requests() -> None:
     assert {name: one.memory for name, one in found.items()} == {"win-0": 4096 - 256 - 1024, "win-1": 4096}
 
 
+def test_room_on_eks_is_what_its_vpc_leaves() -> None:
+    name = "vpc.amazonaws.com/PrivateIPv4Address"
+    node = node_object("win-0", 110)
+    node["status"]["allocatable"][name] = "11"
+    taken = pod("win-0")
+    taken["spec"]["containers"][0]["resources"]["requests"][name] = "1"
+    assert addresses(Node=[node], Pod=[taken] * 3, IPAMBlock=[]) == {"win-0": 8}
+
+
 def test_a_full_node_has_no_negative_room() -> None:
     blocks = [block("win-0", 5), block("win-1", 3)]
     assert addresses(Node=NODES, Pod=[pod("win-1")] * 40, IPAMBlock=blocks) == {"win-0": 5, "win-1": 0}

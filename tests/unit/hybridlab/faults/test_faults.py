@@ -18,6 +18,7 @@ from hybridlab.faults.errors import BadFault, FaultFailed
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.registry import FAULTS
+from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.faults.zone_gate import WRONG_ADDRESS, ZoneGate
 from tests.unit.hybridlab.calico.cluster_harness import Harness as CalicoBench
 from tests.unit.hybridlab.calico.cluster_harness import harness as calico_harness
@@ -40,6 +41,9 @@ NAMES = {
     "open-before-policy",
     "dns-wrong",
     "dns-silent",
+    "dns-stale",
+    "backends-stale",
+    "one-backend",
     "service-backend-missing",
     "snat-pod-to-pod",
     "snat-despite-dsr",
@@ -80,6 +84,9 @@ SAMPLES = {
     "open-before-policy": {"seconds": "5"},
     "dns-wrong": {},
     "dns-silent": {"node": "linux-1"},
+    "dns-stale": {},
+    "backends-stale": {"node": "linux-1"},
+    "one-backend": {},
     "service-backend-missing": {"service": "demo/web", "node": "linux-1"},
     "snat-pod-to-pod": {"node": "linux-1"},
     "snat-despite-dsr": {},
@@ -115,7 +122,15 @@ class Lab:
         self.interference = Interference()
         self.killed: list[tuple[str, str]] = []
         self.injector = Injector(
-            LabParts(calico.dataplane.plane, calico.calico, calico.client, self.gate, self.interference, self.kill)
+            LabParts(
+                calico.dataplane.plane,
+                calico.calico,
+                calico.client,
+                self.gate,
+                self.interference,
+                self.kill,
+                ServiceGate(calico.dataplane.plane),
+            )
         )
 
     async def kill(self, pod: Any, container: Any) -> None:

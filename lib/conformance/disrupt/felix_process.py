@@ -1,0 +1,103 @@
+"""Felix' process on a Windows node, seen and ended inside its container: felix-service.ps1 starts another at once.
+
+That is a restart of Felix and nothing else.  A pod that is deleted takes the node's CNI configuration with it
+(uninstall-calico-hpc.ps1), so that the node may turn NotReady, and needs its image again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from conformance.errors import ProbeBroken
+from conformance.kube.channels import ExecBroken
+from conformance.kube.client import Obj
+from conformance.kube.execute import ExecResult
+from conformance.probe.host import POWERSHELL, STOP
+
+CONTAINER = "felix"
+FIND = (
+    STOP + "foreach ($name in 'calico-node.exe', 'calico.exe') { "
+    "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | "
+    "Where-Object { $_.CommandLine -like '*felix*' -and $_.CommandLine -notlike '*ready*' } | ForEach-Object { "
+)
+"""``calico-node.exe -felix`` up to v3.31, ``calico.exe component felix`` since; not the readiness probe."""
+LIST = FIND + "$_.ProcessId } }"
+END = FIND + "Stop-Process -Id $_.ProcessId -Force; $_.ProcessId } }"
+Run = Callable[[Obj, str, Sequence[str]], ExecResult]
+"""Runs a command in a container of a pod.  Raises ProbeBroken."""
+
+
+class Processes(Protocol):
+    """Felix' process in a calico-node-windows pod."""
+
+    def ids(self, pod: Obj) -> set[int]:
+        """Ids of Felix' processes.  Raises ProbeBroken where that cannot be seen."""
+
+    def end(self, pod: Obj) -> None:
+        """End them.  Raises ProbeBroken where that was not done."""
+
+    def ready(self, pod: Obj) -> bool:
+        """Whether Felix says that it is ready, which means a first full apply.  Raises ProbeBroken."""
+
+
+class FelixProcess:
+    """The same, by PowerShell in the pod's container ``felix``."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def ids(self, pod: Obj) -> set[int]:
+        """As :class:`Processes` says."""
+        done = self._run(_with_container(pod), CONTAINER, (*POWERSHELL, LIST))
+        words = done.stdout.decode(errors="replace").split()
+        if done.exit_code or not all(word.isdigit() for word in words):
+            raise ProbeBroken(f"the processes of {_label(pod)} cannot be listed: {done.output.strip()[:300]}")
+        return {int(word) for word in words}
+
+    def end(self, pod: Obj) -> None:
+        """As :class:`Processes` says; a command that was cut off may have ended them, which :meth:`ids` shows."""
+        try:
+            done = self._run(_with_container(pod), CONTAINER, (*POWERSHELL, END))
+        except ExecBroken as broken:
+            if not broken.asked:
+                raise
+            return
+        if done.exit_code:
+            raise ProbeBroken(f"the process of Felix in {_label(pod)} cannot be ended: {done.output.strip()[:300]}")
+
+    def ready(self, pod: Obj) -> bool:
+        """As :class:`Processes` says; asked by its readiness probe's own command, if it has one."""
+        probe: Any = _with_container(pod)["spec"]["containers"]
+        commands = [one.get("readinessProbe") or {} for one in probe if one["name"] == CONTAINER]
+        argv = (commands[0].get("exec") or {}).get("command")
+        return not argv or self._run(pod, CONTAINER, argv).exit_code == 0
+
+
+class DescribedProcess:
+    """The same in a dry run: what would be done is told."""
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+
+    def ids(self, pod: Obj) -> set[int]:
+        """One that is never the same: each look sees what a restart leads to."""
+        return {id(object())}
+
+    def end(self, pod: Obj) -> None:
+        """Tell it."""
+        self._tell(f"dry run: end the process of Felix in container {CONTAINER} of {_label(pod)}")
+
+    def ready(self, pod: Obj) -> bool:
+        """As if it were."""
+        return True
+
+
+def _with_container(pod: Obj) -> Obj:
+    if CONTAINER not in [one["name"] for one in pod["spec"]["containers"]]:
+        raise ProbeBroken(f"{_label(pod)} has no container {CONTAINER}")
+    return pod
+
+
+def _label(pod: Obj) -> str:
+    return f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"

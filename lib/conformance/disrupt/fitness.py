@@ -1,0 +1,77 @@
+"""Whether what the whole cluster shares may be changed now: Calico is well, and nobody else manages it.
+
+What is refused here was not touched: MissingCapability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conformance.disrupt.felix import NAMESPACES
+from conformance.errors import MissingCapability
+from conformance.kube.client import FIELD_MANAGER, Kube, Obj
+
+CALICO_NODES = ("calico-node", "calico-node-windows")
+FELIX_CONFIGURATIONS = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
+"""Where it is read: Calico's API server keeps its managers to itself, and its CRD has those of who writes there."""
+STATUS = "operator.tigera.io/v1"
+ALLOWED = ("calico", "apiserver", "operator", "tigera", "kubectl-edit", "kubectl-patch")
+"""How managers' names begin that revert nothing: Calico's own, which give defaults, and people at a keyboard."""
+VNI = ("f:spec", "f:vxlanVNI")
+
+
+def refuse_unwell(kube: Kube) -> None:
+    """Raises MissingCapability while Calico is not well, or is being rolled out."""
+    if found := [*_daemonsets(kube), *_statuses(kube)]:
+        raise MissingCapability(
+            f"nothing is changed while Calico is not well: {'; '.join(found)}", "wait for it, or mend it first"
+        )
+
+
+def refuse_other_managers(kube: Kube) -> None:
+    """Raises MissingCapability where somebody else manages the VNI, who would revert a change of it."""
+    for api in FELIX_CONFIGURATIONS:
+        if not kube.discovery.serves(api, "FelixConfiguration"):
+            continue
+        found = kube.find(api, "FelixConfiguration", "default") or {"metadata": {}}
+        for entry in found["metadata"].get("managedFields") or []:
+            manager = str(entry.get("manager") or "")
+            if manager != FIELD_MANAGER and not manager.startswith(ALLOWED) and _owns(entry):
+                raise MissingCapability(
+                    f"{manager} manages vxlanVNI of FelixConfiguration default ({api}), and would revert it",
+                    f"suspend {manager} for the run, or take vxlanVNI out of what it applies",
+                )
+
+
+def _daemonsets(kube: Kube) -> Iterator[str]:
+    for namespace in NAMESPACES:
+        for name in CALICO_NODES:
+            found = kube.find("apps/v1", "DaemonSet", name, namespace)
+            status = (found or {}).get("status") or {}
+            wanted = int(status.get("desiredNumberScheduled") or 0)
+            for count, word in (("numberReady", "ready"), ("updatedNumberScheduled", "up to date")):
+                have = int(status.get(count) or 0)
+                if have < wanted:
+                    yield f"DaemonSet {namespace}/{name} has {have} of {wanted} pods {word}"
+
+
+def _statuses(kube: Kube) -> Iterator[str]:
+    if not kube.discovery.serves(STATUS, "TigeraStatus"):
+        return
+    for one in kube.objects(STATUS, "TigeraStatus"):
+        for condition in (one.get("status") or {}).get("conditions") or []:
+            kind, on = condition.get("type"), condition.get("status") == "True"
+            if (kind in ("Degraded", "Progressing") and on) or (kind == "Available" and not on):
+                said = condition.get("message") or condition.get("reason") or "no message"
+                word = kind if on else f"not {kind}"
+                yield f"TigeraStatus {one['metadata']['name']} is {word}: {' '.join(str(said).split())}"
+
+
+def _owns(entry: Obj) -> bool:
+    """Whether an entry of managedFields has the VNI."""
+    fields = entry.get("fieldsV1") or {}
+    for step in VNI:
+        if step not in fields:
+            return False
+        fields = fields[step]
+    return True

@@ -1,0 +1,55 @@
+"""Restarting kube-proxy on a Windows node, where Services stay dead after the node's HNS network was made anew.
+
+Removing the network takes HNS' load balancers with it.  kube-proxy notices at its next sync that the network's id has
+changed and makes them again; but its source address was read when it started, and there are releases that never do
+(kubernetes/kubernetes#135802).
+"""
+
+from __future__ import annotations
+
+from conformance.disrupt.patience import Patience
+from conformance.errors import EnvironmentBroken
+from conformance.kube.client import Kube, Obj
+from conformance.kube.waits import is_ready, pod_state
+from conformance.model.change import ObjectRef
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+from conformance.undo.journalling import Journalling
+
+NAMESPACE = "kube-system"
+LABELS = ("k8s-app=kube-proxy-windows", "k8s-app=kube-proxy")
+"""sig-windows-tools' DaemonSet, and one for all nodes."""
+
+
+class KubeProxy:
+    """kube-proxy on the nodes of one cluster."""
+
+    def __init__(self, kube: Kube, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._kube, self._journal, self._patience, self._clock = kube, journal, patience, clock
+
+    def restart(self, node: str) -> None:
+        """Have its pod made anew.  Raises EnvironmentBroken (it runs in no pod, the new one is not ready), LockLost."""
+        before = self._pods(node)
+        if not before:
+            raise EnvironmentBroken(
+                f"Services are dead on node {node} after its HNS network was made anew, and its kube-proxy runs in no "
+                f"pod of {NAMESPACE} ({' or '.join(LABELS)}): restart its service kube-proxy on the node"
+            )
+        uids = {one["metadata"]["uid"] for one in before}
+        for one in before:
+            target = ObjectRef(api_version="v1", kind="Pod", name=one["metadata"]["name"], namespace=NAMESPACE)
+            self._journal.delete_owned_pod(target, f"revives Services on node {node}")
+        settled = until(
+            lambda: [one for one in self._pods(node) if one["metadata"]["uid"] not in uids],
+            lambda pods: any(map(is_ready, pods)),
+            within=self._patience.pod_ready,
+            every=self._patience.poll_every,
+            description=f"a new kube-proxy on node {node} is ready",
+            clock=self._clock,
+        )
+        if not settled.converged:
+            states = "; ".join(f"{one['metadata']['name']} {pod_state(one)}" for one in settled.last) or "no pod"
+            raise EnvironmentBroken(f"kube-proxy on node {node} is not back in {settled.seconds:.0f} s: {states}")
+
+    def _pods(self, node: str) -> list[Obj]:
+        found = [one for labels in LABELS for one in self._kube.objects("v1", "Pod", NAMESPACE, labels=labels)]
+        return [one for one in found if one["spec"].get("nodeName") == node]

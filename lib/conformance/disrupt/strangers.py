@@ -1,0 +1,79 @@
+"""Pods of other people's DaemonSets on a node, which a drain leaves there and which lose their network all the same.
+
+Nobody gives a running pod another endpoint (projectcalico/calico#5164): it is dead until it is deleted, and its
+DaemonSet makes a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.disrupt.patience import Patience
+from conformance.errors import EnvironmentBroken
+from conformance.kube.client import Kube
+from conformance.kube.waits import is_ready, pod_state
+from conformance.model.change import ObjectRef
+from conformance.pods.strangers import daemonset_of, label, strangers
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+from conformance.undo.journalling import Journalling
+
+DAEMONSET_PODS = "daemonset-pods"
+"""Name of the healer, and of the procedure's entries."""
+
+
+class Strangers:
+    """What becomes of them on one cluster."""
+
+    def __init__(self, kube: Kube, journal: Journalling, patience: Patience, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._kube, self._journal, self._patience, self._clock = kube, journal, patience, clock
+
+    def note(self, node: str) -> tuple[Any, list[dict[str, str]]]:
+        """Note those on a node, before they lose their network: the entry to close afterwards, and what it holds."""
+        pods = [
+            {"namespace": one["metadata"]["namespace"], "name": one["metadata"]["name"], "uid": one["metadata"]["uid"]}
+            for one in strangers(self._kube, node)
+        ]
+        if not pods:
+            return None, []
+        why = f"pods of DaemonSets on node {node} are about to lose their network"
+        return self._journal.procedure(DAEMONSET_PODS, {"node": node, "pods": pods}, why), pods
+
+    def renewed(self, node: str, entry: Any, pods: Sequence[Mapping[str, str]]) -> None:
+        """Delete those that were noted, wait until their DaemonSets' new ones are ready, and close the entry."""
+        self.renew(node, pods)
+        if entry is not None:
+            self._journal.close(entry)
+
+    def renew(self, node: str, pods: Sequence[Mapping[str, str]]) -> None:
+        """Delete these pods, those that are still the same, and wait for successors.  Raises EnvironmentBroken."""
+        awaited: dict[str, str] = {}
+        for one in pods:
+            found = self._kube.find("v1", "Pod", one["name"], one["namespace"])
+            if found is None or found["metadata"].get("uid") != one["uid"]:
+                continue
+            target = ObjectRef(api_version="v1", kind="Pod", name=one["name"], namespace=one["namespace"])
+            self._journal.delete_owned_pod(target, f"gives it a network again, which node {node} has made anew")
+            awaited[daemonset_of(found)] = label(found)
+        if awaited:
+            self._back(node, awaited, {one["uid"] for one in pods})
+
+    def _back(self, node: str, awaited: Mapping[str, str], old: set[str]) -> None:
+        """Wait until each DaemonSet has a ready pod on the node that is not one of the old ones."""
+
+        def missing() -> dict[str, str]:
+            there = [one for one in strangers(self._kube, node) if one["metadata"]["uid"] not in old]
+            ready = {daemonset_of(one) for one in there if is_ready(one)}
+            states = {daemonset_of(one): f"{label(one)} {pod_state(one)}" for one in there}
+            return {owner: states.get(owner, f"no successor of {was}") for owner, was in awaited.items()
+                    if owner not in ready}  # fmt: skip
+
+        settled = until(
+            missing, lambda left: not left, within=self._patience.pod_ready, every=self._patience.poll_every,
+            description=f"DaemonSets have their pods on node {node} again", clock=self._clock,
+        )  # fmt: skip
+        if not settled.converged:
+            raise EnvironmentBroken(
+                f"pods of DaemonSets on node {node} are not back in {settled.seconds:.0f} s: "
+                f"{'; '.join(settled.last.values())}"
+            )

@@ -1,0 +1,102 @@
+"""Expectations about who answers behind a Service: each of its backends, and nobody else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from conformance.errors import Nonconformance
+from conformance.expect import message
+from conformance.expect.answered import unexpected_backend
+from conformance.expect.guard import unless_changed
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
+from conformance.model.endpoint import Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.probe.protocol import same_pod
+from conformance.timing import until
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+AT_ONCE = 12
+"""Connections of one source in a round.  By chance alone one of two backends gets none of them in 1 of 2,000 rounds;
+then another round is asked."""
+
+
+@dataclass
+class Backends:
+    """What one test expects of the pods behind Services."""
+
+    expect: Expect
+
+    def all_used(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
+        """Each source's connections are answered by all backends of the target, and by no other pod.
+
+        Decided for each source and backend, once as many rounds agree as verdicts need.  Raises Nonconformance.
+        """
+        expect = self.expect
+        clients = list(sources)
+        patience = [expect.timings.of(one.os) for one in clients]
+        attempts = [
+            Attempt(source=one, target=target, kind=Kind.HTTP, give_up_after=expect.timings.of(one.os).http_give_up)
+            for one in clients
+            for _ in range(AT_ONCE)
+        ]
+        settled = until(
+            lambda: _by_source(expect.prober.observe(attempts)),
+            lambda rounds: all(_right(seen, target) for seen in rounds),
+            within=max(one.service_effect for one in patience),
+            agree=max(one.agree for one in patience),
+            every=min(one.poll_every for one in patience),
+            description=because,
+            clock=expect.clock,
+        )
+        wrong = []
+        for index, client in enumerate(clients):
+            seen = [one for round_ in settled.seen[-max(one.agree for one in patience) :] for one in round_[index]]
+            sound = settled.converged or all(_right(round_[index], target) for round_ in settled.seen[-2:])
+            if sound:
+                expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
+                continue
+            trouble = self._wrong(client, target, seen, settled.seconds, because)
+            wrong.append(unless_changed(expect, [client, *target.backends], trouble))
+        if wrong:
+            raise wrong[0]
+
+    def _wrong(
+        self, client: Workload, target: Target, seen: Sequence[Observation], seconds: float, because: str
+    ) -> Nonconformance:
+        """What one source's connections deserve; decided for each backend that none of them got to."""
+        used = Counter(_who(one) for one in seen)
+        told = ", ".join(f"{who} {count} times" for who, count in used.most_common())
+        expected = f"answers of {' and '.join(one.pod for one in target.backends)}, and of nobody else"
+        text = message.connectivity(
+            self.expect.context.claims,
+            seen[-1].attempt,
+            expected=expected,
+            because=because,
+            seen=seen,
+            seconds=seconds,
+            further={"do": f"compare kube-proxy's rules on node {client.node} with the Service's EndpointSlices"},
+            observed=told,
+        )
+        self.expect.context.decided(client, target, ClaimVerdict.VIOLATED, text)
+        return Nonconformance(text, seen=seen)
+
+
+def _by_source(seen: Sequence[Observation]) -> list[list[Observation]]:
+    return [list(seen[start : start + AT_ONCE]) for start in range(0, len(seen), AT_ONCE)]
+
+
+def _right(seen: Sequence[Observation], target: Target) -> bool:
+    """All connected, each to a backend, and to each backend one."""
+    if any(one.verdict is not Verdict.CONNECTED or unexpected_backend(one) for one in seen):
+        return False
+    return all(any(same_pod(backend, one.served_by) for one in seen) for backend in target.backends)
+
+
+def _who(seen: Observation) -> str:
+    named = seen.verdict is Verdict.CONNECTED and seen.served_by
+    return seen.served_by.rpartition("/")[2] if named else seen.verdict.value

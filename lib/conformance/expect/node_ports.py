@@ -1,0 +1,41 @@
+"""NodePorts between nodes: a firewall that closes their range is told from a NodePort that does not work.
+
+Security groups, network security groups and host firewalls often admit no NodePorts from node to node.  A Linux
+backend's NodePort, which nobody doubts, is asked first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.errors import ControlBroken, MissingCapability, first_line
+from conformance.expect.traffic import Expect
+from conformance.model.endpoint import Target, Workload
+
+REMEDY = (
+    "open the NodePort range (30000-32767 by default) between the nodes in security groups and host firewalls; "
+    "if it is open, kube-proxy on Linux is broken"
+)
+
+
+@dataclass
+class NodePorts:
+    """The control of one test."""
+
+    expect: Expect
+
+    def pass_between_nodes(self, sources: Sequence[Workload], of_linux: Sequence[Target], *, because: str) -> None:
+        """Each of these nodes reaches the NodePorts of Linux backends at other nodes.
+
+        Raises MissingCapability when not.  A single Linux node has no other: then nothing is told apart.
+        """
+        routes = [(one, target) for one in sources for target in of_linux if target.host != one.node_address]
+        if not routes:
+            return
+        try:
+            self.expect.controls(routes, because=because)
+        except ControlBroken as closed:
+            raise MissingCapability(
+                f"NodePorts of Linux backends are not reached from node to node either: {first_line(closed)}", REMEDY
+            ) from closed

@@ -1,0 +1,141 @@
+"""Golden conversations of the probe protocol, held with a real agent in a pod, word for word.
+
+They tell what a system's own interpreter does otherwise (Windows PowerShell 5.1, a FIPS policy, a code page) in the
+first minute of a run, by the line that differs.  The packaged ones need nothing beside the agent; all of them are in
+``tests/contract/golden``, whence ``tools/package_golden.py`` takes them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import queue
+import time
+from importlib import resources
+from typing import Any
+
+from conformance.errors import ProbeBroken
+from conformance.kube.client import Kube
+from conformance.kube.streaming import ExecEnd, ExecStream
+from conformance.kube.transcript import Transcript
+from conformance.model.endpoint import Workload
+from conformance.probe import protocol
+from conformance.probe.prober import Prober
+from conformance.probe.protocol import AGENTS
+from conformance.settings import OsTimings
+
+Document = dict[str, Any]
+SHOWN = 500
+"""Characters of a line that differs."""
+
+
+@functools.cache
+def conversations() -> tuple[Document, ...]:
+    """What is said between hello and quit, by case."""
+    text = resources.files(__package__).joinpath("golden.json").read_text(encoding="utf-8")
+    return tuple(json.loads(text))
+
+
+def differs(wanted: Any, found: Any, where: str = "line") -> str:
+    """Where what was said is not what the example says; empty when it is.
+
+    In an example ``"*"`` is anything, ``"#"`` a number, and ``{"has": [...]}`` a text with these parts.
+    """
+    if wanted == "*":
+        return ""
+    if wanted == "#":
+        number = isinstance(found, (int, float)) and not isinstance(found, bool)
+        return "" if number else f"{where}: expected a number, found {found!r}"
+    if isinstance(wanted, dict) and list(wanted) == ["has"]:
+        gaps = [text for text in wanted["has"] if text not in str(found)]
+        return f"{where}: {found!r} does not name {gaps}" if gaps else ""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        gaps = [key for key in wanted if key not in found]
+        if gaps:
+            return f"{where} lacks {gaps}"
+        return next(filter(None, (differs(wanted[key], found[key], f"{where}.{key}") for key in wanted)), "")
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        return next(filter(None, map(differs, wanted, found, [f"{where}[{n}]" for n in range(len(wanted))])), "")
+    return "" if wanted == found and type(wanted) is type(found) else f"{where}: expected {wanted!r}, found {found!r}"
+
+
+def hold(kube: Kube, workload: Workload, program: protocol.Program, patience: OsTimings, transcript: Transcript) -> int:
+    """Hold all of them with one agent of its own in a pod; how many.
+
+    Raises ProbeBroken: it broke, or it said something else, with the line that differs.
+    """
+    talk = _Talk(kube, workload, program, patience, transcript)
+    try:
+        hello = talk.hear(patience.agent_hello, {"type": "hello"})
+        if problem := protocol.stranger(hello, program):
+            raise talk.broken(f"it is another program: {problem}")
+        for conversation in conversations():
+            talk.carry_out(conversation)
+    finally:
+        talk.close()
+    return len(conversations())
+
+
+def hold_by(prober: Prober, transcript: Transcript, workload: Workload) -> int:
+    """As :func:`hold`, with the usual agent of the pod's system, inside the bounds of probing."""
+    patience, limits, program = prober.settings.timings.of(workload.os), prober.agents.limits, AGENTS[workload.os]
+    prober.counts.starts[workload.node, workload.os] += 1
+    count = limits.powershell_starts if workload.os == "windows" else limits.agents
+    name = f"{'powershell' if workload.os == 'windows' else 'python'}-{workload.node}"
+    with prober.slots.hold(name, count, patience.agent_slot):
+        return hold(prober.kube, workload, program, patience, transcript)
+
+
+class _Talk:
+    """A conversation under way."""
+
+    def __init__(
+        self, kube: Kube, workload: Workload, program: protocol.Program, patience: OsTimings, transcript: Transcript
+    ) -> None:
+        self._where = f"agent {program.name} in {workload.label}"
+        self._within = patience.exec_overhead
+        self._heard: queue.Queue[bytes | ExecEnd] = queue.Queue()
+        self._stream = ExecStream(
+            kube, workload.namespace, workload.pod, workload.container, program.argv, on_line=self._heard.put,
+            on_end=self._heard.put, silence=patience.agent_silence, transcript=transcript,
+        )  # fmt: skip
+
+    def carry_out(self, conversation: Document) -> None:
+        """Raises ProbeBroken at the first line that differs."""
+        for line in conversation["lines"]:
+            if "to" in line:
+                self._stream.send(json.dumps(line["to"]).encode("ascii"))
+            elif "text" in line:
+                self._stream.send(line["text"].encode("utf-8").removesuffix(b"\n"))
+            else:
+                found = self.hear(self._within, line["from"])
+                if problem := differs(line["from"], found):
+                    raise self.broken(
+                        f"golden conversation {conversation['case']!r}: {problem}\n"
+                        f"  expected {json.dumps(line['from'])[:SHOWN]}\n  observed {json.dumps(found)[:SHOWN]}\n"
+                        "  do       report both lines with the node's build: every verdict of this agent is in doubt"
+                    )
+
+    def hear(self, within: float, wanted: Document) -> Document:
+        """The agent's next line; heartbeats are passed over where none is wanted."""
+        due = time.monotonic() + within
+        while True:
+            try:
+                line = self._heard.get(timeout=max(0.0, due - time.monotonic()))
+            except queue.Empty:
+                raise self.broken(f"it said nothing within {within:.0f} s, expected {json.dumps(wanted)}") from None
+            if isinstance(line, ExecEnd):
+                how = line.problem or f"status {line.exit_code}"
+                raise self.broken(f"it ended ({how}; stderr {line.stderr.strip()[-SHOWN:]!r})")
+            document = protocol.read_line(line)
+            if document and (document["type"] != "beat" or wanted["type"] == "beat"):
+                return document
+
+    def broken(self, how: str) -> ProbeBroken:
+        """What to raise."""
+        return ProbeBroken(f"{self._where} does not keep to the probe protocol: {how}", transport=how)
+
+    def close(self) -> None:
+        """Tell it to quit."""
+        self._stream.send(b'{"type":"quit"}')
+        self._stream.close()

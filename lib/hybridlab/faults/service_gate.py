@@ -1,0 +1,65 @@
+"""Service tables that are wrong: a gate between the kube-proxies and the data plane.
+
+The composition gives the gate to the kube-proxies in the data plane's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Literal
+
+from hybridlab.dataplane.contract import Dataplane
+from hybridlab.dataplane.model import ServicePort, ServiceTable
+
+Way = Literal["stale", "first"]
+"""``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone."""
+
+
+class ServiceGate:
+    """Lets tables through, or wrong ones.  Offers ``set_services`` of the data plane."""
+
+    def __init__(self, dataplane: Dataplane) -> None:
+        self._dataplane = dataplane
+        self._true: dict[str, ServiceTable] = {}
+        self._served: dict[str, ServiceTable] = {}
+        self._wrong: dict[str, tuple[Way, frozenset[str]]] = {}
+
+    async def set_services(self, node: str, table: ServiceTable) -> None:
+        """Replace a node's services; what is wrong there stays wrong."""
+        self._true[node] = table
+        await self._serve(node)
+
+    async def bend(self, fault: str, way: Way, nodes: Collection[str]) -> None:
+        """From now on, on behalf of a fault."""
+        self._wrong[fault] = way, frozenset(nodes)
+        for node in nodes:
+            await self._serve(node)
+
+    async def straighten(self, fault: str) -> None:
+        """No longer; nothing when the fault is not there."""
+        _, nodes = self._wrong.pop(fault, ("stale", frozenset[str]()))
+        for node in nodes:
+            await self._serve(node)
+
+    def bent(self, fault: str) -> tuple[Way, frozenset[str]] | None:
+        """How and where, on behalf of a fault."""
+        return self._wrong.get(fault)
+
+    async def _serve(self, node: str) -> None:
+        if node not in self._true:
+            return
+        table, before = self._true[node], self._served.get(node)
+        for way, nodes in self._wrong.values():
+            if node in nodes:
+                table = replace(table, ports=tuple(_wrong(port, way, before) for port in table.ports))
+        if table != before:
+            await self._dataplane.set_services(node, table)
+            self._served[node] = table
+
+
+def _wrong(port: ServicePort, way: Way, before: ServiceTable | None) -> ServicePort:
+    if way == "first":
+        return replace(port, backends=port.backends[:1])
+    had = {one.name: one.backends for one in before.ports} if before else {}
+    return replace(port, backends=had.get(port.name) or port.backends)

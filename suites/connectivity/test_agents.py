@@ -1,0 +1,10 @@
+"""The probe agents keep to their protocol in this cluster's pods, word for word: else nothing that they say counts."""
+
+from conformance.fixtures import ProbeProtocol, WorkerPods
+from conformance.marks import smoke
+
+
+@smoke()
+def test_agents_keep_to_their_protocol(pods: WorkerPods, probe_protocol: ProbeProtocol) -> None:
+    first = [pods.client("linux"), pods.client("windows")]
+    probe_protocol.holds(first, because="all verdicts are read from what these programs say")

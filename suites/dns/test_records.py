@@ -1,0 +1,37 @@
+"""The cluster's DNS answers over TCP too, says what it does not have, and follows the pods behind headless Services."""
+
+from conformance.fixtures import OS, Expect, Services, WorkerPods
+from conformance.marks import each_os, manifest, needs, verifies
+
+
+@verifies("CONN-6", part="{client_os}, over TCP")
+@each_os("client_os")
+@manifest("services/cluster-ip.yaml")
+def test_the_full_name_resolves_over_tcp(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
+    service = services.cluster_ip(pods.server("linux"))
+    because = "answers that are too long for a datagram come over TCP, from the same server"
+    name, to = service.full_name, [service.cluster_ip]
+    expect.resolves(pods.clients(client_os), name, to, over_tcp=True, because=because)
+
+
+@verifies("CONN-6", part="{client_os}, no AAAA")
+@each_os("client_os")
+@manifest("services/cluster-ip.yaml")
+def test_a_name_without_ipv6_address_is_answered(
+    pods: WorkerPods, services: Services, expect: Expect, client_os: OS
+) -> None:
+    service = services.cluster_ip(pods.server("linux"))
+    because = "resolvers ask for both sorts of addresses, and wait for the answer to each"
+    expect.resolves(pods.clients(client_os), service.full_name, [], record="AAAA", because=because)
+
+
+@verifies("CONN-6", part="{client_os}, headless")
+@each_os("client_os")
+@needs(linux=2)
+@manifest("services/headless.yaml")
+def test_a_headless_name_follows_its_pods(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:
+    clients, servers = pods.clients(client_os), pods.servers("linux")
+    before = services.headless(servers)
+    expect.resolves(clients, before.full_name, before.addresses, because="without a ClusterIP it leads to the pods")
+    after = services.headless(servers.one_per_os())
+    expect.resolves(clients, after.full_name, after.addresses, because="one pod is left behind it")

@@ -1,0 +1,20 @@
+"""Behind a Service each backend is used; one that goes is used no more, and one that comes is."""
+
+from conformance.fixtures import OS, Backends, Services, WorkerPods
+from conformance.marks import each_os, manifest, needs, verifies
+
+pytestmark = [verifies("CONN-4", part="several {server_os} backends"), manifest("services/cluster-ip.yaml")]
+
+ALL = "kube-proxy of the client's node spreads connections over all ready backends"
+ONE = "kube-proxy of the client's node follows the Service's endpoints"
+
+
+@each_os("server_os")
+@needs(linux=2, windows=2)
+def test_backends_are_used_while_they_are_there(
+    pods: WorkerPods, services: Services, backends: Backends, server_os: OS
+) -> None:
+    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
+    backends.all_used(clients, services.spread(servers).by_address, because=ALL)
+    backends.all_used(clients, services.spread(servers.one_per_os()).by_address, because=ONE)
+    backends.all_used(clients, services.spread(servers).by_address, because=ONE)

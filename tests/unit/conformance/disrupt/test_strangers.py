@@ -1,0 +1,69 @@
+"""Pods of other people's DaemonSets that lose their network are named, noted before it, and made anew after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conformance.disrupt.strangers import Strangers
+from conformance.errors import EnvironmentBroken
+from conformance.pods.strangers import label, strangers
+from conformance.undo.journalling import Plainly
+from tests.unit.conformance.disrupt.test_procedure import Hosts, procedure, words
+
+
+@pytest.fixture
+def cluster(cluster: Any, make_pod: Callable[..., Any]) -> Any:
+    """With a logging DaemonSet on the node, and others that nothing happens to."""
+    on_host = make_pod("on-host", "w1", owner="DaemonSet", namespace="ops")
+    on_host["spec"]["securityContext"] = {"windowsOptions": {"hostProcess": True}}
+    host_network = make_pod("host-network", "w1", owner="DaemonSet", namespace="ops")
+    host_network["spec"]["hostNetwork"] = True
+    own = make_pod("host-windows-host-1", "w1", owner="DaemonSet", namespace="calico-demo-r1-main-host")
+    cluster.pods += [
+        make_pod("logs", "w1", owner="DaemonSet", namespace="ops"),
+        make_pod("logs-2", "w2", owner="DaemonSet", namespace="ops"),
+        on_host, host_network, own,
+    ]  # fmt: skip
+    felix = next(one for one in cluster.pods if one["metadata"]["name"] == "felix-w")
+    felix["spec"]["securityContext"] = {"windowsOptions": {"hostProcess": True}}
+    return cluster
+
+
+def test_they_are_those_of_daemonsets_with_a_pod_network_that_are_not_the_suites(cluster: Any) -> None:
+    assert [label(one) for one in strangers(cluster, "w1")] == ["ops/logs"]
+
+
+def test_the_procedure_has_them_made_anew_once_the_network_is(cluster: Any, patience: Any, clock: Any) -> None:
+    procedure(cluster, patience, clock, Hosts(cluster.log)).new_network("w1")
+    assert words(cluster) == [
+        "cordon", "evict web", "evict web-2", "remove HNS network of w1", "delete felix-w", "delete logs", "uncordon",
+    ]  # fmt: skip
+
+
+def test_they_are_noted_before_the_removal_and_until_they_are_back(cluster: Any, patience: Any, clock: Any) -> None:
+    theirs = Strangers(cluster, cluster, patience, clock=clock)
+    entry, pods = theirs.note("w1")
+    assert cluster.noted == [
+        "daemonset-pods {'node': 'w1', 'pods': [{'namespace': 'ops', 'name': 'logs', 'uid': 'uid-logs'}]}"
+    ]
+    assert cluster.log == []
+    theirs.renewed("w1", entry, pods)
+    assert cluster.noted == []
+    assert cluster.log == ["delete logs"]
+
+
+def test_what_was_made_anew_meanwhile_is_left_alone(cluster: Any, patience: Any, clock: Any) -> None:
+    pods = [{"namespace": "ops", "name": "logs", "uid": "an-older-one"}]
+    Strangers(cluster, Plainly(cluster), patience, clock=clock).renew("w1", pods)
+    assert cluster.log == []
+
+
+def test_one_that_does_not_come_back_is_told(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.brought_back = lambda old, number: None
+    theirs = Strangers(cluster, cluster, patience, clock=clock)
+    with pytest.raises(EnvironmentBroken, match=r"not back in 15 s: no successor of ops/logs"):
+        theirs.renewed("w1", *theirs.note("w1"))
+    assert len(cluster.noted) == 1, "what is not back is to be healed"

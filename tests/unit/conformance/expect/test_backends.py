@@ -1,0 +1,73 @@
+"""Behind a Service every backend answers and nobody else; what one source sees of it is its own decision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.expect.backends import Backends
+from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
+from conformance.model.endpoint import Path, Target
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, workload
+
+A, B = workload("a"), replace(workload("b"), node="linux-2")
+SERVICE = Target(host="10.96.0.9", port=80, protocol="tcp", path=Path.CLUSTER_IP, backends=(A, B))
+
+
+def by_turns(*pods: str) -> Answer:
+    numbers = count()
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        who = pods[next(numbers) % len(pods)]
+        verdict = Verdict.CONNECTED if who else Verdict.TIMED_OUT
+        return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.01, served_by=f"ns/{who}" if who else "")
+
+    return answer
+
+
+def asked(restarted: set[str] | None = None, **clients: list[Answer]) -> tuple[dict[str, ClaimVerdict], str]:
+    """Each client's verdict, and the first line of what was raised."""
+    kept: list[Seen] = []
+    prober = ScriptedProber(dict(clients), restarted=restarted or set())
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-4",), keep=kept.extend), prober.clock)
+    sources = [replace(workload(name), node=name) for name in clients]
+    said = ""
+    try:
+        Backends(expect).all_used(sources, SERVICE, because="x")
+    except Nonconformance as wrong:
+        said = str(wrong).partition("\n")[0]
+    return {one.source: one.verdict for one in kept}, said
+
+
+def test_all_backends_and_nobody_else_are_what_is_wanted() -> None:
+    assert asked(c=[by_turns("a", "b")]) == ({"c": ClaimVerdict.CONFIRMED}, "")
+
+
+def test_an_old_backend_that_is_used_for_a_while_is_not_used_for_good() -> None:
+    assert asked(c=[by_turns("old"), by_turns("a", "b")]) == ({"c": ClaimVerdict.CONFIRMED}, "")
+
+
+@pytest.mark.parametrize(
+    ("pods", "told"),
+    [(["a"], "a 36 times"), (["a", "b", "old"], "old 12 times"), (["a", "b", ""], "TIMED_OUT 12 times")],
+)
+def test_one_that_is_never_used_and_one_that_should_not_be_are_told(pods: list[str], told: str) -> None:
+    verdicts, said = asked(c=[by_turns(*pods)], other=[by_turns("a", "b")])
+    assert verdicts == {"c": ClaimVerdict.VIOLATED, "other": ClaimVerdict.CONFIRMED}
+    assert said.startswith(
+        "CONN-4  ns/c (linux, node c) -> 10.96.0.9:80/tcp  expected answers of a and b, and of nobody"
+    )
+    assert told in said
+
+
+def test_a_backend_that_restarted_says_nothing() -> None:
+    with pytest.raises(EnvironmentBroken, match="restarted"):
+        asked({"b"}, c=[by_turns("a")])

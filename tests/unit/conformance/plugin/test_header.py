@@ -1,0 +1,29 @@
+"""The header says where one version stands for several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conformance.model.facts import Fact
+from conformance.plugin.header import assumptions, facts_lines
+from tests.plugin.stand_in_cluster import facts
+
+
+def test_nothing_is_assumed_of_a_cluster_with_one_known_version() -> None:
+    same = {name: Fact("v3.31.2", "image") for name in ("a", "b")}
+    assert assumptions(replace(facts(), calico_on_nodes=same, calico_edition=Fact("Calico", "images"))) == []
+
+
+def test_nodes_with_different_versions_are_named() -> None:
+    mixed = {"a": Fact("v3.31.2", "image"), "b": Fact("v3.30.0", "image"), "c": Fact[str](None, "not known: no pod")}
+    (line,) = assumptions(replace(facts(), calico_on_nodes=mixed))
+    assert line.startswith("nodes run different versions of Calico (v3.31.2 on a; v3.30.0 on b)")
+
+
+def test_enterprise_is_judged_by_the_calico_that_it_is_built_on() -> None:
+    (line,) = assumptions(replace(facts(), calico_edition=Fact("Calico Enterprise", "Installation")))
+    assert line == "this is Calico Enterprise: claims are judged as for Calico v3.31.2, which it is built on"
+
+
+def test_the_ipam_plugin_is_among_the_facts() -> None:
+    assert "IPAM calico-ipam" in facts_lines(replace(facts(), ipam=Fact("calico-ipam", "Installation")))[1]

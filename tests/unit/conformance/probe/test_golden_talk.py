@@ -1,0 +1,72 @@
+"""Golden conversations are held with an agent word for word; the line that differs is the message."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.errors import ProbeBroken
+from conformance.kube.transcript import forget
+from conformance.probe import golden, protocol
+
+PROGRAM = protocol.AGENTS["linux"]
+
+
+def test_the_packaged_conversations_are_the_golden_ones() -> None:
+    tool = runpy.run_path(str(Path(__file__).parents[4] / "tools" / "package_golden.py"))
+    text = tool["PACKAGED"].read_text()
+    assert text == tool["packaged"](), "python tools/package_golden.py"
+    assert len(golden.conversations()) > 30
+
+
+def test_the_real_agent_keeps_to_them(kube: Any, agents: Any, make: Any) -> None:
+    assert golden.hold(kube, make.workload(), PROGRAM, make.settings.timings.linux, forget) == len(
+        golden.conversations()
+    )
+    assert len(agents.started) == 1, "one agent holds all of them"
+
+
+def test_an_agent_that_says_something_else_is_told_with_both_lines(kube: Any, agents: Any, make: Any) -> None:
+    def serve(channel: Any, _: Any) -> None:
+        hello = {"type": "hello", "protocol": 2, "program": "agent.py", "sha256": PROGRAM.sha256, "up_ms": 1}
+        for document in (hello, {"type": "beat", "up_ms": 2, "open": "0"}):
+            channel.send(1, protocol.MARK + json.dumps(document).encode() + b"\n")
+        while channel.receive() is not None:
+            pass
+
+    agents.script = [serve]
+    with pytest.raises(ProbeBroken) as caught:
+        golden.hold(kube, make.workload(), PROGRAM, make.settings.timings.linux, forget)
+    first, expected, observed, do = str(caught.value).splitlines()
+    assert first.startswith("agent agent.py in n/client (linux, node w1) does not keep to the probe protocol: golden")
+    assert first.endswith("'ping is answered by a beat': line.open: expected 0, found '0'")
+    assert '"open": 0' in expected
+    assert '"open": "0"' in observed
+    assert "report both lines" in do
+
+
+def ends(channel: Any, _: Any) -> None:
+    channel.send(2, b"no such module")
+    channel.status(3)
+    channel.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (lambda channel, _: channel.receive(), "it said nothing within 1 s"),
+        (ends, "status 3.*no such module"),
+    ],
+)
+def test_an_agent_that_says_nothing_or_ends_is_told(
+    *, kube: Any, agents: Any, make: Any, script: Any, words: str
+) -> None:
+    agents.script = [script]
+    patience = replace(make.settings.timings.linux, agent_hello=1.0)
+    with pytest.raises(ProbeBroken, match=words):
+        golden.hold(kube, make.workload(), PROGRAM, patience, forget)
