@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.fixtures import OS, WorkerPods
+from conformance.fixtures import OS, Expect, WorkerPods
 from conformance.marks import manifest, smoke, verifies
 
 pytestmark = [verifies("DEMO-1"), smoke()]
@@ -15,6 +15,6 @@ pytestmark = [verifies("DEMO-1"), smoke()]
         pytest.param("windows", marks=manifest("calico-demo/windows.yaml")),
     ],
 )
-def test_client_and_server_become_ready_on_their_own_system(pods: WorkerPods, os: OS) -> None:
+def test_client_and_server_become_ready_on_their_own_system(pods: WorkerPods, expect: Expect, os: OS) -> None:
     because = "image and node are there, so that nothing but the pod's network is left to fail"
-    pods.start(f"{os}-client", f"{os}-server", because=because)
+    expect.started(pods.start(f"{os}-client", f"{os}-server", because=because), because=because)

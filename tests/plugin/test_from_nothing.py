@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .conftest import Project, Run
+from .conftest import ROOT, Project, Run
 
 SUITE = """
 from conformance.model.claim import ClaimVerdict
@@ -71,6 +71,100 @@ def pytest_pyfunc_call(pyfuncitem):
 """
 
 
+EXPECTS = """
+import sys
+sys.path.insert(0, "{root}")
+from dataclasses import replace
+from conformance.expect.readings import Readings
+from conformance.expect.traffic import Context, Expect
+from conformance.model.facts import Fact
+from conformance.model.observation import Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+from tests.unit.conformance.pods.test_worker_pods import Deployer, worker_pods
+
+pytestmark = pytest.mark.undecided
+SHUT = []
+
+
+def pod(name, address):
+    return replace(workload(name, "windows"), address=address, windows_build="20348.2762")
+
+
+CLIENT, STRANGER, SERVER, OTHER = (pod(name, f"192.168.0.{number}") for number, name in enumerate("csrv", 1))
+
+
+def answer(attempt, number):
+    closed = SHUT and attempt.source.pod == STRANGER.pod and attempt.target.host == SERVER.address
+    return observation(attempt, Verdict.TIMED_OUT if closed else Verdict.CONNECTED)
+
+
+@pytest.fixture
+def expect(record):
+    SHUT.clear()
+    prober = ScriptedProber({one.pod: [answer] for one in (CLIENT, STRANGER)})
+    context = Context(claims=("POL-1",), keep=lambda seen: record.decided(*seen))
+    return Expect(prober, load_timings(), context, prober.clock)
+
+
+@verifies("CONN-1")
+def test_reaches(expect):
+    expect.reachable([(CLIENT, SERVER.tcp(9))], because="it is open")
+
+@verifies("POL-1")
+def test_is_denied(expect):
+    ways = [(CLIENT, SERVER.tcp(9)), (STRANGER, OTHER.tcp(9))]
+    shut = [(STRANGER, SERVER.tcp(9))]
+    expect.controls([[*ways, *shut]], because="before")
+    SHUT.append(True)
+    expect.matrix(open=[ways], closed=[shut], because="the policy")
+
+@verifies("DEMO-1")
+@verifies("XHOST-1")
+def test_starts(expect, record):
+    pods = worker_pods(Deployer())
+    pods.keep = lambda seen: record.decided(*seen)
+    there = [replace(one, windows_build="20348.2762") for one in pods.start("windows-server", because="it starts")]
+    expect.started(there, because="it starts")
+
+@verifies("ENC-5")
+def test_reads(expect):
+    Readings(expect.context).equal({"BGP": Fact("Disabled", "x")}, "Disabled", because="so it is", do="-")
+"""
+EMPTIES_EXPECTATIONS = """
+import enum, importlib, inspect, pkgutil
+import conformance.expect
+
+def nothing(*_, **__):
+    return []
+
+for info in pkgutil.iter_modules(conformance.expect.__path__):
+    module = importlib.import_module("conformance.expect." + info.name)
+    for _, kind in inspect.getmembers(module, inspect.isclass):
+        if kind.__module__ != module.__name__ or issubclass(kind, enum.Enum) or kind.__name__ == "Context":
+            continue
+        for name, method in list(vars(kind).items()):
+            if inspect.isfunction(method) and not name.startswith("_"):
+                setattr(kind, name, nothing)
+"""
+EMPTIES_CLOSED_HALVES = """
+from conformance.expect.traffic import Expect
+
+true = Expect._decide
+Expect._decide = lambda self, open, closed, *rest, **named: true(self, open, [], *rest, **named)
+"""
+
+
+@pytest.fixture(scope="module")
+def expecting(make_project: Callable[[], Project]) -> Project:
+    """Real expectations over a scripted network."""
+    one = make_project()
+    one.suite(EXPECTS.replace("{root}", str(ROOT)))
+    (one.path / "empties_expectations.py").write_text(EMPTIES_EXPECTATIONS)
+    (one.path / "empties_closed_halves.py").write_text(EMPTIES_CLOSED_HALVES)
+    return one
+
+
 @pytest.fixture(scope="module")
 def project(make_project: Callable[[], Project]) -> Project:
     one = make_project()
@@ -94,6 +188,25 @@ def test_a_run_that_leaves_out_calls_confirms_nothing(project: Project, argument
     assert confirmed(found) == 0, found.out
     assert found.verdict("CONN-1") == "NOT_RUN"
     assert "decided nothing" in found.claim("CONN-1")["reason"]
+
+
+def test_expectations_that_are_emptied_confirm_nothing(expecting: Project) -> None:
+    assert confirmed(expecting.run("-n", "0")) == 5
+    found = expecting.run("-n", "0", "-p", "empties_expectations")
+    assert confirmed(found) == 0, found.out
+    assert {found.verdict(claim) for claim in ("CONN-1", "POL-1", "DEMO-1", "XHOST-1", "ENC-5")} == {"NOT_RUN"}
+
+
+def test_expectations_without_closed_halves_confirm_no_denial(expecting: Project) -> None:
+    found = expecting.run("-n", "0", "-p", "empties_closed_halves")
+    assert (found.verdict("CONN-1"), found.verdict("POL-1")) == ("CONFIRMED", "NOT_RUN")
+    assert "nothing was seen closed" in found.claim("POL-1")["reason"]
+
+
+def test_only_expectations_confirm() -> None:
+    quiet = ("kube", "facts", "pods", "probe", "policy", "disrupt", "undo")
+    files = [file for room in quiet for file in (ROOT / "lib" / "conformance" / room).rglob("*.py")]
+    assert [file.name for file in files if "ClaimVerdict.CONFIRMED" in file.read_text(encoding="utf-8")] == []
 
 
 def test_a_body_that_decides_confirms(run: Run) -> None:

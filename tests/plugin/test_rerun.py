@@ -50,7 +50,8 @@ def rerun(make_project: Callable[[], Project]) -> tuple[Project, Run, Run]:
     assert first.code == 1, first.out
     assert first.folder is not None
     (project.path / "mended").touch()
-    return project, first, started(project, f"--rerun-of={first.folder}", "--require=policy")
+    assert (project.path / "reports" / "latest").resolve() == first.folder
+    return project, first, started(project, "--rerun-of=reports/latest", "--require=policy", "-n", "2")
 
 
 def test_only_what_was_open_or_wrong_is_run_again(rerun: tuple[Project, Run, Run]) -> None:
@@ -109,6 +110,7 @@ def test_another_cluster_or_version_is_refused_in_one_line(
     assert refused.code == 4, refused.out
     assert expected in refused.out
     assert len(list((project.path / "reports").iterdir())) == runs, "a refused run leaves no directory"
+    assert (project.path / "reports" / "latest" / "conformance.json").exists(), "latest leads to the run before"
 
 
 def test_another_catalog_is_refused_before_anything_is_touched(rerun: tuple[Project, Run, Run]) -> None:

@@ -87,7 +87,7 @@ def _check(claim: Claim, facts: Facts) -> Iterator[Applicability]:
         if wanted:
             yield _word(name, wanted, fact)
     if applies.calico:
-        yield _version("Calico", applies.calico, facts.calico_version)
+        yield _calico(claim, applies.calico, facts)
     if applies.kubernetes:
         yield _version("Kubernetes", applies.kubernetes, facts.kubernetes_version)
     if applies.windows_builds:
@@ -103,6 +103,14 @@ def _word(name: str, wanted: tuple[str, ...], fact: Fact[Any]) -> Applicability:
     if str(fact.value).casefold() in {word.casefold() for word in wanted}:
         return Applies()
     return NotApplicable(name.split(maxsplit=1)[0], condition, f"{name} {fact.value} ({fact.source})")
+
+
+def _calico(claim: Claim, wanted: Range, facts: Facts) -> Applicability:
+    """By the version on the nodes that the claim is about, where nodes differ: one in the range is enough."""
+    nodes = facts.by_os("windows") if claim.needs.windows else facts.nodes
+    told = [facts.calico_on(node.name) for node in nodes] or [facts.calico_version]
+    answers = [_version("Calico", wanted, fact) for fact in dict.fromkeys(told)]
+    return next((answer for answer in answers if isinstance(answer, Applies)), answers[0])
 
 
 def _version(name: str, wanted: Range, fact: Fact[str]) -> Applicability:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conformance.catalog import NEWEST, Range, Version
+from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Facts
 
 LISTED: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -35,8 +36,8 @@ class Builds:
 
     @property
     def calico(self) -> str:
-        """Calico's version, for messages."""
-        return self.facts.calico_version.value or "of an unknown version"
+        """Calico's versions on the Windows nodes, for messages."""
+        return " and ".join(version or "of an unknown version" for version in self._versions)
 
     @property
     def install(self) -> str:
@@ -52,14 +53,17 @@ class Builds:
         """Whether a Calico version is at or above the floor."""
         return Version.parse(version) >= Version.parse(self.calico_floor)
 
-    def listed(self, build: tuple[int, int]) -> bool:
-        """Whether this Calico version lists a Windows build."""
-        return any(Version.of(*build) in Range(one) for one in self._row())
+    def listed(self, there: BuildUnderCalico) -> bool:
+        """Whether the Calico version on a node lists its Windows build."""
+        return any(Version.of(*there.build) in Range(one) for one in _row(there.calico))
 
     @property
     def row(self) -> str:
-        """``build.revision >=17763.1432 <17764 or >=20348.169 <20349``."""
-        return f"build.revision {' or '.join(self._row())}"
+        """``build.revision >=17763.1432 <17764 or >=20348.169 <20349``; by version where nodes differ."""
+        rows = {version: f"build.revision {' or '.join(_row(version))}" for version in self._versions}
+        if len(rows) == 1:
+            return next(iter(rows.values()))
+        return "; ".join(f"{row} under Calico {version or 'of an unknown version'}" for version, row in rows.items())
 
     @property
     def runtimes(self) -> str:
@@ -73,7 +77,14 @@ class Builds:
             return name in ("containerd", "docker")
         return name == "containerd" and Version.parse(version) >= Version.parse(CONTAINERD_FLOOR)
 
-    def _row(self) -> tuple[str, ...]:
-        text = self.facts.calico_version.value
-        version = Version.parse(text) if text else NEWEST
-        return next((builds for versions, builds in LISTED if version in Range(versions)), LISTED[0][1])
+    @property
+    def _versions(self) -> list[str | None]:
+        """Of Calico on the Windows nodes, each once."""
+        there = [self.facts.calico_on(node.name).value for node in self.facts.by_os("windows")]
+        return list(dict.fromkeys(there)) or [self.facts.calico_version.value]
+
+
+def _row(calico: str | None) -> tuple[str, ...]:
+    """The ranges of builds that a Calico version lists."""
+    version = Version.parse(calico) if calico else NEWEST
+    return next((builds for versions, builds in LISTED if version in Range(versions)), LISTED[0][1])

@@ -250,6 +250,11 @@ class Expect:
                 raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
         return found
 
+    def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:
+        """These pods, which were only just started, became ready; what stands in front of pods stands for them."""
+        for one in pods:
+            self.context.decided(None, one, ClaimVerdict.CONFIRMED, because, "behaviour")
+
     def resolves(
         self,
         sources: Workload | Iterable[Workload],

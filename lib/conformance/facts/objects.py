@@ -13,6 +13,7 @@ from conformance.errors import MissingCapability
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import is_ready
+from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Fact, Facts
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
@@ -72,17 +73,23 @@ class CalicoObjects:
         return {"Linux workers with a ready calico-node": Fact(len(ready), source)}
 
     def calico_version(self) -> dict[str, Fact[str]]:
-        """Calico's version."""
-        return {"Calico's version": self._facts.calico_version}
-
-    def windows_builds(self) -> dict[str, Fact[tuple[int, int]]]:
-        """Build and revision of every Windows node."""
-        return {
-            f"build of node {node.name}": Fact(
-                node.windows_build, f"its .status.nodeInfo.kernelVersion {node.kernel_version}"
-            )
+        """Calico's version, and that of every Windows node of which it is known."""
+        own = {
+            f"Calico's version on node {node.name}": self._facts.calico_on_nodes[node.name]
             for node in self._facts.by_os("windows")
+            if node.name in self._facts.calico_on_nodes and self._facts.calico_on_nodes[node.name].known
         }
+        return {"Calico's version": self._facts.calico_version} | own
+
+    def windows_builds(self) -> dict[str, Fact[BuildUnderCalico]]:
+        """Build and revision of every Windows node, with the version of Calico there."""
+        found = {}
+        for node in self._facts.by_os("windows"):
+            calico = self._facts.calico_on(node.name)
+            there = BuildUnderCalico(node.windows_build, calico.value) if node.windows_build else None
+            source = f"its .status.nodeInfo.kernelVersion {node.kernel_version}; Calico: {calico.source}"
+            found[f"build of node {node.name}"] = Fact(there, source)
+        return found
 
     def windows_runtimes(self) -> dict[str, Fact[str]]:
         """Container runtime of every Windows node: ``containerd://1.7.24``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 DSR_REVISION = {17763: 1432}
 """Build to the first revision of it that can do direct server return; before it, it is a build of its own."""
 
@@ -15,3 +17,15 @@ def build_name(build: tuple[int, int] | None) -> str:
         return "unknown"
     first = DSR_REVISION.get(build[0], 0)
     return f"{build[0]}" if build[1] >= first else f"{build[0]} before .{first}"
+
+
+@dataclass(frozen=True)
+class BuildUnderCalico:
+    """A Windows node's build and revision, ``(20348, 2762)``, and the version of Calico on it; None: not known."""
+
+    build: tuple[int, int]
+    calico: str | None
+
+    def __str__(self) -> str:
+        """``20348.2762 under Calico v3.31.2``."""
+        return f"{'.'.join(map(str, self.build))} under Calico {self.calico or 'of an unknown version'}"

@@ -84,6 +84,11 @@ class Facts:
     calico_on_nodes: dict[str, Fact[str]] = field(default_factory=dict)
     """Node to the version of Calico in its pod; not known where there is no pod."""
 
+    def calico_on(self, node: str) -> Fact[str]:
+        """The version of Calico on a node, the cluster's where its own is not known."""
+        own = self.calico_on_nodes.get(node)
+        return own if own and own.known else self.calico_version
+
     def by_os(self, os: OS) -> tuple[NodeFacts, ...]:
         """Nodes of one OS."""
         return tuple(node for node in self.nodes if node.os == os)

@@ -25,7 +25,7 @@ from conformance.model.probing import Probing
 from conformance.plugin import header
 from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
-from conformance.plugin.rerun import rerun_of
+from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
 from conformance.report import allure_results, allure_words, attach, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
@@ -84,6 +84,8 @@ class Controller:
     def pytest_configure_node(self, node: Any) -> None:
         """Hand xdist's worker its connection and the facts."""
         node.workerinput[WORKER_INPUT] = self.state.for_worker()
+        again = tests_to_run(node.config)
+        node.workerinput[AGAIN] = None if again is None else sorted(again)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
@@ -214,7 +216,12 @@ class Controller:
             covered=header.covered(self.run.facts, self.run.settings),
             attachments=self._attachments(tests),
             notes=self._notes(tests),
-            images=together(from_plain(RanImage, one) for one in self.run.directory.read_images()),
+            images=together(
+                [
+                    *(again.images if again else ()),
+                    *(from_plain(RanImage, one) for one in self.run.directory.read_images()),
+                ]
+            ),
             probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)

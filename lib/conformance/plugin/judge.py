@@ -17,7 +17,7 @@ from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import to_plain
 from conformance.plugin import options
 from conformance.plugin.marked import planned
-from conformance.plugin.rerun import rerun_of
+from conformance.plugin.rerun import tests_to_run
 from conformance.plugin.state import State
 from conformance.report import allure_results, junit
 from conformance.report.attempts import FLAKY, merged
@@ -75,10 +75,10 @@ class Judge:
             item.add_marker(pytest.mark.allure_label(allure_results.story(item.name), label_type="story"))
             item.add_marker(pytest.mark.allure_label(item.nodeid, label_type="test"))
         wanted = set(config.option.claim)
-        again = rerun_of(config)
+        again = tests_to_run(config)
         chosen = [
             item for item in items
-            if self._chosen(item, wanted, config.option.smoke) and (again is None or item.nodeid in again.tests)
+            if self._chosen(item, wanted, config.option.smoke) and (again is None or item.nodeid in again)
         ]  # fmt: skip
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

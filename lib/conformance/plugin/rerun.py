@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
+from conformance.model.images import RanImage
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind
 from conformance.qualify import again
@@ -47,6 +48,15 @@ class Rerun:
     def whole(self) -> bool:
         """Whether the earlier run was of everything, so that a claim without results has no test."""
         return all(one.verdict is not None for one in self.report.claims.values())
+
+    @property
+    def images(self) -> tuple[RanImage, ...]:
+        """What the earlier run's pods ran."""
+        plain: Sequence[Mapping[str, Any]] = self.report.plain.get("images") or []
+        known = {one.name for one in fields(RanImage)}
+        return tuple(
+            from_plain(RanImage, {name: value for name, value in one.items() if name in known}) for one in plain
+        )
 
     def check(self, facts: Facts, installed: Installed) -> None:
         """Raises UsageProblem where the cluster is not the report's, or not as it was."""
@@ -113,6 +123,20 @@ def _together(before: TestOutcome, now: TestOutcome, kinds: Mapping[str, ClaimKi
 
 
 RERUN = pytest.StashKey["Rerun | None"]()
+AGAIN = "conformance_again"
+"""Key of what the controller hands to xdist's workers: node ids of the tests that are run again, or None for all.
+
+They do not read the report themselves: ``reports/latest``, if that is what was named, leads to the new run by then.
+"""
+
+
+def tests_to_run(config: pytest.Config) -> frozenset[str] | None:
+    """Node ids of the tests that ``--rerun-of`` leaves; None: it was not given.  In every process of the run."""
+    if hasattr(config, "workerinput"):
+        given = config.workerinput[AGAIN]
+        return None if given is None else frozenset(given)
+    found = rerun_of(config)
+    return found.tests if found else None
 
 
 def rerun_of(config: pytest.Config) -> Rerun | None:

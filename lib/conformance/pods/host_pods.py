@@ -5,12 +5,13 @@ Windows' belong to a DaemonSet pinned to one node: a drain of the node spares th
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.client import Obj
-from conformance.kube.refused import ApiRefused
+from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import NodeFacts
 from conformance.pods.deploy import Pods, Wish, changed
@@ -23,7 +24,15 @@ REMEDY = (
     "allow HostProcess pods (containerd 1.6, Kubernetes 1.23, privileged Pod Security in the run's -host namespaces)"
 )
 REFUSED = "FailedCreate"
-"""Reason of the DaemonSet's event when admission refuses its pods."""
+"""Reason of the DaemonSet's event when its pods cannot be created."""
+ADMISSION = re.compile(r"\bis forbidden\b|denied the request|violates PodSecurity|hostProcess")
+"""In its message, when that is meant: anything else (a webhook that does not answer, a busy API server) may pass."""
+UNABLE = re.compile(r"hostprocess|host process", re.IGNORECASE)
+"""In what a container that cannot start says, when its node cannot run HostProcess containers."""
+CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
+"""Versions without HostProcess containers."""
+TRIES = 2
+"""How often a HostProcess pod is asked for: one answer of an API server that is busy is no refusal."""
 
 
 class HostPods:
@@ -38,7 +47,8 @@ class HostPods:
     def on(self, node: str) -> Workload:
         """The pod in a node's host.
 
-        Raises MissingCapability where HostProcess pods are refused or cannot run, EnvironmentBroken as deploying does.
+        Raises MissingCapability where HostProcess pods are refused or cannot run, and EnvironmentBroken where it
+        could not be found out (a request that failed, a pod that does not become ready), after a second try.
         """
         with self._lock:
             one_at_a_time = self._nodes.setdefault(node, threading.Lock())
@@ -58,16 +68,21 @@ class HostPods:
         return self._pods.deploy([wish])[wish.called]
 
     def _windows(self, node: NodeFacts) -> Workload:
-        if node.container_runtime.startswith("docker"):
+        if node.container_runtime.startswith("docker") or CONTAINERD.match(node.container_runtime):
             raise MissingCapability(f"node {node.name} runs {node.container_runtime}, without HostProcess pods", REMEDY)
-        wish = self._wish(node)
-        try:
-            self._pods.start(wish)
-            self._admitted(wish)
-            return self._deployed(wish)
-        except (EnvironmentBroken, ApiRefused) as error:
-            first = str(error).partition("\n")[0]
-            raise MissingCapability(f"no HostProcess pod runs on node {node.name}: {first}", REMEDY) from error
+        wish, tries = self._wish(node), 0
+        while True:
+            tries += 1
+            try:
+                self._pods.start(wish)
+                self._admitted(wish)
+                return self._deployed(wish)
+            except (EnvironmentBroken, ApiRefused, ApiUnreachable) as error:
+                what = f"no HostProcess pod runs on node {node.name}: {str(error).partition(chr(10))[0]}"
+                if _refused(error):
+                    raise MissingCapability(what, REMEDY) from error
+                if tries == TRIES:
+                    raise EnvironmentBroken(f"{what} ({tries} tries)") from error
 
     def _admitted(self, wish: Wish) -> None:
         """Wait until the DaemonSet has a pod.  Raises EnvironmentBroken with the refusal's text."""
@@ -89,6 +104,13 @@ class HostPods:
             raise EnvironmentBroken(
                 refusal or f"DaemonSet {namespace}/{wish.called} has no pod after {settled.seconds:.0f} s"
             )
+
+
+def _refused(error: Exception) -> bool:
+    """Whether the cluster has said that it takes no HostProcess pods; all else says nothing about that."""
+    if isinstance(error, ApiRefused):
+        return error.forbidden
+    return bool(ADMISSION.search(str(error)) or ("cannot start" in str(error) and UNABLE.search(str(error))))
 
 
 def _message(events: list[Obj]) -> str:

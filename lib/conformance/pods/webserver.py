@@ -10,7 +10,7 @@ from conformance.kube import manifest
 from conformance.kube.client import Obj
 from conformance.model.change import ObjectRef
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen, seen, seen_on
+from conformance.model.decision import Seen, seen_on
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
@@ -100,10 +100,7 @@ class WebServer:
             word = ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
             self._keep([seen_on(node, word, str(verdict).partition("\n")[0], "behaviour")])
             raise verdict.with_traceback(None) from None  # how they were waited for is nobody's business
-        replicas = [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
-        for one in replicas:
-            self._keep(seen(None, one, ClaimVerdict.CONFIRMED, because, "behaviour"))
-        return replicas
+        return [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
 
     def _node_port(self, service: Obj, replicas: Sequence[Workload]) -> Target:
         return Target(

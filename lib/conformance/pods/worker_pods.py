@@ -15,7 +15,7 @@ from conformance.errors import EnvironmentBroken, MissingCapability, Nonconforma
 from conformance.kube.client import Obj
 from conformance.kube.waits import is_ready
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Seen, seen, seen_on
+from conformance.model.decision import Seen, seen_on
 from conformance.model.endpoint import OS, Workload
 from conformance.pods.deploy import Pods, Wish, changed, there_now
 from conformance.pods.groups import Group, Pairs
@@ -123,8 +123,9 @@ class WorkerPods:
     def start(self, *roles: str, because: str) -> Group:
         """All pods of these roles, for a test about starting: one that does not become ready is a Nonconformance.
 
-        An image that cannot be pulled, a container that crashes, or a cluster without room still is EnvironmentBroken.
-        Nothing is asked of the pods themselves, so that only starting is judged.
+        That they started confirms nothing yet, ``expect.started`` does.  An image that cannot be pulled, a container
+        that crashes, or a cluster without room still is EnvironmentBroken.  Nothing is asked of the pods themselves, so
+        that only starting is judged.
         """
         seats = [seat for role in roles for seat in self._seats(role)]
         work = {seat: self._start(seat) for seat in seats}
@@ -133,7 +134,6 @@ class WorkerPods:
         for seat, one in work.items():
             error = one.exception()
             if error is None:
-                self.keep(seen(None, one.result(), ClaimVerdict.CONFIRMED, because, "behaviour"))
                 continue
             if not isinstance(error, EnvironmentBroken):
                 raise error

@@ -18,7 +18,7 @@ from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind, ClaimVerdict, precedence
 from conformance.qualify.acceptable import UNDECIDED
-from conformance.qualify.stored import StoredReport
+from conformance.qualify.stored import StoredReport, versions
 
 AGAIN = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_RUN})
 """Verdicts of tests that are run again; what was NOT_RUN is decided where its reason has gone."""
@@ -69,7 +69,7 @@ def differences(report: StoredReport, facts: Facts, installed: Installed) -> Ite
         for node in report.facts.nodes:
             if builds.get(node.name) != node.windows_build:
                 yield f"node {node.name}: {_build(builds.get(node.name))} here, {_build(node.windows_build)} there"
-    ours, theirs = _versions(installed), _versions(before)
+    ours, theirs = versions(installed), versions(before)
     for what in sorted(ours.keys() | theirs.keys()):
         if ours.get(what) != theirs.get(what):
             yield f"{' '.join(what)}: {ours.get(what) or 'nothing'} here, {theirs.get(what) or 'nothing'} there"
@@ -77,14 +77,6 @@ def differences(report: StoredReport, facts: Facts, installed: Installed) -> Ite
 
 def _build(build: tuple[int, int] | None) -> str:
     return ".".join(map(str, build)) if build else "no such Windows node"
-
-
-def _versions(installed: Installed) -> dict[tuple[str, str], str]:
-    """Workload and container to the versions that run; digests count where a tag was moved."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for one in installed.components:
-        found.setdefault((one.workload, one.container), set()).add(f"{one.version} {one.digest[:19]}".strip())
-    return {what: ", ".join(sorted(several)) for what, several in found.items()}
 
 
 def results_of(report: StoredReport, test: str) -> tuple[ClaimResult, ...]:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.model.codec import to_plain
+from conformance.model.codec import from_plain, to_plain
 from conformance.model.facts import Facts
+from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimVerdict, precedence
 from conformance.qualify.acceptable import UNDECIDED, Turn, turn
-from conformance.qualify.stored import StoredClaim, StoredReport
+from conformance.qualify.stored import StoredClaim, StoredReport, versions
 
 NOISE = 1.25
 """A convergence time has moved when its median changed by more than this factor ..."""
@@ -81,7 +82,7 @@ def compare(old: StoredReport, new: StoredReport) -> Comparison:
         appeared=tuple(claim for claim in new.claims if claim not in old.claims),
         disappeared=tuple(claim for claim in old.claims if claim not in new.claims),
         parts=tuple(line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])),
-        facts=tuple(_other_facts(old.facts, new.facts)),
+        facts=(*_other_facts(old.facts, new.facts), *_other_versions(old, new)),
         times=tuple(_other_times(old, new)),
         flaky=tuple(line for line in _flaky(new) if line not in _flaky(old)),
     )
@@ -179,6 +180,14 @@ def _flat(facts: Facts | None) -> dict[str, str]:
         builds = sorted({node.build or node.kernel_version for node in nodes})
         found[f"{system} nodes"] = f"{len(nodes)} ({', '.join(builds)})"
     return found
+
+
+def _other_versions(old: StoredReport, new: StoredReport) -> Iterator[str]:
+    """Components that run in another version, or in another image under the same tag; only where both reports tell."""
+    before, now = (versions(from_plain(Installed, one.plain.get("installed") or {})) for one in (old, new))
+    for what in sorted(before.keys() | now.keys()) if before and now else ():
+        if before.get(what) != now.get(what):
+            yield f"{' '.join(what)}: {before.get(what, 'nothing')} -> {now.get(what, 'nothing')}"
 
 
 def _other_times(old: StoredReport, new: StoredReport) -> Iterator[str]:

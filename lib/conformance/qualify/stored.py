@@ -13,6 +13,7 @@ from conformance.model.claim import ClaimResult
 from conformance.model.codec import from_plain
 from conformance.model.decision import Decision
 from conformance.model.facts import Facts
+from conformance.model.installed import Installed
 from conformance.model.verdict import ClaimKind, ClaimVerdict
 
 SCHEMAS = ("1", "2")
@@ -137,3 +138,11 @@ def _claim(plain: Mapping[str, Any]) -> StoredClaim:
         results=tuple(from_plain(ClaimResult, one) for one in plain["results"]),
         missing=tuple(plain["missing_parts"]),
     )
+
+
+def versions(installed: Installed) -> dict[tuple[str, str], str]:
+    """Workload and container to the versions that run; digests count where a tag was moved."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for one in installed.components:
+        found.setdefault((one.workload, one.container), set()).add(f"{one.version} {one.digest[:19]}".strip())
+    return {what: ", ".join(sorted(several)) for what, several in found.items()}

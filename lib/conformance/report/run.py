@@ -16,7 +16,7 @@ from conformance.model.facts import Facts
 from conformance.model.images import RanImage
 from conformance.model.installed import Installed
 from conformance.report.matrix import Matrix, direction_matrix
-from conformance.report.outcomes import ClaimOutcome, TestOutcome
+from conformance.report.outcomes import ClaimOutcome, TestOutcome, half
 from conformance.report.probing import ProbingCost, cost
 from conformance.report.statistics import Statistics, statistics
 
@@ -168,6 +168,7 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "decided_parts": list(outcome.decided),
         "missing_parts": list(outcome.missing),
         "builds": {build: str(verdict) for build, verdict in outcome.builds.items()},
+        "half": half(claim, outcome.results),
         "evidence": _evidence(outcome, report),
         "seconds": round(sum(test.seconds for test in mine), 3),
         "flaky": any(test.flaky for test in mine),

@@ -210,7 +210,8 @@ def _strangers(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
 def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
     """Facts with the version to judge by, and with what kind of evidence this cluster gives."""
     if settings.calico_version:
-        facts = replace(facts, calico_version=Fact(settings.calico_version, "--calico-version"))
+        told = Fact(settings.calico_version, "--calico-version")
+        facts = replace(facts, calico_version=told, calico_on_nodes={})  # of every node
     emulated = connection.how == "lab" or any(EMULATED in node.labels for node in facts.nodes)
     return replace(facts, evidence="lab") if emulated else facts
 

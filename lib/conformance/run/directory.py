@@ -10,6 +10,7 @@ import datetime
 import fcntl
 import json
 import secrets
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -39,6 +40,8 @@ class RunDirectory:
         """Locked by every process of the run for as long as it lives: what is left of a dead run may be removed."""
         self.attachments = path / "attachments"
         self._held: IO[str] | None = None
+        self._before: Path | None = None
+        """Where ``latest`` led before; None: nowhere."""
 
     @classmethod
     def create(cls, reports: Path) -> tuple[RunDirectory, str]:
@@ -50,10 +53,20 @@ class RunDirectory:
             folder.mkdir(parents=True, exist_ok=True)
         (run.shared / "epoch").write_text("0")
         latest = reports / "latest"
+        run._before = latest.readlink() if latest.is_symlink() else None
         fresh = reports / f".latest-{run_id}"
         fresh.symlink_to(run.path.name)
         fresh.replace(latest)
         return run, run_id
+
+    def discard(self) -> None:
+        """Remove it, of a run that did not begin: ``latest`` leads again to the run before."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        latest = self.path.parent / "latest"
+        if latest.is_symlink() and latest.readlink() == Path(self.path.name):
+            latest.unlink()
+            if self._before is not None:
+                latest.symlink_to(self._before)
 
     def hold(self) -> None:
         """This process is one of the run's, until it ends."""

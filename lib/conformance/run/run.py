@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -70,7 +69,7 @@ class Run:
         except SuiteError as error:
             self._error = error
             if not self.choice.own_lab:  # a lab's log stays, to look at
-                shutil.rmtree(self.directory.path, ignore_errors=True)
+                self.directory.discard()
             raise
 
     def refuse(self, check: Callable[[Inspection], None]) -> None:
@@ -81,7 +80,7 @@ class Run:
             check(self.inspection)
         except SuiteError as trouble:
             self._trouble = trouble
-            shutil.rmtree(self.directory.path, ignore_errors=True)
+            self.directory.discard()
             raise
 
     def connect(self) -> Any:

@@ -65,7 +65,12 @@ def render(
 
     ``plain``: conformance.json of schema 2; ``difference``: lines of a comparison; ``failures``: :func:`bundles`.
     """
-    since: Mapping[str, Any] = {"evidence": None, "seconds": 0, "flaky": False}  # later than the oldest reports
+    since: Mapping[str, Any] = {
+        "evidence": None,
+        "seconds": 0,
+        "flaky": False,
+        "half": "",
+    }  # later than the oldest reports
     claims: Sequence[Mapping[str, Any]] = [{**since, **claim} for claim in plain["claims"]]
     builds = sorted({build for claim in claims for one in _decisions(claim) for build in one.about})
     areas = _areas(claims)
@@ -79,6 +84,7 @@ def render(
             installed=plain.get("installed") or {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []},
             covered=plain.get("covered"),  # None: the report does not tell
             attested=plain.get("attested") or {},
+            images=plain.get("images") or [],
             failures=failures or {},
             gates=plain.get("gates") or [],
             waived=plain.get("waived") or {},

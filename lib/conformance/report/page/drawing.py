@@ -19,7 +19,7 @@ def recovery_chart(seconds: Mapping[str, float]) -> dict[str, Any]:
 
     Returns ``rows`` of label, bar's end in drawing units and text; none where nothing was measured.
     """
-    longest = max(seconds.values(), default=0.0) or 1.0
+    longest = max([1.0, *seconds.values()])  # so that milliseconds do not look like a long time
     left = 300
     scale = (WIDTH - left - 90) / longest
     ordered = sorted(seconds.items(), key=lambda entry: (-entry[1], entry[0]))

@@ -26,6 +26,7 @@ from conformance.catalog import (
 )
 from conformance.catalog.loading import DATA
 from conformance.model.claim import ClaimKind
+from conformance.model.facts import Fact
 from tests.plugin.stand_in_cluster import facts, node
 
 COUNTS = {
@@ -183,6 +184,22 @@ def outcome(ident: str, **changes: Any) -> Any:
 )  # fmt: skip
 def test_facts_decide_whether_a_claim_is_about_a_cluster(ident: str, changes: dict[str, Any], expected: type) -> None:
     assert isinstance(outcome(ident, **changes), expected), outcome(ident, **changes)
+
+
+def test_a_range_of_calico_is_that_of_the_windows_nodes_own_calico() -> None:
+    from dataclasses import replace
+
+    own = {
+        "win-0": Fact("v3.22.5", "its image"),
+        "win-1": Fact("v3.31.2", "its image"),
+        "linux-1": Fact("v3.31.2", "-"),
+    }
+    mixed = replace(facts(), calico_on_nodes=own)
+    claim = catalog()["XSVC-1"]  # from v3.23 on
+    assert isinstance(applicability(claim, mixed), Applies)
+    linux, (first, second) = mixed.by_os("linux"), mixed.by_os("windows")
+    assert isinstance(applicability(claim, replace(mixed, nodes=(*linux, first))), NotApplicable)
+    assert isinstance(applicability(claim, replace(mixed, nodes=(*linux, second))), Applies)
 
 
 def with_builds(*builds: tuple[int, int] | None, dsr: bool | None = True) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,7 +97,8 @@ class Expectations:
         )
         self.expect = Expect(self.prober, TIMINGS, context, self.prober.clock)
         self.streams = StreamExpect(streams, self.expect)
-        facts: Any = type("Facts", (), {"calico_version": Fact(value=version, source="test")})()
+        calico = Fact(value=version, source="test")
+        facts: Any = SimpleNamespace(calico_version=calico, calico_on=lambda node: calico)
         self.lists: list[tuple[AclRule, ...]] = []
         self.connections_during_change = ConnectionsDuringChange(
             self.streams, self.expect, facts,

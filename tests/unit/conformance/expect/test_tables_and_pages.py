@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
@@ -11,6 +13,7 @@ from conformance.expect.known_issue import KnownIssue
 from conformance.expect.pages import Pages
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.builds import BuildUnderCalico
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.facts import Fact, Facts, NodeFacts
@@ -56,7 +59,18 @@ def facts(calico: str | None = "v3.31.2", install: str | None = "operator", tunn
 def test_a_build_is_listed_by_the_row_of_its_calico_version(
     calico: str | None, build: tuple[int, int], listed: bool
 ) -> None:
-    assert Builds(facts(calico)).listed(build) is listed
+    assert Builds(facts(calico)).listed(BuildUnderCalico(build, calico)) is listed
+
+
+def test_a_build_is_judged_by_the_calico_of_its_own_node() -> None:
+    two = facts("v3.31.2")
+    old = replace(two.nodes[0], name="windows-2", windows_build=(19042, 1))
+    mixed = replace(two, nodes=(*two.nodes, old), calico_on_nodes={"windows-2": Fact("v3.23.0", "its image")})
+    builds = Builds(mixed)
+    assert builds.calico == "v3.31.2 and v3.23.0"
+    assert "19043 under Calico v3.23.0" in builds.row
+    assert builds.listed(BuildUnderCalico((19042, 1), "v3.23.0"))
+    assert not builds.listed(BuildUnderCalico((19042, 1), "v3.31.2"))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from conformance.errors import MissingCapability
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.kube.refused import ApiRefused
+from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 V3, CRD, OPERATOR = "projectcalico.org/v3", "crd.projectcalico.org/v1", "operator.tigera.io/v1"
@@ -119,6 +120,19 @@ def test_whether_containerd_is_unused_beside_docker_is_not_known_of_a_node_that_
         "containerd unused beside Docker on node win": False,
         "containerd unused beside Docker on node old": None,
     }
+
+
+def test_builds_and_versions_are_told_of_each_node_with_its_own_calico() -> None:
+    known = facts(more=(node("win-2", "windows", windows_build=(20348, 1)),))
+    known = replace(known, calico_on_nodes={"win-2": Fact("v3.29.1", "image of its pod")})
+    found = reads({}, known)
+    assert values(found.windows_builds()) == {
+        "build of node win": None, "build of node win-2": BuildUnderCalico((20348, 1), "v3.29.1"),
+    }  # fmt: skip
+    assert str(found.windows_builds()["build of node win-2"].value) == "20348.1 under Calico v3.29.1"
+    assert values(found.calico_version()) == {
+        "Calico's version": "v3.31.2", "Calico's version on node win-2": "v3.29.1",
+    }  # fmt: skip
 
 
 def test_pools_are_read_where_they_are_served_and_disabled_ones_left_out() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,17 @@ def test_other_builds_parts_and_facts_are_told() -> None:
     assert "SVC-2: Windows build only now: 20348" in found.parts
     assert "calico version: v3.30.4 -> v3.31.2" in found.facts
     assert "windows nodes: 1 (17763) -> 1 (20348)" in found.facts
+
+
+def test_components_in_other_versions_are_told() -> None:
+    def with_felix(version: str) -> dict[str, Any]:
+        one = {"workload": "calico-node-windows", "container": "felix", "image": f"i:{version}", "version": version,
+               "digest": "", "nodes": ["w"]}  # fmt: skip
+        return dict(report([]).plain) | {"installed": {"cluster_uid": "u", "components": [one]}}
+
+    found = compare(parse(with_felix("v3.30.4"), "old"), parse(with_felix("v3.31.2"), "new"))
+    assert found.facts == ("calico-node-windows felix: v3.30.4 -> v3.31.2",)
+    assert compare(report([]), parse(with_felix("v3.31.2"), "new")).facts == ()
 
 
 def test_a_convergence_time_counts_as_moved_beyond_its_noise_only() -> None:
