@@ -26,6 +26,7 @@ from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
 from conformance.expect.sizes import Sizes
 from conformance.expect.traffic import Expect
+from conformance.expect.underlay import Underlay
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
 from conformance.facts.objects import CalicoObjects
@@ -75,6 +76,7 @@ __all__ = [
     "Sizes",
     "SourceOf",
     "TemporaryNamespace",
+    "Underlay",
     "VniChange",
     "VxlanFacts",
     "WebServer",

@@ -1,17 +1,18 @@
 """The VXLAN overlay carries traffic between nodes of both systems, and nothing on the way stops it."""
 
-from conformance.fixtures import OS, Addresses, Expect, Overlay, WorkerPods
+from conformance.fixtures import OS, Addresses, Expect, Overlay, Underlay, WorkerPods
 from conformance.marks import needs, verifies, windows_directions
 
 
 @verifies("VXLAN-1", part="{client_os}->{server_os} overlay")
 @windows_directions(across_nodes=True)
 def test_the_overlay_carries_pods_with_their_addresses(
-    pods: WorkerPods, addresses: Addresses, expect: Expect, client_os: OS, server_os: OS
+    *, pods: WorkerPods, addresses: Addresses, expect: Expect, underlay: Underlay, client_os: OS, server_os: OS
 ) -> None:
     ways = pods.clients(client_os).across(pods.servers(server_os)).tcp(8080)
     because = "the overlay wraps packets of pods, and changes nothing inside them"
     expect.sources(ways, are=addresses.of_pod, because=because)
+    underlay.crossed(ways)
 
 
 @verifies("VXLAN-4")

@@ -9,6 +9,7 @@ from tests.detection.table import DEFAULT, OUTSIDE, RED, Row, Table, read
 PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
 HEAD = """\
 # What turns each claim red
+For users who ask whether a green claim means anything, and for authors of tests.
 Generated from [`tests/detection/expected.yaml`](../tests/detection/expected.yaml) by
 `python -m tests.detection.document`.
 

@@ -239,7 +239,10 @@ def backends_missing(where: Lab, nodes: tuple[str, ...], api: cluster_edits.Api)
         meta = service["metadata"]
         if not meta["namespace"].startswith("calico-demo"):
             return
-        for node in nodes:
+        for entry in nodes:
+            node, _, ending = entry.partition(" for ")
+            if not meta["name"].endswith(ending):
+                continue
             parameters = {"service": f"{meta['namespace']}/{meta['name']}", "node": node}
             request = {"op": "inject", "fault": "service-backend-missing", "parameters": parameters}
             try:

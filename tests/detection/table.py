@@ -49,7 +49,8 @@ class Row:
     edit: str = ""
     """Name of a change through the API (cluster_edits.py), before or during the run."""
     on_service: tuple[str, ...] = ()
-    """Nodes on which every Service of the run gets service-backend-missing as soon as it is created."""
+    """Nodes on which every Service of the run gets service-backend-missing as soon as it is created; ``NODE for TEXT``:
+    only Services whose names end so."""
     external_target: str = OUTSIDE
     """``pytest --external-target``; empty: none."""
     claims: tuple[str, ...] = ()

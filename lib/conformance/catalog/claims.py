@@ -131,9 +131,9 @@ class Claim:
     applies: Conditions = field(default_factory=Conditions)
     needs: Needs = field(default_factory=Needs)
     isolation: Isolation = PARALLEL
-    """Of the check, or of its read-only half where there is an active one."""
+    """Isolation of the check, or of its read-only half where there is an active one."""
     active: Isolation | None = None
-    """Of the half that changes something, where the claim has one; tests say ``active=True``."""
+    """Isolation of the half that changes something, where the claim has one; tests say ``active=True``."""
     denial: bool = False
     """It says that something does not pass, or under which policy the rest passes: without a path that was seen closed
     nothing of it is shown."""

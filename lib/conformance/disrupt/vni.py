@@ -144,7 +144,7 @@ class Vni:
         return found
 
     def _daemonset(self) -> Obj | None:
-        """Of calico-node on Windows."""
+        """The DaemonSet of calico-node on Windows."""
         return next(
             (one for space in NAMESPACES if (one := self._kube.find("apps/v1", "DaemonSet", WINDOWS, space))), None
         )
@@ -184,7 +184,7 @@ def cni_files(daemonset: Obj | None) -> list[str]:
 
 
 def _windows_path(path: str) -> str:
-    """Of a path in a container that has the host's disk C: at ``/host``, or in a HostProcess container."""
+    """Translate a path of a container that has the host's disk C: at ``/host``, or of a HostProcess container."""
     plain = path.removeprefix("/host").replace("/", "\\")
     return f"C:{plain}" if plain.startswith("\\") else plain
 

@@ -273,6 +273,6 @@ class _Round:
 
 
 def first_error(standings: Sequence[Standing]) -> Exception | None:
-    """Of what broke: a pod that changed explains more than a probe that broke."""
-    errors = [one.error for one in standings if isinstance(one, Broken)]
-    return next((one for one in errors if isinstance(one, EnvironmentBroken)), errors[0] if errors else None)
+    """The error that explains most: a pod that changed comes before a probe that broke."""
+    errors = [standing.error for standing in standings if isinstance(standing, Broken)]
+    return next((error for error in errors if isinstance(error, EnvironmentBroken)), errors[0] if errors else None)

@@ -60,8 +60,8 @@ class Backends:
             if sound:
                 expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
                 continue
-            trouble = self._wrong(client, target, seen, settled.seconds, because)
-            wrong.append(unless_changed(expect, [client, *target.backends], trouble))
+            error = self._wrong(client, target, seen, settled.seconds, because)
+            wrong.append(unless_changed(expect, [client, *target.backends], error))
         if wrong:
             raise wrong[0]
 

@@ -54,8 +54,8 @@ class Beyond:
         for source in sources:
             try:
                 said = self._pings(source, there.address)
-            except SuiteError as trouble:
-                tally.wrong(source, there, trouble)
+            except SuiteError as error:
+                tally.wrong(source, there, error)
                 continue
             if said[-1].replied:
                 tally.right(source, there, because)
@@ -74,8 +74,8 @@ class Beyond:
         for source in sources:
             try:
                 said = self._pings(source, address)
-            except SuiteError as trouble:
-                tally.wrong(source, None, trouble)
+            except SuiteError as error:
+                tally.wrong(source, None, error)
                 continue
             if said[-1].replied:
                 told = f"{source.label} -> {address}  {said[-1]}, although {because}"
@@ -85,9 +85,9 @@ class Beyond:
         try:
             if silent:
                 self._answers(beside)
-        except SuiteError as trouble:
+        except SuiteError as error:
             for source in silent:
-                tally.wrong(source, None, trouble)
+                tally.wrong(source, None, error)
         else:
             for source in silent:
                 tally.right(source, None, because)

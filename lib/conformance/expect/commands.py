@@ -96,8 +96,8 @@ class Commands:
         for client, target in routes:
             try:
                 said(client, target)
-            except (Nonconformance, SuiteError) as trouble:
-                tally.wrong(client, target, trouble)
+            except (Nonconformance, SuiteError) as error:
+                tally.wrong(client, target, error)
             else:
                 tally.right(client, target, because)
         tally.end()

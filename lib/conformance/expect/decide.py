@@ -140,7 +140,7 @@ class Path:
         return self.tries[self._passed :]
 
     def answered(self) -> list[Try]:
-        """Of :attr:`recent` those before the first unanswered one, in the order in which the agent began them.
+        """The tries of :attr:`recent` before the first unanswered one, in the order in which the agent began them.
 
         An agent begins attempts in the order in which they are asked for; an agent that is started again has another
         clock, and its attempts come after those of the one before.

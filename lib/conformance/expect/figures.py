@@ -1,6 +1,6 @@
-"""Takes down, while expectations are decided, how many tries each attempt needed and when a policy change showed.
+"""Records, while expectations are evaluated, how many tries each attempt needed and when a policy change showed.
 
-Only rounds that ended as expected are taken down: a failure is told by its message, and has no effect to time.
+Only rounds that ended as expected are recorded: a failure is described by its message, and has no effect to time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PolicyChange:
 
 @dataclass
 class FigureLog:
-    """Of one test."""
+    """The figures of one test."""
 
     tries: Counter[tuple[str, int]] = field(default_factory=Counter)
     resent: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -38,7 +38,7 @@ class FigureLog:
     _timed: set[PolicyChange] = field(default_factory=set)
 
     def figures(self) -> Figures:
-        """What was taken down so far."""
+        """The figures that were recorded so far."""
         tries = [
             Tries(direction=direction, tries=number, attempts=count, resent=self.resent[direction, number])
             for (direction, number), count in sorted(self.tries.items())

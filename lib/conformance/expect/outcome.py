@@ -72,7 +72,7 @@ class Outcome:
 
     @property
     def rank(self) -> int:
-        """Of several failures the one with the lowest is told first."""
+        """Rank of a failure; the lowest of several is told first."""
         match self.standing:
             case Wrong() if not self.path.want:
                 return 0

@@ -133,7 +133,7 @@ class ServiceSource:
         return {pair: told[way] for pair, way in zip(self.pairs, through, strict=True)}
 
     def _known(self, seen: dict[Pair, list[Observation]]) -> dict[Pair, list[Observation]]:
-        """Of what was seen that which can be judged; from here on the others are no pairs of this test."""
+        """Return the observations that can be judged; from here on the other pairs are none of this test."""
         unknown = [pair for pair in seen if pair[0].node in self.nodes.undecided]
         self.pairs = Pairs(pair for pair in self.pairs if pair not in unknown)
         ways = Pairs(unknown).through(self.service)

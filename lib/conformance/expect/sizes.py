@@ -80,8 +80,8 @@ class Sizes:
         for source, target in ways:
             try:
                 found.append(self._judged(source, target, because))
-            except (Nonconformance, SuiteError) as trouble:
-                tally.wrong(source, target, trouble)
+            except (Nonconformance, SuiteError) as error:
+                tally.wrong(source, target, error)
             else:
                 tally.right(source, target, because)
         tally.end()

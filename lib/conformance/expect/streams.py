@@ -62,39 +62,10 @@ class StreamExpect:
         self._open += opened
         return opened
 
-    def survives(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """Both ends of every stream are heard all the time, for as long as streams are watched."""
-        self._watch(streams, lambda states: any(one.lost for one in states), because)
-        states = self.standing(streams, because=because)
-        self.report(states)
-        for state in states:
-            if state.lost:
-                raise self.violation(state, "both ends SURVIVED", because)
-        self.same_pods(states)
-        return states
-
-    def resets(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """Each stream is lost to at least one of its ends, and a new connection to the same target then works."""
-        states = self.outcome(streams, because=because)
-        for state in states:
-            if not state.lost:
-                raise self.violation(state, "the stream lost to one end at least", because)
-        return states
-
-    def outcome(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """What became of streams that may be lost: those that are have recovered.
-
-        Raises Nonconformance when one has not, within the time for it.
-        """
-        states = self.followed(streams, because=because)
-        self.recovered(states, because=because)
-        self.same_pods(states)
-        return states
-
     def followed(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """How streams that may be lost stand once they have been watched, recovered or not."""
         patience = self._patience(streams)
-        self._watch(streams, lambda states: all(self._told(one, patience) for one in states), because)
+        self._watch(streams, lambda states: all(self._told(state, patience) for state in states), because)
         states = self.standing(streams, because=because)
         self.report(states)
         return states
@@ -115,7 +86,7 @@ class StreamExpect:
         """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""
         patience = self._patience(streams)
         states = self.streams.look(streams)
-        if all(not one.lost for one in states):
+        if all(not state.lost for state in states):
             return states
         settled = until(
             lambda: self.streams.look(streams),
@@ -129,8 +100,8 @@ class StreamExpect:
 
     def same_pods(self, states: Sequence[StreamState]) -> None:
         """Raises EnvironmentBroken when a pod is no longer the one it was: its end explains a loss."""
-        lost = any(one.lost for one in states)
-        pods_unchanged(self.expect, [end.workload for one in states for end in one.ends], doubtful=lost)
+        lost = any(state.lost for state in states)
+        pods_unchanged(self.expect, [end.workload for state in states for end in state.ends], doubtful=lost)
 
     def report(self, states: Sequence[StreamState]) -> None:
         """Put the time lines into the report."""

@@ -25,7 +25,7 @@ class Tally:
 
     context: Context
     half: Half
-    _troubles: list[Exception] = field(default_factory=list)
+    _errors: list[Exception] = field(default_factory=list)
 
     def right(
         self,
@@ -37,16 +37,16 @@ class Tally:
         """This way is as it may be: ``verdict`` may be LIFTED or NOT_OBSERVED, too."""
         self.context.decided(source, target, verdict, reason, self.half)
 
-    def wrong(self, source: Workload | None, target: Workload | Target | None, trouble: Exception) -> None:
+    def wrong(self, source: Workload | None, target: Workload | Target | None, error: Exception) -> None:
         """This way is not as it is to be, or could not be decided; the exception says which."""
-        self.context.decided(source, target, meaning(trouble), first_line(trouble), self.half)
-        self._troubles.append(trouble)
+        self.context.decided(source, target, meaning(error), first_line(error), self.half)
+        self._errors.append(error)
 
     def end(self) -> None:
         """Raises the worst of what was wrong, with a note of the others."""
-        if not self._troubles:
+        if not self._errors:
             return
-        worst, *others = sorted(dict.fromkeys(self._troubles), key=_rank)
+        worst, *others = sorted(dict.fromkeys(self._errors), key=_rank)
         for one in others[:NAMED]:
             worst.add_note(f"  also      {first_line(one)}")
         if len(others) > NAMED:
@@ -54,14 +54,14 @@ class Tally:
         raise worst
 
 
-def meaning(trouble: Exception) -> ClaimVerdict:
+def meaning(error: Exception) -> ClaimVerdict:
     """What an exception means for the way that it is about."""
-    if isinstance(trouble, Unmet):
+    if isinstance(error, Unmet):
         return ClaimVerdict.UNMET
-    return ClaimVerdict.VIOLATED if isinstance(trouble, Nonconformance) else ClaimVerdict.INCONCLUSIVE
+    return ClaimVerdict.VIOLATED if isinstance(error, Nonconformance) else ClaimVerdict.INCONCLUSIVE
 
 
-def _rank(trouble: Exception) -> int:
-    """Of several failures the one with the lowest is raised: what says most about the cluster, then about its pods."""
+def _rank(error: Exception) -> int:
+    """Rank of a failure; the lowest of several is raised: what says most about the cluster, then about its pods."""
     order = (Nonconformance, EnvironmentBroken, ProbeBroken)
-    return next((place for place, kind in enumerate(order) if isinstance(trouble, kind)), len(order))
+    return next((place for place, kind in enumerate(order) if isinstance(error, kind)), len(order))

@@ -30,7 +30,7 @@ class WindowsNodes:
     placement: Placement
     dsr: Callable[[str], Fact[bool]]
     undecided: dict[str, str] = field(default_factory=dict)
-    """Of the nodes that were asked for by direct server return, those of which it is not known: node to why."""
+    """Nodes of which it is not known whether they use direct server return: node to the reason."""
     _asked: dict[str, Fact[bool]] = field(default_factory=dict)
 
     def with_dsr(self) -> tuple[str, ...]:

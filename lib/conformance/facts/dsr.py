@@ -44,8 +44,8 @@ def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
     windows = [node.name for node in nodes if node.os == "windows"]
     try:
         pods = kube.objects("v1", "Pod", NAMESPACE) if windows else []
-    except SuiteError as trouble:
-        unread: Fact[bool] = Fact(None, f"not known: pods in {NAMESPACE} could not be listed: {_line(trouble)}")
+    except SuiteError as error:
+        unread: Fact[bool] = Fact(None, f"not known: pods in {NAMESPACE} could not be listed: {_line(error)}")
         return [replace(node, dsr=unread) if node.os == "windows" else node for node in nodes]
     there = {
         pod["spec"]["nodeName"]: pod
@@ -64,8 +64,8 @@ def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
     for container in pod["spec"]["containers"]:
         try:
             value = logged(kube.logs(NAMESPACE, pod["metadata"]["name"], container["name"], head=HEAD))
-        except SuiteError as trouble:
-            value, unread = None, f"its log could not be read: {_line(trouble)}"
+        except SuiteError as error:
+            value, unread = None, f"its log could not be read: {_line(error)}"
         if value is not None:
             return Fact(value, f"--enable-dsr in the log of pod {name}")
     for container in pod["spec"]["containers"]:
@@ -76,5 +76,5 @@ def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
     return Fact(None, f"not known: pod {name}: {'; '.join(filter(None, (silent, unread)))}")
 
 
-def _line(trouble: Exception) -> str:
-    return str(trouble).partition("\n")[0]
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

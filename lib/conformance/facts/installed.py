@@ -57,11 +57,11 @@ def components(pods: list[Obj]) -> tuple[Component, ...]:
 
 def owner(pod: Obj) -> str:
     """Name of the DaemonSet or Deployment that a pod belongs to; empty: of neither."""
-    for one in pod["metadata"].get("ownerReferences") or []:
-        name = str(one.get("name") or "")
-        if one.get("kind") == "DaemonSet":
+    for reference in pod["metadata"].get("ownerReferences") or []:
+        name = str(reference.get("name") or "")
+        if reference.get("kind") == "DaemonSet":
             return name
-        if one.get("kind") == "ReplicaSet":
+        if reference.get("kind") == "ReplicaSet":
             return name.rpartition("-")[0]
     return ""
 

@@ -9,7 +9,7 @@ from conformance.model.endpoint import Target, Workload
 
 
 class Kind(StrEnum):
-    """What is tried."""
+    """The kind of an attempt: how its target is contacted."""
 
     TCP = "tcp"
     """Connect only."""

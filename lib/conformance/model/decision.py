@@ -6,13 +6,13 @@ A Windows node counts by its build: 17763 before and from revision 1432 differ i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import NodeFacts
-from conformance.model.verdict import ClaimKind, ClaimVerdict, precedence
+from conformance.model.verdict import PRECEDENCE, ClaimVerdict
 
 Half = Literal["open", "closed", "behaviour", "read"]
 """What was seen: a path that is open, one that is closed, something else that happened or was done, or only what the
@@ -118,18 +118,28 @@ def folded(several: Iterable[Seen]) -> tuple[Seen, ...]:
     return tuple(found.values())
 
 
-def by_build(decisions: Sequence[Seen], kind: ClaimKind) -> dict[str, ClaimVerdict]:
+def by_build(decisions: Sequence[Seen]) -> dict[str, ClaimVerdict]:
     """Windows build to the verdict that counts most among the decisions about it, in order of the names.
 
     What is wrong between two Windows nodes counts for one of them alone if that one is wrong elsewhere, too, and the
     other is well with all others.
     """
     found: dict[str, ClaimVerdict] = {}
-    order = precedence(kind)
     for one in decisions:
         for build in _blamed(one, decisions):
-            found[build] = min(found.get(build, one.verdict), one.verdict, key=order.index)
+            found[build] = min(found.get(build, one.verdict), one.verdict, key=PRECEDENCE.index)
     return dict(sorted(found.items()))
+
+
+def over_builds(verdicts: Collection[ClaimVerdict], builds: Mapping[str, ClaimVerdict]) -> ClaimVerdict:
+    """The verdict that counts of several about one claim: what one build still has is not LIFTED.
+
+    Within a build LIFTED counts before CONFIRMED: the control that makes it believable is CONFIRMED beside it.
+    ``builds``: what was decided on each (:func:`by_build`).
+    """
+    verdict = next(one for one in PRECEDENCE if one in verdicts)
+    still_there = ClaimVerdict.CONFIRMED in builds.values()
+    return ClaimVerdict.CONFIRMED if verdict is ClaimVerdict.LIFTED and still_there else verdict
 
 
 WRONG = (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, ClaimVerdict.LIFTED)
@@ -153,7 +163,7 @@ def _ends(one: Seen) -> tuple[str, str]:
 
 
 def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:
-    """Of the Windows pods among them."""
+    """The builds of the Windows pods among them."""
     return tuple(sorted({one.build for one in ends if one and one.build}))
 
 

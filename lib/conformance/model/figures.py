@@ -35,7 +35,7 @@ class Effect:
     change: str
     """``NetworkPolicy ns/allow-friend (projectcalico.org/v3)``."""
     os: OS
-    """Of the node that enforces it."""
+    """The operating system of the node that enforces it."""
     wanted: str
     """``closed`` or ``open``: what the change was to make of paths that were the other before."""
     first_correct: float

@@ -23,7 +23,7 @@ class Component:
 
 @dataclass(frozen=True, kw_only=True)
 class Installed:
-    """Of one cluster, when the run began."""
+    """What is installed on one cluster, when the run began."""
 
     cluster_uid: str = ""
     """UID of the namespace kube-system, which lives as long as the cluster; empty: it could not be read."""

@@ -11,14 +11,14 @@ from conformance.model.endpoint import OS
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCost:
-    """Of one process, or of all, on one node."""
+    """What probing cost one process, or all, on one node."""
 
     node: str
     os: OS
     agents: int = 0
     """Agents started, each by one exec."""
     restarts: int = 0
-    """Of these, in place of one that had broken."""
+    """Agents among these that replaced a broken one."""
     commands: int = 0
     """Other execs: literal commands and questions to hosts."""
     batches: int = 0

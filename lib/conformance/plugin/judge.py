@@ -193,7 +193,7 @@ class Judge:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Trouble while clearing up leaves a violation standing, and everything else inconclusive."""
+        """An error while clearing up leaves a violation standing, and everything else inconclusive."""
         __tracebackhide__ = True
         try:
             return (yield)

@@ -31,16 +31,16 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
             print("\n".join(every_build(settings.images)))
             return 0
         access = door(choice)
-    except UsageProblem as trouble:
-        raise pytest.UsageError(str(trouble)) from None
+    except UsageProblem as error:
+        raise pytest.UsageError(str(error)) from None
     kube = Kube(access, settings.timings.run)
     try:
         print("\n".join(of_nodes([node_facts(one) for one in kube.objects("v1", "Node")], settings.images)))
         return 0
-    except (ApiRefused, ApiUnreachable) as trouble:
-        print(f"ERROR: {first_contact(access, trouble)}", file=sys.stderr)
-    except SuiteError as trouble:
-        print(f"ERROR: {str(trouble).splitlines()[0]}", file=sys.stderr)
+    except (ApiRefused, ApiUnreachable) as error:
+        print(f"ERROR: {first_contact(access, error)}", file=sys.stderr)
+    except SuiteError as error:
+        print(f"ERROR: {str(error).splitlines()[0]}", file=sys.stderr)
     finally:
         kube.close()
     return 7
@@ -64,8 +64,8 @@ def of_nodes(nodes: Sequence[NodeFacts], chosen: Images) -> Iterator[str]:
         try:
             for image in images.for_node(node):
                 wanted.setdefault(image, []).append(node.name)
-        except MissingCapability as trouble:
-            yield f"# {str(trouble).partition(chr(10))[0]}"
+        except MissingCapability as error:
+            yield f"# {str(error).partition(chr(10))[0]}"
     yield from (_line(image, chosen, f"node {', '.join(names)}") for image, names in wanted.items())
 
 

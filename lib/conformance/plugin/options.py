@@ -33,7 +33,7 @@ from conformance.settings import (
 
 def add_options(parser: pytest.Parser) -> None:
     """Register them with pytest."""
-    cluster = parser.getgroup("cluster", "which cluster the conformance suites run on")
+    cluster = parser.getgroup("cluster", "cluster that the conformance suites run on")
     cluster.addoption(
         "--cluster", choices=("lab", "kubeconfig", "in-cluster"), default=None,
         help="lab: start an embedded one for this run (default); kubeconfig: what KUBECONFIG names; in-cluster: the "
@@ -67,9 +67,11 @@ def add_options(parser: pytest.Parser) -> None:
     )
     cluster.addoption(
         "--tolerate", metavar="KEY[=VALUE][:EFFECT]", action="append", default=[],
-        help="taint that the suite's pods put up with, besides the usual Windows and control-plane ones (repeatable)",
+        help="taint that the suite's pods tolerate, besides the usual Windows and control-plane ones (repeatable)",
     )  # fmt: skip
-    cluster.addoption("--calicoctl", metavar="PATH", help="write Calico objects with it where its v3 API is not served")
+    cluster.addoption(
+        "--calicoctl", metavar="PATH", help="program that writes Calico objects where their v3 API is not served"
+    )
     cluster.addoption(
         "--external-target", metavar="ADDRESS[:PORT]",
         help="a host beyond the cluster that answers ping, and TCP on this port (default 80); a lab has one of its own",
@@ -88,7 +90,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="print every change that the selected tests (or --janitor) would make, and make none",
     )  # fmt: skip
 
-    cover = parser.getgroup("covered nodes", "which nodes the conformance suites decide on")
+    cover = parser.getgroup("covered nodes", "nodes that the conformance suites decide on")
     cover.addoption(
         "--max-nodes-per-os", metavar="N", type=int, default=None,
         help=f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each Windows build, and "
@@ -101,10 +103,12 @@ def add_options(parser: pytest.Parser) -> None:
     cover.addoption("--node-selector", metavar="KEY[=VALUE],...", help="cover exactly the nodes with these labels")
     cover.addoption("--every-node", action="store_true", help="cover all nodes that take pods")
 
-    claims = parser.getgroup("claims", "what the conformance suites decide")
-    claims.addoption("--claim", metavar="ID", action="append", default=[], help="only tests of this claim (repeatable)")
+    claims = parser.getgroup("claims", "claims that the conformance suites decide")
     claims.addoption(
-        "--smoke", action="store_true", help="only a few minutes' look at every node: agent, exec, pull, one path"
+        "--claim", metavar="ID", action="append", default=[], help="run only tests of this claim (repeatable)"
+    )
+    claims.addoption(
+        "--smoke", action="store_true", help="run only a quick check of every node: agent, exec, image pull, one path"
     )
     claims.addoption(
         "--plan", action="store_true", help="say for each claim what would run on this cluster and why, and end"
@@ -124,10 +128,12 @@ def add_options(parser: pytest.Parser) -> None:
         "--delete-emptydir-data", action="store_true", help="evict pods with emptyDir too when nodes are drained"
     )
     claims.addoption(
-        "--disruptive-node", metavar="NAME", help="do what concerns a whole node (a drain, say) on this one only"
+        "--disruptive-node", metavar="NAME", help="make changes of a whole node, such as a drain, on this node only"
     )
-    claims.addoption("--no-disruptive", action="store_true", help="not even on a lab of the run's own")
-    gate = parser.getgroup("qualification", "what a run's report has to show")
+    claims.addoption(
+        "--no-disruptive", action="store_true", help="run no disruptive tests, not even on the run's own lab"
+    )
+    gate = parser.getgroup("qualification", "qualification by the run's report")
     gate.addoption("--require", metavar="SET[,SET]", help="say whether the run qualifies for these sets (core, ...)")
     gate.addoption("--waivers", metavar="FILE", help="YAML with verdicts that are accepted, by whom and until when")
     gate.addoption("--attest", metavar="FILE", help="YAML with a person's answers to claims that no program can decide")

@@ -58,10 +58,10 @@ class Qualification:
     def answered(self, outcomes: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:
         """The claims, with what a person attested in the place of "no program can decide it"."""
         return tuple(
-            replace(one, verdict=said.answer, reason=str(said), remedy="")
-            if (said := self.attested.get(one.claim.id)) and not one.results
-            else one
-            for one in outcomes
+            replace(outcome, verdict=said.answer, reason=str(said), remedy="")
+            if (said := self.attested.get(outcome.claim.id)) and not outcome.results
+            else outcome
+            for outcome in outcomes
         )
 
     def apply(self, report: RunReport, pytest_status: int, *, by_user: bool) -> tuple[RunReport, tuple[str, ...]]:
@@ -85,7 +85,9 @@ class Qualification:
             codes.append(found.exit_code)
             lines = tuple(as_text(found).splitlines())
         used = {id(one) for one in self.waivers} - {id(one) for one in gate.unused(self.waivers, gates)}
-        used |= {id(waiver) for claim in report.claims for one in claim.results for waiver in self._waivers_of(one)}
+        used |= {
+            id(waiver) for claim in report.claims for result in claim.results for waiver in self._waivers_of(result)
+        }
         notes = (*report.notes, *(f"waiver not used: {one}" for one in self.waivers if id(one) not in used))
         return (
             replace(
@@ -112,11 +114,11 @@ class Qualification:
     def _waived(self, claims: Sequence[ClaimOutcome]) -> dict[str, str]:
         """Claims whose verdict comes from results that are all waived."""
         found = {}
-        for one in claims:
-            guilty = [result for result in one.results if result.verdict is one.verdict]
+        for claim in claims:
+            guilty = [result for result in claim.results if result.verdict is claim.verdict]
             accepted = [waiver for result in guilty for waiver in self._waivers_of(result)]
             if guilty and all(accepted):
-                found[one.claim.id] = str(accepted[0])
+                found[claim.claim.id] = str(accepted[0])
         return found
 
     def _attested_against(self, one: ClaimOutcome) -> bool:
@@ -148,9 +150,9 @@ class Qualification:
         """For each place where a result's verdict was decided the waiver that accepts it there, or None."""
         builds = [
             build
-            for one in result.decisions
-            if one.verdict is result.verdict
-            for build in (one.about or ("",))
+            for decision in result.decisions
+            if decision.verdict is result.verdict
+            for build in (decision.about or ("",))
         ] or [""]  # fmt: skip
         return [
             waiver_for(self.waivers, result.claim, result.verdict, part=result.part, build=build) for build in builds

@@ -16,7 +16,7 @@ from conformance.model.counted import counted
 from conformance.plugin.state import State
 
 NAME = "conformance-rehearsal"
-"""Of the plugin, by which fixtures find it."""
+"""The name of the plugin, by which fixtures find it."""
 SHOWN = 40
 """Lines of a change's content that are printed; programs and the like are longer."""
 REMEDY = "run it without --dry-run"

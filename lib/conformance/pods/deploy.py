@@ -144,8 +144,8 @@ class Pods:
                 self._home(wish), f"{SEAT}={wish.called}", 1, within=patience.image_pull + patience.pod_ready,
                 progress=lambda state: self.progress(f"{what}: {state}"),
             )  # fmt: skip
-        except EnvironmentBroken as trouble:
-            raise gone(self.kube, [wish.node.name]) or trouble from trouble
+        except EnvironmentBroken as error:
+            raise gone(self.kube, [wish.node.name]) or error from error
         finally:
             self.progress(f"{what}: ")
         return wish.called, self.workload(pods[0], ROLES[wish.role])

@@ -30,7 +30,7 @@ def role_of(os: OS) -> str:
 
 
 Stage = Literal["to start", "acting", "done"]
-"""Of the first action: its container does not run yet, runs, has ended."""
+"""Progress of the first action: its container does not run yet, runs, has ended."""
 
 
 class NewPods:
@@ -43,7 +43,7 @@ class NewPods:
     def create(self, os: OS, target: Target) -> tuple[NewPod, ...]:
         """Create them; returns as soon as all have addresses.  The first action of each is to connect to ``target``.
 
-        Raises EnvironmentBroken when one cannot start, EnvironmentLacks when there is no node for one.
+        Raises EnvironmentBroken when one cannot start, MissingCapability when there is no node for one.
         """
         nodes = self._placement.covered(os)
         names = {one.name: f"{role_of(os)}-{self._placement.number(one.name)}" for one in nodes}
@@ -166,7 +166,7 @@ def _end(pod: Obj) -> Obj | None:
 
 
 def _state(pod: Obj) -> Obj:
-    """Of the first action's container."""
+    """The state of the first action's container."""
     return _status(pod, _FIRST).get("state") or {}
 
 

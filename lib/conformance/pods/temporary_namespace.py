@@ -35,7 +35,7 @@ class TemporaryNamespace:
         )
 
     def contents(self) -> dict[str, Fact[str]]:
-        """Of the namespace and of each kind in it whether there is something: ``there`` or ``gone``."""
+        """Whether the namespace, and objects of each kind in it, exist: ``there`` or ``gone``."""
         kube = self._pods.kube
         found = {
             f"{kind} objects": Fact(

@@ -54,7 +54,7 @@ class WorkerPods:
         self.used: dict[str, Workload] = {}
         """What the running test has asked for; whoever starts a test empties it."""
         self.claims: tuple[str, ...] = ()
-        """Of the running test."""
+        """The claims of the running test."""
         self.keep: Callable[[Sequence[Seen]], object] = lambda seen: None
         """Keeps what was decided by the running test; whoever starts a test sets it."""
 
@@ -216,7 +216,7 @@ class WorkerPods:
         self.keep([seen_on(self._wish(seat).node, verdict, str(error).partition("\n")[0], "behaviour")])
 
     def _seats(self, role: str) -> list[str]:
-        """Of a role on each covered node, the worker's first node first."""
+        """The seats of a role on each covered node, the worker's first node first."""
         os = ROLES[role.rpartition("/")[2]].os
         return [f"{role}-{self._placement.number(node.name)}" for node in self._placement.covered(os)]
 

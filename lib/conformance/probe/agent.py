@@ -284,7 +284,7 @@ class Agent:
     def _results(self, name: str, document: Document) -> None:
         """Some of a batch's results, the rest of it still to come."""
         results, left = document.get("results"), document.get("left")
-        numbers = [one.get("id") for one in results] if isinstance(results, list) else []
+        numbers = [result.get("id") for result in results] if isinstance(results, list) else []
         with self._lock:
             part = self._parts.get(name)
             if part is None:
@@ -304,12 +304,12 @@ class Agent:
         if not matches or not isinstance(results, list):
             self._give_up(f"its answer to batch {name} does not match: {str(document)[:200]}")
             return
-        begins = [one["began_ms"] for one in results if isinstance(one.get("began_ms"), int | float)]
+        begins = [result["began_ms"] for result in results if isinstance(result.get("began_ms"), int | float)]
         if begins:
             self.clock.began(min(begins) / 1000, part.sent)
         if not part.cancelled:
             when = protocol.When(part.sent, self.clock.name, *self.clock.start())
-            part.batch.heard(list(zip((part.first + one for one in numbers), results, strict=True)), when)
+            part.batch.heard(list(zip((part.first + number for number in numbers), results, strict=True)), when)
         self._send_waiting()
 
     def _refuse(self, name: str, message: str) -> None:

@@ -156,7 +156,9 @@ class Agents:
         self._broken_before.add(own)  # until it has said hello
         patience, asked = self.settings.timings.of(source.os), time.monotonic()
         count = self.limits.powershell_starts if source.os == "windows" else self.limits.agents
-        with self.slots.hold(f"{'powershell' if source.os == 'windows' else 'python'}-{source.node}", count, within):
+        starts = f"{'powershell' if source.os == 'windows' else 'python'}-{source.node}"
+        purpose = f"exec that starts an agent in {source.namespace}/{source.pod}"
+        with self.slots.hold(starts, count, within, purpose):
             waited(time.monotonic() - asked)
             agent = Agent(self.kube, source, self._transcript, program, patience.agent_silence)
             self._restarted[own] += again
@@ -261,7 +263,7 @@ class _Bound:
     """How many agents may live: of all, or of those on one node."""
 
     name: str
-    """Of its slots."""
+    """The name of its slots."""
     count: int
     share: int
     """What one process keeps while another needs it."""

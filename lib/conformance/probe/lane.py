@@ -187,13 +187,13 @@ class Lane:
         unknown, lack = "", None
         try:
             happened = self._agents.what_happened(self._source)
-            lack = self._agents.gone([self._source]) if happened else None
+            lack = self._agents.gone([self._source])  # whose pods are there for a while after it
         except SuiteError as error:  # then at least the probe's own error is known
             happened, unknown = "", f"; whether the pod changed is not known: {error}"
         pause = min(2.0, 0.25 * 2 ** (max(one.tries for one in broken) - 1))
         for one in broken:
             one.history[-1] += unknown
-            if happened:
+            if happened or lack:
                 self._give_up(one, lack or EnvironmentBroken(f"{happened}, while it was probing ({one.history[-1]})"))
             elif one.hopeless or self._remaining(one) <= pause:
                 elapsed = time.monotonic() - one.begun

@@ -18,7 +18,7 @@ class Limits:
     agents: int = 60
     """Live agents: each holds an exec stream through API server and kubelet."""
     share: int = 60
-    """Of these, what one process keeps while it does not need them and another does: idle agents may starve nobody."""
+    """Agents that one process keeps idle while another needs some: idle agents may starve nobody."""
     per_windows_node: int = 12
     """Live agents on one Windows node: execs in parallel have made Windows nodes unusable (kubernetes#124700)."""
     share_of_node: int = 12
@@ -37,7 +37,7 @@ class Counts:
     starts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Agents started, that is execs."""
     restarts: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Of these, in place of one that had broken."""
+    """Agents among these that replaced a broken one."""
     batches: Counter[tuple[str, OS]] = field(default_factory=Counter)
     attempts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)

@@ -42,7 +42,8 @@ class Literal:
         container = ROLES[workload.role].main
         if workload.os != "windows":
             return self._exec(workload, container, argv, within)
-        with self._slots.hold(f"powershell-{workload.node}", self._limits.powershell_starts, 10 * within):
+        starts, purpose = f"powershell-{workload.node}", f"exec of a command in {workload.namespace}/{workload.pod}"
+        with self._slots.hold(starts, self._limits.powershell_starts, 10 * within, purpose):
             return self._exec(workload, container, argv, within)
 
     def _exec(self, workload: Workload, container: str, argv: Sequence[str], within: float) -> ExecResult:

@@ -97,8 +97,10 @@ class Prober:
         """
         several = {one.uid: one for one in workloads}.values()
         errors = self.agents.what_happened_to(several)
+        if lack := self.agents.gone(several):  # whose pods are there for a while after it
+            raise lack
         if errors:
-            raise self.agents.gone(several) or EnvironmentBroken("; ".join(errors))
+            raise EnvironmentBroken("; ".join(errors))
 
     def revalidate(self) -> None:
         """Drop the agents of pods that are no longer what they were, since an exclusive test may have changed them."""

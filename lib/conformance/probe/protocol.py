@@ -36,7 +36,7 @@ class Program:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Of the file that the suite mounts: an agent that says another one is not this suite's."""
+        """The SHA-256 of the file that the suite mounts: an agent that says another one is not this suite's."""
         return hashlib.sha256((MANIFESTS / "probes" / self.name).read_bytes()).hexdigest()
 
 

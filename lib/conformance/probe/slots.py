@@ -48,8 +48,8 @@ class Slots:
         self._lock = threading.Lock()
         self.intervals: list[Interval] = []
 
-    def take(self, name: str, count: int) -> Slot | None:
-        """One of ``count`` slots called ``name`` if one is free."""
+    def take(self, name: str, count: int, purpose: str = "") -> Slot | None:
+        """One of ``count`` slots called ``name`` if one is free; ``purpose`` is told to those that wait in vain."""
         for number in range(count):
             descriptor = os.open(self._directory / f"{name}.{number}", os.O_RDWR | os.O_CREAT, 0o600)
             try:
@@ -57,8 +57,19 @@ class Slots:
             except OSError:
                 os.close(descriptor)
                 continue
+            os.truncate(descriptor, 0)
+            os.write(descriptor, f"{time.monotonic()} {purpose}".encode())
             return Slot(name, number, time.monotonic(), descriptor, self)
         return None
+
+    def holders(self, name: str, count: int) -> str:
+        """What slots are held for, and for how long: ``exec in ns/a for 62 s, exec in ns/b for 61 s``."""
+        told = []
+        for number in range(count):
+            since, _, purpose = (self._directory / f"{name}.{number}").read_text(errors="replace").partition(" ")
+            if purpose:
+                told.append(f"{purpose} for {time.monotonic() - float(since):.0f} s")
+        return ", ".join(told)
 
     def wait(
         self,
@@ -68,6 +79,7 @@ class Slots:
         *,
         every: float = 0.02,
         meanwhile: Callable[[], object] = lambda: None,
+        purpose: str = "",
     ) -> Slot:
         """The same, waiting for one, as others may see (:meth:`wanted`); ``meanwhile`` is called at each try in vain.
 
@@ -75,7 +87,7 @@ class Slots:
         """
 
         def take() -> Slot | None:
-            slot = self.take(name, count)
+            slot = self.take(name, count, purpose)
             if slot is None:
                 meanwhile()
             return slot
@@ -86,8 +98,10 @@ class Slots:
                 description=f"one of the slots {name} becomes free (limit {count})",
             )  # fmt: skip
         if settled.last is None:
+            held = self.holders(name, count)
+            why = f"; what holds them does not end: {held}" if held else ""
             raise ProbeBroken(
-                f"no slot {name} became free within {within:.0f} s (limit {count})", transport="no free slot"
+                f"no slot {name} became free within {within:.0f} s (limit {count}){why}", transport="no free slot"
             )
         return settled.last
 
@@ -116,9 +130,9 @@ class Slots:
             os.close(descriptor)
 
     @contextlib.contextmanager
-    def hold(self, name: str, count: int, within: float) -> Iterator[Slot]:
+    def hold(self, name: str, count: int, within: float, purpose: str = "") -> Iterator[Slot]:
         """Hold a slot for a while.  Raises ProbeBroken."""
-        slot = self.wait(name, count, within)
+        slot = self.wait(name, count, within, purpose=purpose)
         try:
             yield slot
         finally:

@@ -50,7 +50,7 @@ def to_run_again(report: StoredReport, digest: str) -> tuple[str, ...]:
 
 
 def uid(report: StoredReport) -> str:
-    """Of the report's cluster; empty: it does not tell."""
+    """The UID of the report's cluster; empty: the report has none."""
     return str((report.plain.get("installed") or {}).get("cluster_uid") or "")
 
 

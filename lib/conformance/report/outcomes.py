@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
 from conformance.model.claim import PRECEDENCE, ClaimKind, ClaimResult, ClaimVerdict, precedence
-from conformance.model.decision import Decision, by_build
+from conformance.model.decision import Decision, by_build, over_builds
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
 
@@ -84,9 +84,9 @@ class ClaimOutcome:
         return ", ".join(f"{verdict} on {', '.join(found[verdict])}" for verdict in order)
 
 
-def worst(verdicts: Collection[ClaimVerdict], kind: ClaimKind | None = None) -> ClaimVerdict:
-    """The one that decides where several tests speak of one claim, or of several (no ``kind``)."""
-    return next(verdict for verdict in (precedence(kind) if kind else PRECEDENCE) if verdict in verdicts)
+def worst(verdicts: Collection[ClaimVerdict]) -> ClaimVerdict:
+    """The one that decides where several are said."""
+    return next(verdict for verdict in PRECEDENCE if verdict in verdicts)
 
 
 def claim_outcomes(
@@ -106,8 +106,9 @@ def claim_outcomes(
 def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
     if passive := _passive_half(claim, results):
         results = (*results, passive)
-    verdict = worst({result.verdict for result in results}, claim.kind)
-    speaker = next(result for result in results if result.verdict is verdict)
+    builds = by_build([decision for each in results for decision in each.decisions if speaks(decision, claim)])
+    verdict = over_builds({result.verdict for result in results}, builds)
+    speaker = next((result for result in results if result.verdict is verdict), results[0])
     counted = [result for result in results if result.verdict is not ClaimVerdict.NOT_APPLICABLE]
     missing = tuple(dict.fromkeys(result.part for result in counted if result.part and result.verdict in _OPEN))
     decided = tuple(
@@ -124,9 +125,7 @@ def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
         remedy=speaker.remedy,
         decided=decided if missing else (),
         missing=missing,
-        builds=by_build(
-            [decision for each in results for decision in each.decisions if speaks(decision, claim)], claim.kind
-        ),
+        builds=builds,
         results=tuple(results),
     )
 

@@ -13,7 +13,7 @@ USUAL = 5.0
 
 @dataclass
 class Pace:
-    """Of one run."""
+    """The pace of one run."""
 
     recorded: Mapping[str, float]
     """Test to the seconds that it took in an earlier run."""

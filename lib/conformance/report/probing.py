@@ -15,7 +15,7 @@ FIGURES = tuple(field.name for field in fields(NodeCost) if field.name not in {"
 
 @dataclass(frozen=True, kw_only=True)
 class ProbingCost:
-    """Of one run."""
+    """What probing cost in one run."""
 
     nodes: tuple[NodeCost, ...]
     agents_at_once: int
@@ -62,7 +62,7 @@ def at_once(intervals: Sequence[Interval]) -> int:
 
 
 def lines(found: ProbingCost) -> list[str]:
-    """For the terminal; none where nothing was asked."""
+    """The lines for the terminal; none where nothing was probed."""
     told = []
     for system in ("linux", "windows"):
         nodes = [node for node in found.nodes if node.os == system]

@@ -94,12 +94,12 @@ class RunReport:
 
     @property
     def matrix(self) -> Matrix:
-        """Of all results."""
+        """The matrix of all results."""
         return direction_matrix([result for test in self.tests for result in test.results])
 
     @property
     def statistics(self) -> Statistics:
-        """Of all tests."""
+        """The statistics of all tests."""
         return statistics(test.figures for test in self.tests)
 
     @property

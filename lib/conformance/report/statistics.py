@@ -12,7 +12,7 @@ from conformance.model.figures import Effect, Figures
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Of some durations, seconds."""
+    """Percentiles of some durations, in seconds."""
 
     p50: float
     p95: float
@@ -43,7 +43,7 @@ class PolicyEffect:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """Of one run."""
+    """The statistics of one run."""
 
     tries: Mapping[str, Tried]
     """By direction, ``linux->windows``."""
@@ -52,7 +52,7 @@ class Statistics:
 
 
 def statistics(figures: Iterable[Figures]) -> Statistics:
-    """What all tests took down."""
+    """The statistics of what all tests recorded."""
     given = list(figures)
     by_tries: dict[str, dict[int, int]] = {}
     resent: dict[str, int] = {}
@@ -73,7 +73,7 @@ def statistics(figures: Iterable[Figures]) -> Statistics:
 
 
 def lines(found: Statistics) -> list[str]:
-    """For the terminal; none where nothing was taken down."""
+    """The lines for the terminal; none where nothing was recorded."""
     told = []
     for way, tried in found.tries.items():
         late = {number: count for number, count in tried.by_tries.items() if number > 1}

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conformance.catalog import Applies, Claim, applicability
-from conformance.model.claim import ClaimVerdict, precedence
-from conformance.model.decision import Decision, Seen, folded
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Decision, Seen, by_build, folded, over_builds
 from conformance.model.facts import Facts
 from conformance.pods.placement import Placement
 from conformance.report.outcomes import speaks
@@ -59,7 +59,7 @@ def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Map
     if statement.verdict is not None:
         own = unmet_for(claim) if statement.verdict is ClaimVerdict.UNMET else statement.verdict
         said[own], remedy = statement.reason, statement.remedy
-    verdict = next(one for one in precedence(claim.kind) if one in said)
+    verdict = over_builds(said, by_build([one for one in decisions if speaks(one, claim)]))
     reason = claim.statement if verdict is ClaimVerdict.CONFIRMED else said[verdict]
     if verdict is ClaimVerdict.NOT_RUN and not remedy:
         remedy = "look at the run's other verdicts about that node, and run it again"
@@ -84,7 +84,7 @@ def _decisions(
 
 
 def _about(one: Seen, builds: Mapping[str, str]) -> tuple[str, ...]:
-    """Of the builds that the verdict is about those that the claim is about; the other end's where it is about none."""
+    """The builds of the verdict that the claim is about; the other end's where it is about none."""
     for candidates in (one.about, one.builds):
         if fits := tuple(build for build in candidates if build in builds):
             return fits

@@ -78,8 +78,8 @@ class Run:
         assert self.directory is not None
         try:
             check(self.inspection)
-        except SuiteError as trouble:
-            self._trouble = trouble
+        except SuiteError as error:
+            self._error = error
             self.directory.discard()
             raise
 

@@ -23,7 +23,7 @@ KEPT = 4000
 
 
 class ExecTranscript:
-    """Of one worker.  Thread-safe."""
+    """The transcript of one worker.  Thread-safe."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

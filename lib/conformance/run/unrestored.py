@@ -86,7 +86,7 @@ class Unrestored:
         """
 
         def forbidding() -> list[ExclusiveMark]:
-            return [one for one in self.marks() if one.forbids(exclusivity)]
+            return [mark for mark in self.marks() if mark.forbids(exclusivity)]
 
         found = forbidding()
         if waits_for := [one for one in found if not one.problem and one not in self._waited_for]:

@@ -17,7 +17,7 @@ from conformance.settings.images import ImageChoice, Images, Mirror, PodLimits, 
 from conformance.settings.timings import OsTimings, RunTimings, Timings, load_timings
 
 EXTERNAL_PORT = 80
-"""Of a target beyond the cluster that is named without one."""
+"""The port of a target beyond the cluster that is named without one."""
 __all__ = [
     "ImageChoice",
     "Images",

@@ -131,7 +131,7 @@ class RunLock:
             self._mine = self.check()  # still ours: somebody has only written to the object
 
     def release(self) -> None:
-        """Give it back; harmless when it is not held.  Trouble is told: the next run will find it stale."""
+        """Give it back; harmless when it is not held.  An error is reported: the next run will find it stale."""
         self._stop.set()
         if self._keeper:
             self._keeper.join()
@@ -257,7 +257,7 @@ def _holding(lease: Obj) -> str:
 def _on_its_way_out(refusal: ApiRefused) -> bool:
     """Whether the namespace is being deleted, as whoever tidies up last does: it will be gone in a moment."""
     causes = (refusal.status.get("details") or {}).get("causes") or []
-    return refusal.forbidden and any(one.get("reason") == "NamespaceTerminating" for one in causes)
+    return refusal.forbidden and any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 def _who(lease: Obj) -> str:

@@ -54,7 +54,7 @@ class Leftovers:
             *(f"run {self.run}: to put back: {entry.label}" for entry in reversed(self.entries)),
             *(f"run {self.run}: {one.label}" for one in self.objects),
             *(f"run {self.run}: node {name} is cordoned" for name in self.nodes),
-            *(f"run {self.run}: {one.label}" for one in self.leases),
+            *(f"run {self.run}: {lease.label}" for lease in self.leases),
             *([f"run {self.run}: {self.problem}"] if self.problem else []),
             *([f"run {self.run}: its journal, with nothing open"] if self.journal and not self.changed else []),
         ]
@@ -69,14 +69,16 @@ def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftover
     journals_by_run = {one["metadata"]["labels"][RUN_LABEL]: one for one in journals(kube)}
     cordoned = [one for one in kube.objects("v1", "Node") if CORDON_ANNOTATION in _annotations(one)]
     leases = kube.objects(*LEASE, SYSTEM_NAMESPACE) if kube.discovery.serves(*LEASE) else []
-    ours = [one for one in leases if (one["metadata"].get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]]
+    ours = [lease for lease in leases if (lease["metadata"].get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]]
     runs = {*by_run, *journals_by_run, *(_annotations(one)[CORDON_ANNOTATION] for one in cordoned)}
-    runs |= {one["metadata"]["labels"][RUN_LABEL] for one in ours if RUN_LABEL in one["metadata"]["labels"]}
+    runs |= {lease["metadata"]["labels"][RUN_LABEL] for lease in ours if RUN_LABEL in lease["metadata"]["labels"]}
     found = []
     for run in runs:
         own = by_run.get(run, [])
         journal = journals_by_run.get(run)
-        held = [one for one in ours if liveness.holds(one, run) or one["metadata"]["labels"].get(RUN_LABEL) == run]
+        held = [
+            lease for lease in ours if liveness.holds(lease, run) or lease["metadata"]["labels"].get(RUN_LABEL) == run
+        ]
         nodes = [one for one in cordoned if _annotations(one)[CORDON_ANNOTATION] == run]
         made = [*own, *([journal] if journal else []), *held]
         entries, problem = _open(journal) if journal else ((), "")
@@ -89,7 +91,7 @@ def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftover
                 problem=problem,
                 journal=journal is not None,
                 objects=tuple(reference(one) for one in own if not one["metadata"].get("deletionTimestamp")),
-                nodes=tuple(str(one["metadata"]["name"]) for one in nodes),
+                nodes=tuple(str(node["metadata"]["name"]) for node in nodes),
                 leases=tuple(reference(one) for one in held),
             )
         )

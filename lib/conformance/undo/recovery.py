@@ -28,7 +28,7 @@ class Recovered:
 
     restored: list[Restored] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
-    """Of other leftovers, one each."""
+    """One line for each other leftover."""
     left: list[str] = field(default_factory=list)
     """What is still there or still to do, with how."""
 
@@ -50,7 +50,7 @@ class Recovered:
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryPatience:
-    """Of a recovery, in seconds."""
+    """The time limits of a recovery, in seconds."""
 
     within: float
     """For each step while the API server does not answer."""
@@ -86,22 +86,22 @@ class Recovery:
         """
         now = datetime.datetime.now(datetime.UTC)
         dead, lines = [], []
-        for one in leftovers(self.kube, now):
-            if one.run == own:
+        for leftover in leftovers(self.kube, now):
+            if leftover.run == own:
                 continue
-            age = (now - one.since).total_seconds()
+            age = (now - leftover.since).total_seconds()
             # Whoever journals holds the lease: one that is not held any more has no living run behind it.
-            suspect = one.life is Life.UNKNOWN and (one.changed or age > self.patience.abandoned)
-            silent = suspect and self._is_silent(one.run)
-            if one.life is Life.DEAD or silent:
-                dead.append(one)
-            elif one.life is Life.ALIVE or suspect:
-                lines.append(f"run {one.run} is alive: nothing of it is touched")
+            suspect = leftover.life is Life.UNKNOWN and (leftover.changed or age > self.patience.abandoned)
+            silent = suspect and self._is_silent(leftover.run)
+            if leftover.life is Life.DEAD or silent:
+                dead.append(leftover)
+            elif leftover.life is Life.ALIVE or suspect:
+                lines.append(f"run {leftover.run} is alive: nothing of it is touched")
             else:
                 lines.append(
-                    f"run {one.run} began {age / 60:.0f} min ago on another machine, and whether it has ended is not "
-                    f"known: nothing of it is touched before {self.patience.abandoned / 3600:g} h; remove it by  "
-                    f"kubectl delete namespace,globalnetworkpolicy -l {RUN_LABEL}={one.run}"
+                    f"run {leftover.run} began {age / 60:.0f} min ago on another machine, and whether it has ended is "
+                    f"not known: nothing of it is touched before {self.patience.abandoned / 3600:g} h; remove it by  "
+                    f"kubectl delete namespace,globalnetworkpolicy -l {RUN_LABEL}={leftover.run}"
                 )
         return dead, lines
 
@@ -132,7 +132,7 @@ class Recovery:
         if labels.get(MANAGED_BY[0]) != MANAGED_BY[1] or journals(self.kube):
             return False
         leases = self.kube.objects(*LEASE, SYSTEM_NAMESPACE) if self.kube.discovery.serves(*LEASE) else []
-        return not [one for one in leases if not own or not liveness.holds(one, own)]
+        return not [lease for lease in leases if not own or not liveness.holds(lease, own)]
 
     def tidy(self, result: Recovered, *, own: str) -> None:
         """Remove that namespace, the run lock of ``own`` with it: held until then, nobody else can take it in it."""

@@ -36,8 +36,8 @@ def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, proces
         problem = ""
         try:
             systems: tuple[OS, ...] = ("linux", "windows")
-            clients = [one for os in systems for one in worker_pods.clients(os)]
-            servers = [one.tcp(DEMO_PORT) for os in systems for one in worker_pods.servers(os)]
+            clients = [client for os in systems for client in worker_pods.clients(os)]
+            servers = [server.tcp(DEMO_PORT) for os in systems for server in worker_pods.servers(os)]
             Expect(prober, settings.timings).reachable(
                 clients,
                 servers,

@@ -17,7 +17,7 @@ Lists = Mapping[str, tuple[Acl, ...]]
 
 
 class AclLists:
-    """Of one node."""
+    """The ACL lists of one node."""
 
     def __init__(self, calico_version: str) -> None:
         self.every_update_replaces = numbers(calico_version) < (3, 31, 0)
@@ -37,7 +37,7 @@ class AclLists:
         self._programmed.discard(endpoint)
 
     def replaced(self, computed: Lists, anew: Collection[str]) -> dict[str, tuple[Acl, ...]]:
-        """Of the lists that were computed, those that have to be given: changed ones, and those of ``anew``."""
+        """Return the computed lists that have to be programmed: changed ones, and those of ``anew``."""
         replaced = {}
         for endpoint, acls in computed.items():
             if endpoint in anew or self._wanted.get(endpoint) != acls:

@@ -41,7 +41,7 @@ class AclListBuilder:
     members: Members
     hosts: tuple[str, ...]
     left_out: list[LeftOut] = field(default_factory=list)
-    """Of the list that was made last."""
+    """What was left out of the newest list."""
 
     def __post_init__(self) -> None:
         self._policy_sets = PolicySets(self.release, self.members)

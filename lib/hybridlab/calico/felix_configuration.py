@@ -14,7 +14,7 @@ from hybridlab.calico.routes import DEFAULT_PORT, DEFAULT_VNI
 from hybridlab.profiles.model import OS
 
 EXIT_STATUS = 129
-"""Of a Felix that wants to be started again with another configuration."""
+"""The exit status of a Felix that wants to be started again with another configuration."""
 WITHOUT_RESTART = frozenset({"calicoVersion", "clusterGUID", "clusterType", "healthTimeoutOverrides"})
 """What Felix takes over while it runs."""
 FROM_ENVIRONMENT = {"linux": frozenset[str](), "windows": frozenset({"vxlanVNI"})}

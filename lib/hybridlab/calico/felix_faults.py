@@ -78,11 +78,11 @@ class FelixFaults:
         return widened(members) if "blocks" in ways else members
 
     def held(self, programmed: tuple[str, ...]) -> tuple[str, ...]:
-        """Of the endpoints that have been programmed, those that keep what they have."""
+        """Return the programmed endpoints that keep what they have."""
         return programmed if self.frozen else ()
 
     def reset(self, endpoints: Collection[str], programmed: Collection[str]) -> tuple[str, ...]:
-        """Of the ``endpoints`` that a Linux node programs now, those whose connections end with it."""
+        """Return the ``endpoints`` that a Linux node programs now and whose connections end with it."""
         return tuple(endpoint for endpoint in endpoints if endpoint in programmed) if self.storms else ()
 
     async def reprogrammed(self, endpoints: tuple[str, ...]) -> None:

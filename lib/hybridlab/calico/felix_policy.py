@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hybridlab.calico.acl_lists import Lists
+from hybridlab.calico.felix_due import Due, DueMarks
 from hybridlab.calico.felix_faults import FelixFaults
 from hybridlab.calico.policy import PolicyKey
 from hybridlab.calico.render import program
@@ -48,18 +49,8 @@ class PolicySource(Subscriber, Protocol):
         """What has to be sent, which counts as sent from now on; None for nothing."""
 
 
-@dataclass
-class Due:
-    """What may differ from what the data plane has been sent."""
-
-    everything: bool = False
-    """All endpoints and sets are sent, changed or not."""
-    endpoints: set[str] = field(default_factory=set)
-    sets: set[str] = field(default_factory=set)
-
-
-class NodePolicy:
-    """Of one node; what has been sent outlives a Felix that stops.
+class NodePolicy(DueMarks):
+    """The policy of one node; what has been sent outlives a Felix that stops.
 
     Implements ``PolicySource``; ``on_due`` is called whenever there may be a difference.
     """
@@ -77,28 +68,12 @@ class NodePolicy:
         """An endpoint's program has been computed to be sent."""
         return uid in self._endpoints
 
-    def endpoint_due(self, uid: str) -> None:
-        """The graph: this endpoint's policy has changed, or it came or went."""
-        self._due.endpoints.add(uid)
-        self._on_due()
-
     def rules_due(self, uid: str, key: PolicyKey) -> None:
         """The graph: the rules of a policy have changed that applies to this endpoint."""
         self.endpoint_due(uid)
 
     def relabelled(self, uid: str) -> None:
         """The graph: this endpoint has other labels, which mean nothing to what it is sent."""
-
-    def set_due(self, name: str) -> None:
-        """The graph: this set's members have changed."""
-        if name in self._sets:
-            self._due.sets.add(name)
-            self._on_due()
-
-    def everything_due(self) -> None:
-        """Everything has to be sent, changed or not."""
-        self._due.everything = True
-        self._on_due()
 
     def difference(self) -> PolicyDifference | None:
         """What has to be sent, which counts as sent from now on; None for nothing."""

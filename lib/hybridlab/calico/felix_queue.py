@@ -25,7 +25,7 @@ SETUP_PATIENCE_SECONDS = 0.5
 
 
 class PolicyQueue:
-    """Of one node."""
+    """The queue of one node."""
 
     def __init__(  # noqa: PLR0917
         self,

@@ -16,7 +16,7 @@ from hybridlab.windows.hns import pod_mtu
 
 
 class RouteFollower:
-    """Of one node; what has been programmed outlives a Felix that stops."""
+    """Follows the routes of one node; what has been programmed outlives a Felix that stops."""
 
     def __init__(  # noqa: PLR0917
         self,

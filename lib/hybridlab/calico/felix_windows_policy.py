@@ -14,6 +14,7 @@ from functools import partial
 
 from hybridlab.calico.acl_lists import AclLists, Lists
 from hybridlab.calico.acls import FROM_HOST_ID, AclListBuilder
+from hybridlab.calico.felix_due import Due, DueMarks
 from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_policy import PolicyDifference
 from hybridlab.calico.policy import PolicyKey
@@ -27,19 +28,16 @@ Tiers = tuple[frozenset[PolicyKey], ...]
 
 
 @dataclass
-class WindowsDue:
-    """What may have changed."""
+class WindowsDue(Due):
+    """What may have changed on a Windows node."""
 
-    everything: bool = False
-    endpoints: set[str] = field(default_factory=set)
     relabelled: set[str] = field(default_factory=set)
     edited: set[PolicyKey] = field(default_factory=set)
     """Policies of which the rules changed, and nothing else."""
-    sets: set[str] = field(default_factory=set)
 
 
-class WindowsNodePolicy:
-    """Of one node; what has been sent outlives a Felix that stops.
+class WindowsNodePolicy(DueMarks):
+    """The policy of one node; what has been sent outlives a Felix that stops.
 
     Implements ``felix_policy.PolicySource``; ``on_due`` is called whenever there may be a difference.
     """
@@ -62,17 +60,12 @@ class WindowsNodePolicy:
         """Endpoint to its tiers, as they were when its list was computed last."""
         self._sets: frozenset[str] = frozenset()
         """What the policies of these endpoints name."""
-        self._due = WindowsDue()
+        self._due: WindowsDue = WindowsDue()
         self._warned: set[str] = set()
 
     def __contains__(self, uid: str) -> bool:
         """An endpoint's list has been computed to be sent."""
         return uid in self._active
-
-    def endpoint_due(self, uid: str) -> None:
-        """The graph: other policies apply to this endpoint, or in another order, or it came or went."""
-        self._due.endpoints.add(uid)
-        self._on_due()
 
     def rules_due(self, uid: str, key: PolicyKey) -> None:
         """The graph: the rules of a policy have changed that applies to this endpoint."""
@@ -82,17 +75,6 @@ class WindowsNodePolicy:
     def relabelled(self, uid: str) -> None:
         """The graph: this endpoint has other labels, which may mean nothing to any policy."""
         self._due.relabelled.add(uid)
-        self._on_due()
-
-    def set_due(self, name: str) -> None:
-        """The graph: this set's members have changed."""
-        if name in self._sets:
-            self._due.sets.add(name)
-            self._on_due()
-
-    def everything_due(self) -> None:
-        """Everything has to be sent, changed or not."""
-        self._due.everything = True
         self._on_due()
 
     def difference(self) -> PolicyDifference | None:
@@ -151,7 +133,7 @@ class WindowsNodePolicy:
                 applying = tuple(frozenset(policy.key for policy in tier.policies) for tier in tiers)
                 acls = self._builder.build(tiers, namespace)
                 if self._faults.hostless:
-                    acls = tuple(one for one in acls if one.id != FROM_HOST_ID)
+                    acls = tuple(acl for acl in acls if acl.id != FROM_HOST_ID)
                 shared[keys, namespace] = applying, acls
                 self._warn()
             self._active[uid], computed[uid] = shared[keys, namespace]

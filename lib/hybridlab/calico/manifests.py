@@ -26,7 +26,7 @@ class Cluster:
 
     objects: list[Obj] = field(default_factory=list)
     os: dict[str, str] = field(default_factory=dict)
-    """Of pods, by ``namespace/name``."""
+    """The operating system of each pod, by ``namespace/name``."""
     hosts: tuple[str, ...] = ()
     """Addresses of Windows nodes, ``a.b.c.d/32``."""
     assumed: list[str] = field(default_factory=list)

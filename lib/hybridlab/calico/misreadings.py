@@ -27,13 +27,13 @@ _TWINS = {"tcp": ("tcp", "udp"), "6": ("6", "17"), "udp": ("tcp", "udp"), "17": 
 def misread(tiers: tuple[TierPolicies, ...], ways: Iterable[Misreading]) -> tuple[TierPolicies, ...]:
     """The policies of an endpoint, as a Felix that misreads them has them."""
     for way in ways:
-        tiers = tuple(replace(tier, policies=tuple(_policy(one, way) for one in tier.policies)) for tier in tiers)
+        tiers = tuple(replace(tier, policies=tuple(_policy(policy, way) for policy in tier.policies)) for tier in tiers)
     return tiers
 
 
 def widened(members: Iterable[str]) -> tuple[str, ...]:
     """Addresses and networks of a set, each become the block that it is in; entries with ports stay."""
-    return tuple(sorted({_block(one) if "," not in one else one for one in members}))
+    return tuple(sorted({_block(member) if "," not in member else member for member in members}))
 
 
 def _policy(policy: Policy, way: Misreading) -> Policy:

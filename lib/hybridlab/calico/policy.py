@@ -27,7 +27,7 @@ Action = Literal["allow", "deny", "pass", "log"]
 Direction = Literal["ingress", "egress"]
 PortRange = tuple[int, int]
 Spec = Mapping[str, Any]
-"""Of a Calico policy."""
+"""The ``spec`` of a Calico policy."""
 
 
 class PolicyError(ValueError):

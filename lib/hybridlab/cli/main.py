@@ -59,17 +59,17 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--ready-fd", type=int, metavar="N", help="also write the ready line to this descriptor")
     up.set_defaults(run=_up)
 
-    status = commands.add_parser("status", help="labs of this user, or the one behind a kubeconfig")
+    status = commands.add_parser("status", help="show the labs of this user, or the one of a kubeconfig")
     status.add_argument("--kubeconfig", type=Path, metavar="PATH")
-    status.add_argument("--json", action="store_true", help="as JSON")
+    status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
 
-    profiles = commands.add_parser("profiles", help="kinds of cluster that come with the lab")
+    profiles = commands.add_parser("profiles", help="list the kinds of cluster that come with the lab")
     profiles.set_defaults(run=_profiles)
 
     policy = commands.add_parser(
         "policy",
-        help="from manifests alone: what Calico makes of policies for each pod",
+        help="show, from manifests alone, what Calico makes of policies for each pod",
         description="What each pod gets of the policies: on Windows the ACL list as HNS would have it and what was "
         "left out, on Linux the rules. With --world a table of cases (.jsonl) is answered line by line.",
     )
@@ -77,23 +77,25 @@ def parser() -> argparse.ArgumentParser:
         "files", nargs="+", type=Path, metavar="FILE", help="manifests, YAML or JSON; - is standard input"
     )
     policy.add_argument(
-        "--calico-version", metavar="V", help="as this release was shipped (default: v3.31.7, or a case's)"
+        "--calico-version", metavar="V", help="behave as this release was shipped (default: v3.31.7, or a case's)"
     )
     policy.add_argument("--world", type=Path, metavar="FILE", help="more objects, or the world of a table")
     policy.add_argument("--probes", type=Path, metavar="FILE", help="packets to decide: from, to, protocol, port")
-    policy.add_argument("--json", action="store_true", help="as JSON")
+    policy.add_argument("--json", action="store_true", help="print JSON")
     policy.set_defaults(run=_policy)
 
     faults = commands.add_parser("faults", help="inject and heal faults in a running lab")
-    faults.add_argument("--kubeconfig", type=Path, metavar="PATH", help="which lab (default: the only one running)")
+    faults.add_argument(
+        "--kubeconfig", type=Path, metavar="PATH", help="kubeconfig of the lab (default: the only one running)"
+    )
     kinds = faults.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=_Parser)
-    kinds.add_parser("list", help="what can be injected").set_defaults(run=_faults_list)
-    kinds.add_parser("active", help="what is injected now").set_defaults(run=_faults_active)
-    inject = kinds.add_parser("inject", help="inject one and verify that it is there; prints its id")
+    kinds.add_parser("list", help="list the faults that can be injected").set_defaults(run=_faults_list)
+    kinds.add_parser("active", help="list the faults that are injected now").set_defaults(run=_faults_active)
+    inject = kinds.add_parser("inject", help="inject a fault, verify it and print its id")
     inject.add_argument("fault")
     inject.add_argument("parameters", nargs="*", metavar="KEY=VALUE")
     inject.set_defaults(run=_faults_inject)
-    heal = kinds.add_parser("heal", help="take one back by its id, or all of them")
+    heal = kinds.add_parser("heal", help="remove a fault by its id, or all of them")
     heal.add_argument("id", nargs="?", help="default: all")
     heal.set_defaults(run=_faults_heal)
     return top

@@ -44,7 +44,7 @@ class ContainerState:
     ended: Ended | None = None
     last: Ended | None = None
     id: str = ""
-    """Of the present or last run; empty before the first."""
+    """Identifier of the present or last run; empty before the first."""
     previous_id: str = ""
     restarts: int = 0
     ready: bool = False

@@ -92,7 +92,7 @@ class Node:
 
     @property
     def mac(self) -> str:
-        """Of its ``eth0``."""
+        """The MAC address of its ``eth0``."""
         return _node_mac(self.spec.address)
 
     def new_index(self) -> int:

@@ -16,7 +16,7 @@ from hybridlab.kernel import namespaces, sysctl
 from hybridlab.kernel.rtnetlink import LO_INDEX, RouteSocket
 
 PORT = 80
-"""Of its HTTP server, which tells each client the address it saw."""
+"""The port of its HTTP server, which tells each client the address it saw."""
 MAC = "02:00:00:02:00:01"
 _ETH0_INDEX = 2
 _HEAD_LIMIT = 8192

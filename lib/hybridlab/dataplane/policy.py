@@ -104,7 +104,7 @@ class PolicyTable:
         self._generations: dict[str, int] = {}
         self._early = 0
         self._early_before: dict[str, int] = {}
-        """Of endpoints without a program: the count when it was last read before they came."""
+        """For endpoints without a program: the count when it was last read before they came."""
 
     def add_interface(self, endpoint: str, interface: str) -> None:
         """The pod's host-side interface exists; a program that came before it takes effect now."""

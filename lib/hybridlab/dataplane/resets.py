@@ -53,7 +53,7 @@ class _Flow:
 
 
 class Resets:
-    """One node's; works on a thread of its own, for everything that was asked meanwhile together."""
+    """The resets of one node.  A thread of its own serves together all requests that came meanwhile."""
 
     def __init__(self, netns: int, *, both: bool) -> None:
         self._both = both

@@ -72,7 +72,7 @@ def exec_empty_output(lab: LabParts, identity: str, parameters: Mapping[str, str
 
 
 def exec_half_output(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Of each piece that a command writes only the first half arrives."""
+    """Only the first half of each piece that a command writes arrives."""
     return ExecFailure(lab, identity, parameters, "half-output")
 
 

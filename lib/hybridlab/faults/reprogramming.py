@@ -154,7 +154,7 @@ class Several(Fault):
             await part.heal()
 
     async def evidence(self) -> list[str]:
-        """Of all."""
+        """The evidence of all parts."""
         return [line for part in self._parts for line in await part.evidence()]
 
     async def verified(self) -> bool:

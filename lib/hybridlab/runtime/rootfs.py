@@ -45,7 +45,7 @@ _SAME = {"ash": "sh"}
 _LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SIZE = "size=64m,mode=755"
-"""Of every container's tmpfs: a runaway program must not fill the machine's memory."""
+"""Mount options of every container's tmpfs: a runaway program must not fill the machine's memory."""
 
 _NR_MOUNT_SETATTR = 442
 _AT_RECURSIVE = 0x8000

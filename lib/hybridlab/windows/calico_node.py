@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from hybridlab.runtime.applet import HostProblem, Process
 
+FELIX = ("calico-node.exe", "calico.exe")
+"""Names of its process, up to v3.31 and since."""
+
 
 async def calico_node(process: Process) -> int:
     """``-felix-ready``: 0 when Felix of the node runs, else 1."""
@@ -15,7 +18,8 @@ async def calico_node(process: Process) -> int:
         await process.stderr.write(f"not emulated: calico-node.exe {' '.join(asked)}\n".encode())
         return 127
     try:
-        ready = bool(await process.host.ask("processes", {}))
+        running = await process.host.ask("processes", {})
+        ready = isinstance(running, list) and any(one["Name"] in FELIX for one in running)
     except HostProblem:
         ready = False
     if not ready:

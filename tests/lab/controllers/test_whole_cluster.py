@@ -108,6 +108,21 @@ def test_deleting_a_calico_node_windows_pod_restarts_that_nodes_felix() -> None:
     in_lab(scenario)
 
 
+def test_a_calico_node_windows_pod_without_its_felix_is_not_ready() -> None:
+    async def scenario(lab: WholeLab) -> None:
+        before, _ = await lab.client.list("pods", "calico-system", labels="k8s-app=calico-node-windows")
+        lab.calico.felixes[before[0]["spec"]["nodeName"]].faults.dead.add("a test")
+        await lab.client.delete("pods", before[0]["metadata"]["name"], "calico-system")
+
+        async def unready() -> list[str]:
+            events, _ = await lab.client.list("events", "calico-system")
+            return [event["message"] for event in events if event["reason"] == "Unhealthy"]
+
+        assert "felix is not ready" in (await lab.until(unready))[0]
+
+    in_lab(scenario)
+
+
 def test_a_deleted_namespace_takes_its_pods_out_of_the_data_plane() -> None:
     async def scenario(lab: WholeLab) -> None:
         addresses = await deploy(lab, demo_pod("server", "nginx:1.27"))

@@ -15,7 +15,7 @@ from typing import Any
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
 from conformance.model.decision import Decision, by_build
-from conformance.model.verdict import PRECEDENCE, ClaimKind
+from conformance.model.verdict import PRECEDENCE
 from conformance.report.page.drawing import effect_chart, recovery_chart
 
 FOLDER = Path(__file__).parent
@@ -193,8 +193,8 @@ def _decisions(claim: Mapping[str, Any]) -> Iterator[Decision]:
 
 def _cells(claim: Mapping[str, Any]) -> dict[str, str]:
     """Column to verdict, of a claim that was decided on some node."""
-    kind, decisions = ClaimKind(claim["kind"]), list(_decisions(claim))
-    cells = {build: str(verdict) for build, verdict in by_build(decisions, kind).items()}
+    decisions = list(_decisions(claim))
+    cells = {build: str(verdict) for build, verdict in by_build(decisions).items()}
     others = [one.verdict for one in decisions if not one.about]
     if others:
         cells[LINUX] = str(next(verdict for verdict in PRECEDENCE if verdict in others))

@@ -124,8 +124,8 @@ class _Restorer:
             return stored(self.kube, target, f"{target.api_version} is not served")
         try:
             self._read(target)
-        except EnvironmentBroken as trouble:
-            return stored(self.kube, target, trouble)
+        except EnvironmentBroken as error:
+            return stored(self.kube, target, error)
         return target
 
     def _verified(self, entry: Entry, target: ObjectRef, ours: Sequence[Field], foreign: Sequence[Field]) -> Restored:

@@ -35,7 +35,7 @@ class Declared:
     position: int | None
     aliases: tuple[str, ...]
     seven: bool
-    """Of PowerShell 7 only."""
+    """Whether only PowerShell 7 has it."""
 
 
 @cache

@@ -21,7 +21,7 @@ _DEFAULTS: dict[str, object] = {
     "bool": False,
     "switch": False,
 }
-"""Of typed parameters that are not given."""
+"""The values of typed parameters that are not given."""
 
 
 class BlockStage(Stage):

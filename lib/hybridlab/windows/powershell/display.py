@@ -20,7 +20,7 @@ class Display:
         self._write = write
         self._seven, self._script, self._name = seven, script, name
         self._kind = ""
-        """Of the objects in the table or list that is open; empty when none is."""
+        """The kind of the objects in the table or list that is open; empty when none is."""
         self._list = False
         self._waiting: list[NetObject] = []
         """Rows of a table whose columns' widths are not known yet."""

@@ -25,7 +25,7 @@ from hybridlab.windows.powershell.stages import collecting
 from hybridlab.windows.powershell.syntax import NotEmulated
 
 JSON_DEPTH = 2
-"""Of ConvertTo-Json when nothing else is asked for."""
+"""The depth of ConvertTo-Json when nothing else is asked for."""
 _LARGEST_DEPTH = 100
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d|/Date\(")
 _ESCAPED_BY_5_1 = re.compile(r"[<>&']")

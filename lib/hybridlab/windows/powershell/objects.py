@@ -133,7 +133,7 @@ class NetObject:
         self.type_name = type_name
         self.text = text
         self.number = number
-        """Of an enumeration's value: what ConvertTo-Json writes."""
+        """The number of an enumeration's value, which ConvertTo-Json writes."""
         self.shown = shown
         """Property names of the default list view."""
         self.table = table

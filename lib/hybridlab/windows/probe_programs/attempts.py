@@ -172,7 +172,7 @@ class Attempt:
 
     async def resolve(self, query: str, record: str, *, tcp: bool, server: tuple[str, int] | None) -> list[str]:
         """Answers of a query; ends the attempt when there are none."""
-        servers = [server] if server else [(one, 53) for one in self.net.nameservers]
+        servers = [server] if server else [(nameserver, 53) for nameserver in self.net.nameservers]
         names = dns.candidates(query, record, None if server else self.net.searches)
         if not servers:
             raise Ended("BROKEN", "no adapter has a DNS server")

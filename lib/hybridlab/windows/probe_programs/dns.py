@@ -32,7 +32,7 @@ class Answer:
     code: int
     truncated: bool
     records: tuple[str, ...]
-    """Of the type that was asked for, as the protocol writes them."""
+    """The records of the type that was asked for, as the protocol writes them."""
 
 
 def is_address(text: str) -> bool:

@@ -229,7 +229,7 @@ class Opened(End):
         self.tries = 0
 
     async def run(self) -> None:
-        """Its whole life."""
+        """Run this end of the stream from its opening to its end."""
         recovering = asyncio.create_task(self._recover())
         try:
             try:

@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 
 from conformance.model.builds import build_name
-from conformance.model.claim import ClaimKind, ClaimResult, ClaimVerdict, precedence
+from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.codec import from_plain, to_plain
-from conformance.model.decision import Decision, Seen, by_build, folded, seen
+from conformance.model.decision import Decision, Seen, by_build, folded, over_builds, seen
 from conformance.model.endpoint import OS, Path, Target, Workload
 
 V = ClaimVerdict
-CAPABILITY = ClaimKind.CAPABILITY
 
 
 def pod(node: str, build: str = "") -> Workload:
@@ -71,7 +70,7 @@ def test_of_several_verdicts_on_a_pair_the_worst_counts_and_every_half_is_kept()
     first, second = folded(ways)
     assert (first.verdict, first.reason, first.halves) == (V.VIOLATED, "it leaks", ("closed", "open"))
     assert second.verdict is V.CONFIRMED
-    assert by_build([first, second], CAPABILITY) == {"17763": V.VIOLATED, "20348": V.CONFIRMED}
+    assert by_build([first, second]) == {"17763": V.VIOLATED, "20348": V.CONFIRMED}
 
 
 def ways(**verdicts: ClaimVerdict) -> list[Seen]:
@@ -83,7 +82,7 @@ def ways(**verdicts: ClaimVerdict) -> list[Seen]:
 
 def test_what_is_wrong_between_two_windows_nodes_is_blamed_on_the_one_that_is_wrong_elsewhere_too() -> None:
     wrong_with_old = ways(linux_old=V.VIOLATED, old_new=V.VIOLATED, new_old=V.VIOLATED, new_linux=V.CONFIRMED)
-    assert by_build(wrong_with_old, CAPABILITY) == {"17763": V.VIOLATED, "20348": V.CONFIRMED}
+    assert by_build(wrong_with_old) == {"17763": V.VIOLATED, "20348": V.CONFIRMED}
 
 
 @pytest.mark.parametrize(
@@ -97,17 +96,25 @@ def test_what_is_wrong_between_two_windows_nodes_is_blamed_on_the_one_that_is_wr
     ],
 )
 def test_both_builds_are_blamed_while_nothing_else_tells_which_it_is(others: dict[str, ClaimVerdict]) -> None:
-    found = by_build(ways(old_new=V.VIOLATED, **others), CAPABILITY)
+    found = by_build(ways(old_new=V.VIOLATED, **others))
     assert found == {"17763": V.VIOLATED, "20348": V.VIOLATED}
 
 
-@pytest.mark.parametrize("kind", [ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE])
-def test_a_limitation_that_one_way_still_shows_is_not_lifted(kind: ClaimKind) -> None:
-    way = seen(LINUX, OLD.tcp(80), V.LIFTED, "it works", "open")[0]
-    other = replace(way, target="win-3", verdict=V.CONFIRMED)
-    assert by_build([way, other], kind) == {"17763": V.CONFIRMED}
-    assert set(precedence(kind)) == set(V)
-    assert precedence(kind).index(V.VIOLATED) == 0
+def test_a_limitation_that_one_build_still_shows_is_not_lifted() -> None:
+    (way,) = seen(LINUX, OLD.tcp(80), V.LIFTED, "it works", "behaviour")
+    (other,) = seen(LINUX, NEW.tcp(80), V.CONFIRMED, "it fails", "behaviour")
+    builds = by_build([way, other])
+    assert builds == {"17763": V.LIFTED, "20348": V.CONFIRMED}
+    assert over_builds([V.LIFTED, V.CONFIRMED], builds) is V.CONFIRMED
+    assert over_builds([V.VIOLATED, V.LIFTED, V.CONFIRMED], builds) is V.VIOLATED
+
+
+def test_what_is_confirmed_beside_it_on_the_same_build_does_not_hide_that_a_limitation_is_lifted() -> None:
+    (way,) = seen(OLD, None, V.LIFTED, "ping beyond the cluster is answered", "behaviour")
+    (control,) = seen(OLD, LINUX, V.CONFIRMED, "ping within the cluster is answered", "open")
+    builds = by_build([way, control])
+    assert builds == {"17763": V.LIFTED}
+    assert over_builds([V.CONFIRMED, V.LIFTED], builds) is V.LIFTED
 
 
 @pytest.mark.parametrize("word", [V.LIFTED, V.NOT_OBSERVED, V.ADVISED])

@@ -30,7 +30,7 @@ class Deployer:
         self.refusal = ""
         self.error: Exception | None = None
         self.passing = False
-        """The trouble comes once."""
+        """The error comes once."""
         self.kube = self
         self.changes = SimpleNamespace(waits=self)
 

@@ -303,7 +303,7 @@ def test_a_pod_that_changed_while_it_probed_is_the_environments_fault(
         ),
     ],
 )
-def test_a_pod_that_is_lost_with_its_node_is_no_trouble_but_what_the_cluster_lacks(
+def test_a_pod_that_is_lost_with_its_node_is_no_error_but_what_the_cluster_lacks(
     *, node: Any, why: str, prober: Prober, api: Any, agents: Any, make: Any, listening: int, fakes_status: Any
 ) -> None:
     gone = fakes_status(404, "NotFound", "gone")
@@ -445,13 +445,13 @@ def test_an_agent_for_which_no_slot_becomes_free_names_its_pod_and_what_to_do(
 def test_waiting_for_other_starts_counts_as_no_error(
     kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
 ) -> None:
-    patience = replace(make.settings.timings.linux, exec_overhead=0.2, agent_hello=3.0, agent_slot=5.0)
+    patience = replace(make.settings.timings.linux, exec_overhead=0.5, agent_hello=1.5, agent_slot=15.0)
     settings = replace(make.settings, timings=replace(make.settings.timings, linux=patience))
     prober = Prober(kube, tmp_path / "run", settings, limits=Limits(agents=1))
     slot = prober.slots.take("agent", 1)
     assert slot
     agents.script = [lambda channel, _: channel.cut()]
-    threading.Timer(1.5, slot.release).start()
+    threading.Timer(4.0, slot.release).start()
     try:
         assert prober.observe([make.attempt(listening)])[0].verdict is Verdict.CONNECTED
         assert len(agents.started) == 2, "the first was cut, and there was still time for a second"

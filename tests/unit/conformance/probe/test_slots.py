@@ -42,6 +42,17 @@ def test_waiting_in_vain_is_broken_not_endless(tmp_path: Path) -> None:
     assert slots.wait("agent", 1, within=0.05)
 
 
+def test_who_waits_in_vain_is_told_what_holds_the_slots(tmp_path: Path) -> None:
+    slots = Slots(tmp_path)
+    held = slots.take("powershell-w1", 2, "a command in ns/b")
+    assert held
+    with slots.hold("powershell-w1", 2, 1, "an agent's start in ns/a"):
+        words = r"what holds them does not end: a command in ns/b for 0 s, an agent's start in ns/a for 0 s"
+        with pytest.raises(ProbeBroken, match=words):
+            slots.wait("powershell-w1", 2, within=0.05)
+    held.release()
+
+
 def test_another_process_counts_and_its_death_gives_the_slot_back(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from conformance.probe.slots import Slots;"

@@ -69,7 +69,7 @@ def test_what_was_open_between_other_nodes_of_a_build_is_settled_by_a_decision_a
     assert both(before, decided("DEMO-7", {NEW: "CONFIRMED"})).verdict == "CONFIRMED"
 
 
-def test_trouble_that_belongs_to_no_node_gives_way_to_a_decision() -> None:
+def test_error_that_belongs_to_no_node_gives_way_to_a_decision() -> None:
     assert both(undecided("DEMO-7", "INCONCLUSIVE"), decided("DEMO-7", {NEW: "CONFIRMED"})).verdict == "CONFIRMED"
     assert both(undecided("DEMO-7", "VIOLATED"), decided("DEMO-7", {NEW: "CONFIRMED"})).verdict == "VIOLATED"
 

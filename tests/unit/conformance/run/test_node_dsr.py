@@ -63,7 +63,7 @@ def test_what_is_not_known_says_what_was_seen() -> None:
     assert "no HostProcess pod runs" in Host(REFUSED).of().source
 
 
-def test_a_node_that_could_not_be_looked_into_is_trouble_unless_its_log_says_it() -> None:
+def test_a_node_that_could_not_be_looked_into_is_error_unless_its_log_says_it() -> None:
     assert Host(ProbeBroken("exec failed")).of(read=True).source == "the log"
     with pytest.raises(ProbeBroken):
         Host(ProbeBroken("exec failed")).of()

@@ -1,32 +1,18 @@
-"""Every fault: put in place, read back from the true state, healed; and never believed without that.
-
-One file, since nearly all of its tests read the same samples and the same lab at its top.
-"""
+"""Every fault: put in place, read back from the true state, and healed."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from hybridlab.api.interference import Interference
 from hybridlab.dataplane.model import Zone
 from hybridlab.faults.errors import BadFault, FaultFailed
-from hybridlab.faults.injector import Injector
-from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.registry import FAULTS
-from hybridlab.faults.service_gate import ServiceGate
-from hybridlab.faults.zone_gate import WRONG_ADDRESS, ZoneGate
-from tests.unit.hybridlab.calico.cluster_harness import Harness as CalicoBench
-from tests.unit.hybridlab.calico.cluster_harness import harness as calico_harness
+from hybridlab.faults.zone_gate import WRONG_ADDRESS
+from tests.unit.hybridlab.faults.fault_lab import ZONE, lab
 
-ZONE = Zone(
-    domain="cluster.local",
-    a={"web.demo.svc.cluster.local": ("10.96.0.20",), "db.demo.svc.cluster.local": ("10.96.0.30",)},
-)
 NAMES = {
     "mtu-black-hole",
     "udp4789-dropped",
@@ -113,55 +99,6 @@ SAMPLES = {
     "api-500": {"seconds": "30", "namespace": "demo", "first": "3"},
     "pod-restarts": {"pod": "demo/web-1"},
 }
-
-
-class Lab:
-    def __init__(self, calico: CalicoBench) -> None:
-        self.calico, self.dataplane = calico, calico.dataplane
-        self.gate = ZoneGate(calico.dataplane.plane)
-        self.interference = Interference()
-        self.killed: list[tuple[str, str]] = []
-        self.injector = Injector(
-            LabParts(
-                calico.dataplane.plane,
-                calico.calico,
-                calico.client,
-                self.gate,
-                self.interference,
-                self.kill,
-                ServiceGate(calico.dataplane.plane),
-            )
-        )
-
-    async def kill(self, pod: Any, container: Any) -> None:
-        self.killed.append((pod["metadata"]["name"], container))
-
-    def rules(self, scope: str) -> list[str]:
-        return [rule for rules in self.dataplane.faults.get(scope, {}).values() for rule in rules]
-
-
-@contextlib.asynccontextmanager
-async def lab() -> AsyncIterator[Lab]:
-    async with calico_harness() as calico:
-        service = {
-            "metadata": {"name": "web", "namespace": "demo"},
-            "spec": {
-                "type": "NodePort",
-                "clusterIP": "10.96.0.20",
-                "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}],
-            },
-        }
-        await calico.client.create("services", service)
-        pod = {
-            "metadata": {"name": "web-1", "namespace": "demo"},
-            "spec": {"nodeName": "linux-1", "containers": [{"name": "main", "image": "busybox"}]},
-        }
-        await calico.client.create("pods", pod)
-        status = {"containerStatuses": [{"name": "main", "state": {"running": {}}, "containerID": "containerd://1"}]}
-        await calico.client.patch("pods", "web-1", {"status": status}, "demo", subresource="status")
-        made = Lab(calico)
-        await made.gate.set_zone(ZONE)
-        yield made
 
 
 def test_every_fault_has_a_sample() -> None:
@@ -444,88 +381,3 @@ def test_no_fault_touches_what_the_api_says_but_the_reservation_whose_point_that
                 assert (before == after) is (name != "reserved-not-reserved"), name
 
     asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters", "message"),
-    [
-        ("udp4789", {}, "there is no fault 'udp4789'; there are udp4789-dropped, mtu-black-hole"),
-        ("dns-silent", {"where": "x"}, "fault dns-silent has no parameter 'where'; it takes node"),
-        ("exec-cut", {"where": "x"}, "fault exec-cut has no parameter 'where'; it takes node, namespace, pod, first"),
-        ("exec-cut", {"node": "nowhere"}, "there is no node 'nowhere'"),
-        ("exec-cut", {"first": "-1"}, "first is '-1', expected a whole number, 0 or more"),
-        ("exec-wrong-binary", {"program": " "}, "program is empty"),
-        ("policy-refuses", {"with": "words"}, "with is 'words', expected one of rst, icmp"),
-        ("policy-not-enforced", {}, "fault policy-not-enforced needs node: name of a node"),
-        ("policy-not-enforced", {"node": "nowhere"}, "there is no node 'nowhere'; there are control-plane, linux-1"),
-        ("policy-late", {"seconds": "soon"}, "seconds is 'soon', expected a number of seconds"),
-        ("policy-late", {"seconds": "-1"}, "seconds is '-1', expected a number of seconds"),
-        ("policy-late", {"seconds": "nan"}, "seconds is 'nan', expected a number of seconds"),
-        ("policy-late", {"seconds": "0"}, "seconds is '0', expected a number of seconds above 0"),
-        ("no-reset-recovery", {"seconds": "-1"}, "seconds is '-1', expected a number of seconds"),
-        ("no-reset-recovery", {"seconds": "nan"}, "seconds is 'nan', expected a number of seconds"),
-        ("no-reset-recovery", {"seconds": "inf"}, "seconds is 'inf', expected a number of seconds"),
-        ("no-reset-recovery", {"seconds": "abc"}, "above 0 and below 86400, or 0"),
-        ("udp4789-dropped", {"scope": "rack"}, "scope is 'rack', expected one of all, node, pair"),
-        ("udp4789-dropped", {"scope": "pair", "node": "linux-1"}, "there is no node ''"),
-        ("udp4789-dropped", {"node": "linux-1"}, "scope all takes no node; node is 'linux-1'"),
-        ("service-backend-missing", {"service": "web", "node": "linux-1"}, "service is 'web', expected NAMESPACE/NAME"),
-        ("service-backend-missing", {"service": "demo/x", "node": "linux-1"}, "there is no Service demo/x"),
-        ("reserved-not-reserved", {"node": "linux-1"}, "there is no Windows node 'linux-1'; there are windows-2022"),
-    ],
-)
-def test_what_cannot_be_asked_for_is_refused_with_what_there_is(name: str, parameters: Any, message: str) -> None:
-    async def run() -> None:
-        async with lab() as made:
-            with pytest.raises(BadFault) as refused:
-                await made.injector.inject(name, parameters)
-            assert message in str(refused.value)
-            assert made.injector.active() == []
-
-    asyncio.run(run())
-
-
-def test_an_injection_that_the_kernel_does_not_show_is_not_believed() -> None:
-    async def run() -> None:
-        async with lab() as made:
-            made.dataplane.deaf = True
-            with pytest.raises(
-                FaultFailed, match="udp4789-dropped is not in effect after its injection; found nothing"
-            ):
-                await made.injector.inject("udp4789-dropped")
-            assert made.injector.active() == []
-
-    asyncio.run(run())
-
-
-def test_a_healing_that_the_kernel_does_not_show_is_not_believed_and_the_fault_stays_active() -> None:
-    async def run() -> None:
-        async with lab() as made:
-            identity = await made.injector.inject("udp4789-dropped")
-            made.dataplane.deaf = True
-            with pytest.raises(FaultFailed, match="is still in effect after its healing: fabric f_fwd: udp dport 4789"):
-                await made.injector.heal(identity)
-            with pytest.raises(FaultFailed, match=identity):
-                await made.injector.heal_all()
-            assert [one["id"] for one in made.injector.active()] == [identity]
-            made.dataplane.deaf = False
-            await made.injector.heal_all()
-            assert made.injector.active() == []
-
-    asyncio.run(run())
-
-
-def test_an_unknown_id_is_refused_with_the_active_ones() -> None:
-    async def run() -> None:
-        async with lab() as made:
-            identity = await made.injector.inject("dns-silent")
-            with pytest.raises(BadFault, match=f"no active fault 'x'; active are {identity}"):
-                await made.injector.heal("x")
-
-    asyncio.run(run())
-
-
-def test_the_catalogue_tells_what_each_fault_takes() -> None:
-    listed = {one["name"]: one for one in Injector.catalogue()}
-    assert listed["policy-late"]["parameters"] == {"node": "name of a node, or all", "seconds": "how much later"}
-    assert all(one["description"] and one["scope"] and one["layer"] for one in listed.values())

@@ -19,6 +19,7 @@ COLUMNS = {
 }  # fmt: skip
 HEAD = """\
 # What the suite finds out about platforms
+For users of a platform that nobody has run the suite on yet.
 Generated from [`tests/unit/conformance/facts/platforms/clusters`](../tests/unit/conformance/facts/platforms/clusters)
 by `python -m tests.unit.conformance.facts.platforms.document`; a test compares every fact.
 

@@ -1,0 +1,41 @@
+"""What a Felix still has to send: the graph marks endpoints and IP sets, whatever their node makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Due:
+    """What may differ from what the data plane has been sent."""
+
+    everything: bool = False
+    """All endpoints and sets are sent, changed or not."""
+    endpoints: set[str] = field(default_factory=set)
+    sets: set[str] = field(default_factory=set)
+
+
+class DueMarks:
+    """The part of a node's policy that the graph marks; ``_on_due`` is called whenever there may be a difference."""
+
+    _due: Due
+    _sets: Container[str]
+    """Names of the sets that the node has."""
+    _on_due: Callable[[], None]
+
+    def endpoint_due(self, uid: str) -> None:
+        """The graph: this endpoint's policy or its order has changed, or it came or went."""
+        self._due.endpoints.add(uid)
+        self._on_due()
+
+    def set_due(self, name: str) -> None:
+        """The graph: this set's members have changed."""
+        if name in self._sets:
+            self._due.sets.add(name)
+            self._on_due()
+
+    def everything_due(self) -> None:
+        """Everything has to be sent, changed or not."""
+        self._due.everything = True
+        self._on_due()

@@ -1,0 +1,70 @@
+"""The lab that faults are injected into: Calico over a recording data plane, with a gate for the zone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from hybridlab.api.interference import Interference
+from hybridlab.dataplane.model import Zone
+from hybridlab.faults.injector import Injector
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.service_gate import ServiceGate
+from hybridlab.faults.zone_gate import ZoneGate
+from tests.unit.hybridlab.calico.cluster_harness import Harness as CalicoBench
+from tests.unit.hybridlab.calico.cluster_harness import harness as calico_harness
+
+ZONE = Zone(
+    domain="cluster.local",
+    a={"web.demo.svc.cluster.local": ("10.96.0.20",), "db.demo.svc.cluster.local": ("10.96.0.30",)},
+)
+
+
+class Lab:
+    def __init__(self, calico: CalicoBench) -> None:
+        self.calico, self.dataplane = calico, calico.dataplane
+        self.gate = ZoneGate(calico.dataplane.plane)
+        self.interference = Interference()
+        self.killed: list[tuple[str, str]] = []
+        self.injector = Injector(
+            LabParts(
+                calico.dataplane.plane,
+                calico.calico,
+                calico.client,
+                self.gate,
+                self.interference,
+                self.kill,
+                ServiceGate(calico.dataplane.plane),
+            )
+        )
+
+    async def kill(self, pod: Any, container: Any) -> None:
+        self.killed.append((pod["metadata"]["name"], container))
+
+    def rules(self, scope: str) -> list[str]:
+        return [rule for rules in self.dataplane.faults.get(scope, {}).values() for rule in rules]
+
+
+@contextlib.asynccontextmanager
+async def lab() -> AsyncIterator[Lab]:
+    async with calico_harness() as calico:
+        service = {
+            "metadata": {"name": "web", "namespace": "demo"},
+            "spec": {
+                "type": "NodePort",
+                "clusterIP": "10.96.0.20",
+                "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}],
+            },
+        }
+        await calico.client.create("services", service)
+        pod = {
+            "metadata": {"name": "web-1", "namespace": "demo"},
+            "spec": {"nodeName": "linux-1", "containers": [{"name": "main", "image": "busybox"}]},
+        }
+        await calico.client.create("pods", pod)
+        status = {"containerStatuses": [{"name": "main", "state": {"running": {}}, "containerID": "containerd://1"}]}
+        await calico.client.patch("pods", "web-1", {"status": status}, "demo", subresource="status")
+        made = Lab(calico)
+        await made.gate.set_zone(ZONE)
+        yield made
