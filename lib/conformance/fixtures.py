@@ -21,6 +21,7 @@ from conformance.expect.overlay import Overlay
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
 from conformance.expect.pod_startup import PodStartup
+from conformance.expect.pools import Pools
 from conformance.expect.probe_protocol import ProbeProtocol
 from conformance.expect.readings import Readings
 from conformance.expect.service_source import ServiceSource
@@ -67,6 +68,7 @@ __all__ = [
     "Place",
     "PodStartup",
     "Policy",
+    "Pools",
     "ProbeProtocol",
     "Readings",
     "Relabel",

@@ -1,6 +1,6 @@
 """A server sees the pod's own address as its client: nothing is translated between pods."""
 
-from conformance.fixtures import OS, Addresses, Expect, WorkerPods
+from conformance.fixtures import OS, Addresses, CalicoObjects, Expect, Pools, WorkerPods
 from conformance.marks import directions, each_os, verifies
 
 OPEN = "no policy is in force"
@@ -23,3 +23,12 @@ def test_no_address_is_translated_within_a_node(pods: WorkerPods, addresses: Add
     ways = pods.clients(os).beside(pods.servers(os)).tcp(8080)
     expect.control(ways, because=OPEN)
     expect.sources(ways, are=addresses.of_pod, because=BECAUSE)
+
+
+@verifies("NAT-1", part="pools")
+def test_pods_of_every_pool_are_among_those_that_are_looked_at(
+    pods: WorkerPods, calico: CalicoObjects, pools: Pools
+) -> None:
+    there = pods.ensure_ready("linux-client", "linux-server", "windows-client", "windows-server")
+    because = "what was seen between these pods holds whichever pools pods are in"
+    pools.are_all_used(calico.pool_cidrs(), by=there, because=because)

@@ -124,6 +124,17 @@ def second_block(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def second_pool(api: Api) -> Iterator[None]:
+    """A second pool, from which no pod has an address."""
+    path = "/apis/projectcalico.org/v3/ippools"
+    spec = {"cidr": "172.30.0.0/16", "vxlanMode": "Always", "ipipMode": "Never", "natOutgoing": True}
+    body = {"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "second"}, "spec": spec}
+    api("POST", path, body)
+    yield
+    api("DELETE", f"{path}/second")
+
+
+@contextmanager
 def windows_reservation_on_linux(api: Api) -> Iterator[None]:
     """A Linux node's block keeps back its first two addresses as only Windows nodes' blocks do."""
     blocks = "/apis/crd.projectcalico.org/v1/ipamblocks"
@@ -300,6 +311,7 @@ EDITS: dict[str, Callable[[Api], contextlib.AbstractContextManager[None]]] = {
     for one in (
         strict_affinity_off,
         second_block,
+        second_pool,
         windows_reservation_on_linux,
         calico_node_on_the_control_plane_alone,
         borrowed_address,

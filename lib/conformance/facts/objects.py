@@ -122,6 +122,16 @@ class CalicoObjects:
         """A field of every enabled IPv4 pool, such as ``ipipMode``."""
         return self._of_pools(field, lambda spec: str(spec.get(field) or "Never"))
 
+    def pool_cidrs(self) -> dict[str, Fact[str]]:
+        """CIDR of every enabled IPv4 pool that gives addresses to pods."""
+        pools, api = self._all("IPPool")
+        return {
+            f"IPPool {pool['metadata']['name']}": Fact(pool["spec"]["cidr"], f"its .spec.cidr ({api})")
+            for pool in pools
+            if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]
+            if "Workload" in (pool["spec"].get("allowedUses") or ["Workload"])
+        }
+
     def shapes(self) -> dict[str, Fact[str]]:
         """What every enabled IPv4 pool is together with BGP: ``VXLAN with BGP disabled`` and the like."""
         bgp = self.bgp()["BGP"]

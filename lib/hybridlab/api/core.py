@@ -43,6 +43,7 @@ class Settings:
     """projectcalico.org/v3 is served."""
     calico_crd_v1_api: bool = True
     """crd.projectcalico.org/v1 is served."""
+    calico_version: str = "v3.31.2"
     calico_operator: bool = True
     """operator.tigera.io/v1 is served."""
     tier_prefixed_names: bool = True

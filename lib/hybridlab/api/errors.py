@@ -235,9 +235,10 @@ def unexplained(message: str) -> ApiError:
     return ApiError(500, "", message)
 
 
-def internal(message: str) -> ApiError:
-    """500: the server's own fault."""
-    return ApiError(500, "InternalError", f"Internal error occurred: {message}")
+def internal(message: str, *, caused: bool = False) -> ApiError:
+    """500: the server's own fault; ``caused``: with the error as its cause, as what is made from an error has it."""
+    details = {"causes": [{"message": message}]} if caused else None
+    return ApiError(500, "InternalError", f"Internal error occurred: {message}", details)
 
 
 def not_emulated(what: str) -> ApiError:

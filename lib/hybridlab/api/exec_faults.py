@@ -21,6 +21,8 @@ KINDS: Final = {
     "cut": "the connection is cut at the next output",
     "missing-binary": "the runtime says that there is no such program",
     "wrong-binary": "another program answers in place of the one that was asked for",
+    "dial-fails": "after the upgrade the API server says that it does not reach the kubelet",
+    "start-times-out": "the runtime says that it could not start the command in time",
     "killed": "the command is killed as soon as it runs, or is given input",
 }
 
@@ -72,7 +74,7 @@ class ExecFault:
     argv: tuple[str, ...] = ()
     """wrong-binary: the program that answers."""
     start_error: Callable[[Obj, str, tuple[str, ...]], str] = lambda pod, container, argv: "no such program"
-    """missing-binary: the runtime's words, from pod, container and command."""
+    """missing-binary, start-times-out, dial-fails: why, in real words, from pod, container and command."""
     caught: set[int] = field(default_factory=set)
     healed: asyncio.Event = field(default_factory=asyncio.Event)
 

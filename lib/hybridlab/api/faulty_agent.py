@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from hybridlab.api.contract import ChannelWriter, ExecOutcome, Input, NodeAgent, Obj, StreamCut
+from hybridlab.api.errors import internal
 from hybridlab.api.exec_faults import ExecFault, ExecFaults, Scope, Session
 
 KILLED: Final = 137
@@ -40,7 +41,9 @@ class FaultyAgent:
         if fault and fault.kind == "wrong-binary":
             argv = fault.argv
         outcome: ExecOutcome | Exception
-        if fault and fault.kind == "missing-binary":
+        if fault and fault.kind == "dial-fails":
+            raise internal(fault.start_error(pod, container, argv), caused=True)
+        if fault and fault.kind in {"missing-binary", "start-times-out"}:
             outcome = ExecOutcome(exit_code=None, start_error=fault.start_error(pod, container, argv))
         else:
             command = _Command(session)

@@ -34,12 +34,23 @@ class Refusal:
         return not self.namespace or f"/namespaces/{self.namespace}/" in f"{path}/"
 
 
+@dataclass(kw_only=True)
+class Silence:
+    """Watches that deliver nothing any more, and are not closed either."""
+
+    namespace: str = ""
+    """Only watches of objects in this namespace; empty: all."""
+    left: int | None = None
+    """Only so many more; None: all."""
+
+
 class Interference:
     """Switches for faults; nothing is wrong at first."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._refusals: dict[str, Refusal] = {}
+        self._silences: dict[str, Silence] = {}
         self._away_until: dict[str, float] = {}
         """By name, monotonic seconds."""
         self.on_going_away: Callable[[], None] = lambda: None
@@ -61,6 +72,28 @@ class Interference:
         """Seconds for which requests are still refused under this name."""
         refusal = self._refusals.get(name)
         return max(0.0, refusal.until - self._clock()) if refusal and refusal.left != 0 else 0.0
+
+    def silence(self, name: str, *, namespace: str = "", first: int = 0) -> None:
+        """Catch watches as soon as they would say something; ``first``: only so many of them (0: all)."""
+        self._silences[name] = Silence(namespace=namespace, left=first or None)
+
+    def let_speak(self, name: str) -> None:
+        """Catch no more of them; those that are caught stay silent, as a forgotten connection does."""
+        self._silences.pop(name, None)
+
+    def silencing(self, name: str) -> bool:
+        """Whether watches are still caught under this name."""
+        return name in self._silences
+
+    def catches_watch(self, namespace: str | None) -> bool:
+        """Whether a watch that is about to say something, or to end, is caught now and for good."""
+        for one in self._silences.values():
+            if one.left == 0 or (one.namespace and one.namespace != namespace):
+                continue
+            if one.left is not None:
+                one.left -= 1
+            return True
+        return False
 
     def go_away(self, name: str, seconds: float) -> None:
         """Cut every connection, and each new one at once, for so long."""

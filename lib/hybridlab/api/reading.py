@@ -63,6 +63,11 @@ class Reading:
             raise not_found(resource.plural, resource.group, name)
         return found
 
+    def exists(self, target: Target) -> bool:
+        """Whether there is such an object."""
+        key = (target.namespace, self.views.stored_name(target.resource, target.name))
+        return self.store.bucket(target.resource.storage).get(key) is not None
+
     def select(
         self, resource: Resource, namespace: str | None, labels: str = "", fields: str = ""
     ) -> tuple[list[Obj], str]:

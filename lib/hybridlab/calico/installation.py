@@ -85,7 +85,7 @@ def installation(profile: Profile) -> Obj:
     if has_windows(profile):
         spec["windowsNodes"] = {
             "cniBinDir": "/opt/cni/bin",
-            "cniConfigDir": "/etc/cni/net.d",
+            "cniConfigDir": profile.windows.cni_config_dir,
             "cniLogDir": "/var/log/calico/cni",
             "vxlanMACPrefix": "0E-2A",
         }
@@ -236,7 +236,7 @@ def windows_cni(profile: Profile) -> dict[str, Any]:
                 ],
                 "ipam": {"type": "calico-ipam"},
                 "policy": {"type": "k8s"},
-                "kubernetes": {"kubeconfig": "/etc/cni/net.d/calico-kubeconfig"},
+                "kubernetes": {"kubeconfig": f"{profile.windows.cni_config_dir}/calico-kubeconfig"},
             }
         ],
     }

@@ -16,7 +16,6 @@ from hybridlab.profiles.model import Profile
 from hybridlab.windows.hns import POD_MAC_PREFIX
 from hybridlab.windows.hns_networks import Hns
 
-DIRECTORY = "C:\\etc\\cni\\net.d\\"
 DEFAULT_VNI = 4096
 
 
@@ -40,7 +39,9 @@ class WindowsNode:
     @property
     def cni_path(self) -> str:
         """Where the CNI configuration is: an operator writes a list of plugins, the image's template is one plugin."""
-        return DIRECTORY + ("10-calico.conflist" if self._profile.calico.install == "operator" else "10-calico.conf")
+        directory = "C:" + self._profile.windows.cni_config_dir.replace("/", "\\")
+        name = "10-calico.conflist" if self._profile.calico.install == "operator" else "10-calico.conf"
+        return f"{directory}\\{name}"
 
     def install_cni(self, text: str) -> None:
         """Write the CNI configuration.  Raises ValueError for one that is none; what was there stays."""

@@ -44,6 +44,7 @@ from hybridlab.profiles.machines import machines
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import WindowsHosts
 from hybridlab.runtime.descriptors import RemoteStreams, remote_runtime
+from hybridlab.runtime.stalls import KubeletStalls
 
 ADMIN = "kubernetes-admin"
 DEATH_IS_HEARD_WITHIN = 0.5
@@ -90,6 +91,7 @@ class Lab:
         )
         calico = Calico(server.client, dataplane, profile, log=self._felix_says)
         zone_gate, service_gate = ZoneGate(dataplane), ServiceGate(dataplane)
+        kubelet_stalls = KubeletStalls()
         self._control_plane = ControlPlane(
             server.client,
             dataplane,
@@ -102,6 +104,7 @@ class Lab:
             snat_node_ports_to=calico.node_port_snat_for,
             issue_token=self._issue_token,
             calico_config_maps=cni_config_maps,
+            kubelet_stalls=kubelet_stalls,
         )
         on_windows = {name: (node.machine, node.hns) for name, node in calico.windows.items()}
         kube_proxies = WindowsKubeProxies(profile, on_windows, self._control_plane, runtime)
@@ -109,7 +112,9 @@ class Lab:
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self._felixes = FelixPods(calico, self._control_plane, runtime)
         client = server.client("hybridlab")
-        lab = LabParts(dataplane, calico, client, zone_gate, server.interference, self._kill, service_gate)
+        lab = LabParts(
+            dataplane, calico, client, zone_gate, server.interference, self._kill, service_gate, kubelet_stalls
+        )
         self._injector = Injector(lab)
 
         await server.start()
@@ -255,6 +260,7 @@ def _api_settings(profile: Profile, tokens: Mapping[str, Token], ca_pem: str) ->
         node_port_range=profile.kube_proxy.node_port_range,
         calico_v3_api=profile.calico.v3_api,
         calico_crd_v1_api=profile.calico.crd_v1_api,
+        calico_version=profile.calico.version,
         calico_operator=profile.calico.install == "operator",
         selector_problem=_selector_problem,
         tokens=tokens,

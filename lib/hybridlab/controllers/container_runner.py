@@ -26,6 +26,10 @@ KILLED = 137
 """Exit code that is assumed of a container that was stopped with its pod."""
 
 
+STALL_LOOKS = 0.1
+"""Seconds between two looks whether a fault still holds a pull up."""
+
+
 class BackOff:
     """Waits that double with every failure."""
 
@@ -170,6 +174,10 @@ class ContainerRunner:
             return False
         if not present and self._context.profile.timing.image_pull_ms:
             await self._pause(self._context.profile.timing.image_pull_ms / 1000)
+        while not present and self._context.faults.stalled("pulls", self._context.machine.name):
+            await self._pause(STALL_LOOKS)
+            if self._stopping.is_set():
+                return False
         self._context.images.add(reference)
         self.state.pulled = True
         self._pulls.reset()

@@ -27,6 +27,8 @@ class Kubelet:
         self.context = context
         self._node = node
         self._workers: dict[str, PodWorker] = {}
+        self._unnoticed: dict[str, Obj] = {}
+        """Pods that a fault keeps the kubelet from, as they are now."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._execs: set[asyncio.Task[ExecOutcome]] = set()
 
@@ -39,12 +41,28 @@ class Kubelet:
         uid = found["metadata"]["uid"]
         worker = self._workers.get(uid)
         if pod is None:
+            self._unnoticed.pop(uid, None)
             if worker:
                 worker.deleted()
                 self._release(uid, worker)
         elif worker:
             worker.update(pod)
+        elif uid in self._unnoticed:
+            self._unnoticed[uid] = pod
         elif pod.get("status", {}).get("phase") not in FINISHED:
+            if self.context.faults.stalled("pods", self.context.machine.name):
+                self._unnoticed[uid] = pod
+                task = asyncio.create_task(self._notice(uid))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            else:
+                self._admit(uid, pod)
+
+    async def _notice(self, uid: str) -> None:
+        """Take note of a pod once no fault keeps the kubelet from it."""
+        await self.context.faults.passes("pods", self.context.machine.name)
+        pod = self._unnoticed.pop(uid, None)
+        if pod is not None:
             self._admit(uid, pod)
 
     def on_exit(self, ended: ContainerExit) -> bool:

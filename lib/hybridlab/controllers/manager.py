@@ -38,6 +38,7 @@ from hybridlab.profiles.machines import API_PORT, Machine, control_plane, machin
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import Runtime
 from hybridlab.runtime.model import ContainerExit
+from hybridlab.runtime.stalls import KubeletStalls
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class ControlPlane:
         settings: KubeletSettings | None = None,
         system_workloads: bool = True,
         calico_config_maps: Callable[[Profile], list[Obj]] | None = None,
+        kubelet_stalls: KubeletStalls | None = None,
     ) -> None:
         """``client`` makes a client for a component's user name; ``resolvers`` take the DNS zone and ``proxied``
         nodes' services (default: the data plane); ``snat_local_pods_to``, ``snat_node_ports_to`` and ``issue_token`` as
@@ -71,6 +73,7 @@ class ControlPlane:
         self._client = client("system:kube-controller-manager")
         self._dataplane = dataplane
         self._system = system_workloads
+        self._kubelet_stalls = kubelet_stalls or KubeletStalls()
         self._started: list[ContainerHook] = []
         self._stopped: list[ContainerHook] = []
         self.caches = Caches(self._client)
@@ -144,6 +147,7 @@ class ControlPlane:
             issue_token=issue_token,
             container_started=lambda *what: self._tell(self._started, *what),
             container_stopped=lambda *what: self._tell(self._stopped, *what),
+            faults=self._kubelet_stalls,
         )
         return Kubelet(context, lambda: nodes.get("", machine.name))
 

@@ -18,6 +18,7 @@ from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import Runtime
 from hybridlab.runtime.model import ContainerExit
+from hybridlab.runtime.stalls import KubeletStalls
 
 ContainerHook = Callable[[str, Obj, str], None]
 """Called with (node, pod, container name)."""
@@ -39,6 +40,7 @@ class NodeContext:
     issue_token: TokenIssuer | None
     container_started: ContainerHook
     container_stopped: ContainerHook
+    faults: KubeletStalls = field(default_factory=KubeletStalls)
     images: set[str] = field(default_factory=set)
     """Images that were pulled."""
     exits: dict[str, asyncio.Future[ContainerExit]] = field(default_factory=dict)

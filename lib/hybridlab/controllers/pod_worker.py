@@ -215,7 +215,8 @@ class PodWorker:
     def _slow_to_start(self) -> bool:
         """Whether it is worth telling the world that the pod has its network before its containers run."""
         timing = self._context.profile.timing
-        return bool(timing.image_pull_ms or timing.pod_start_ms or self.pod["spec"].get("volumes"))
+        stalled = self._context.faults.stalled("pulls", self._context.machine.name)
+        return bool(stalled or timing.image_pull_ms or timing.pod_start_ms or self.pod["spec"].get("volumes"))
 
     async def _wire(self) -> None:
         meta, node = self.pod["metadata"], self._context.machine

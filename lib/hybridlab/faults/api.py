@@ -50,6 +50,27 @@ def api_500(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Faul
     return ApiRefuses(lab, identity, parameters, 500)
 
 
+class WatchesSilent(Fault):
+    """Watches deliver nothing any more and stay open, as behind a gateway that forgot them; lists still answer."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._interference, self._identity = lab.interference, identity
+        self._namespace, self._first = parameters["namespace"], count("first", parameters["first"])
+
+    async def inject(self) -> None:
+        """Begin."""
+        self._interference.silence(self._identity, namespace=self._namespace, first=self._first)
+
+    async def heal(self) -> None:
+        """Catch no more; those that are caught stay silent."""
+        self._interference.let_speak(self._identity)
+
+    async def evidence(self) -> list[str]:
+        """Whether watches are still caught."""
+        where = f" in namespace {self._namespace}" if self._namespace else ""
+        return [f"watches{where} fall silent"] if self._interference.silencing(self._identity) else []
+
+
 class ApiUnreachable(Fault):
     """Every connection to the API server is cut, and each new one too, for a while; then it heals by itself."""
 

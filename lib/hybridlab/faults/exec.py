@@ -19,6 +19,9 @@ PARAMETERS = (
 )
 
 
+KUBELET_PORT = 10250
+
+
 class ExecFailure(Fault):
     """Execs of a scope go wrong in one way."""
 
@@ -55,9 +58,14 @@ class ExecFailure(Fault):
         return [f"exec: {fault.kind} ({fault.scope}); {len(fault.caught)}{limit} caught"]
 
     def _start_error(self, pod: Obj, container: str, argv: tuple[str, ...]) -> str:
-        system = self._lab.calico.nodes[pod["spec"]["nodeName"]].os
+        machine = self._lab.calico.nodes[pod["spec"]["nodeName"]]
+        if self._wrong.kind == "dial-fails":
+            return f"error dialing backend: dial tcp {machine.address}:{KUBELET_PORT}: i/o timeout"
+        system = machine.os
         statuses = (pod.get("status") or {}).get("containerStatuses") or ()
         identity = next((str(one.get("containerID") or "") for one in statuses if one["name"] == container), "")
+        if self._wrong.kind == "start-times-out":
+            return start_errors.exec_timed_out(system, identity.rpartition("/")[2])
         return start_errors.exec_failed(system, identity.rpartition("/")[2], argv)
 
 
@@ -89,6 +97,16 @@ def exec_cut(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fau
 def exec_missing_binary(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """There is no such program."""
     return ExecFailure(lab, identity, parameters, "missing-binary")
+
+
+def exec_dial_fails(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """The API server upgrades the connection, and then says that it does not reach the kubelet."""
+    return ExecFailure(lab, identity, parameters, "dial-fails")
+
+
+def exec_start_times_out(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """The runtime gives up starting the command."""
+    return ExecFailure(lab, identity, parameters, "start-times-out")
 
 
 def exec_wrong_binary(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hybridlab.api.contract import ApiError, Client, Obj
 from hybridlab.api.interference import Interference
@@ -14,6 +14,7 @@ from hybridlab.dataplane.model import OS
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.faults.zone_gate import ZoneGate
+from hybridlab.runtime.stalls import KubeletStalls
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class LabParts:
     """Kills the main process of a pod's container, as the kernel's OOM killer would."""
     service_gate: ServiceGate | None = None
     """None: no kube-proxies run."""
+    kubelets: KubeletStalls = field(default_factory=KubeletStalls)
 
     def nodes(self, given: str) -> list[str]:
         """The named node, or all of them for ``all``.  Raises BadFault."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hybridlab.calico.misreadings import MISREADINGS
-from hybridlab.faults import api, exec
+from hybridlab.faults import api, exec, kubelet
 from hybridlab.faults.backends import BackendsWrong
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
@@ -339,6 +339,22 @@ _TYPES = (
         make=exec.exec_missing_binary,
     ),
     FaultType(
+        name="exec-dial-fails",
+        layer="exec",
+        scope="all, node, namespace, pod",
+        description="the API server upgrades the connection and then says that it does not reach the kubelet",
+        parameters=exec.PARAMETERS,
+        make=exec.exec_dial_fails,
+    ),
+    FaultType(
+        name="exec-start-times-out",
+        layer="exec",
+        scope="all, node, namespace, pod",
+        description="the runtime says that it could not start the command in time",
+        parameters=exec.PARAMETERS,
+        make=exec.exec_start_times_out,
+    ),
+    FaultType(
         name="exec-wrong-binary",
         layer="exec",
         scope="all, node, namespace, pod",
@@ -380,6 +396,33 @@ _TYPES = (
         description="every connection to the API server is cut for a while, execs and watches too",
         parameters=(Parameter(name="seconds", meaning="for how long"),),
         make=api.ApiUnreachable,
+    ),
+    FaultType(
+        name="watch-silent",
+        layer="api",
+        scope="all, namespace",
+        description="watches deliver nothing any more and stay open, as behind a gateway that forgot them",
+        parameters=(
+            Parameter(name="namespace", meaning="only watches of objects in this namespace", default=""),
+            Parameter(name="first", meaning="only so many watches (0: all)", default="0"),
+        ),
+        make=api.WatchesSilent,
+    ),
+    FaultType(
+        name="kubelet-idle",
+        layer="pods",
+        scope="all, node",
+        description="a Ready node's kubelet takes no note of pods that are new there",
+        parameters=(_NODE_OR_ALL,),
+        make=kubelet.kubelet_idle,
+    ),
+    FaultType(
+        name="image-pull-stalls",
+        layer="pods",
+        scope="all, node",
+        description="pulls of images that a node does not have begin and do not end",
+        parameters=(_NODE_OR_ALL,),
+        make=kubelet.image_pull_stalls,
     ),
     FaultType(
         name="pod-restarts",

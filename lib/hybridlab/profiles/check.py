@@ -109,6 +109,12 @@ def _check_ranges(profile: Profile, where: Where) -> None:
             f"{where.of(('kube_proxy', 'node_port_range'))}: kube_proxy.node_port_range is "
             f"{profile.kube_proxy.node_port_range!r}, expected like 30000-32767"
         )
+    directory = profile.windows.cni_config_dir
+    if not re.fullmatch(r"(/[^/\\]+)+", directory):
+        raise ProfileError(
+            f"{where.of(('windows', 'cni_config_dir'))}: windows.cni_config_dir is {directory!r}, "
+            "expected like /etc/cni/net.d"
+        )
     for field in dataclasses.fields(profile.timing):
         if getattr(profile.timing, field.name) < 0:
             raise ProfileError(f"{where.of(('timing', field.name))}: timing.{field.name} is negative")

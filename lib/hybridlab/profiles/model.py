@@ -106,6 +106,10 @@ class Windows:
     reset: Literal["remote", "both"] = "remote"
     """Who gets the RST when an endpoint's ACL list is replaced.  remote: the peer alone, the pod's own socket stalls
     (calico#10199); both: the pod's own socket as well."""
+    cni_config_dir: str = "/etc/cni/net.d"
+    """Where Windows nodes have their CNI configuration, in the form of ``windowsNodes.cniConfigDir`` and
+    ``CNI_NET_DIR``.  EKS: /Program Files/Amazon/EKS/cni/config; AKS: /k/azurecni/netconf; RKE2:
+    /var/lib/rancher/rke2/agent/etc/cni/net.d; by hand: /k/cni/config."""
     windows_to_windows_with_new_vni: Literal["holds", "breaks"] = "holds"
     """Traffic between pods of two Windows nodes while the VNI that was delivered is not their HNS networks' VSID
     (deduced: nobody has reported it)."""

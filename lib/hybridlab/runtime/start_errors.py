@@ -33,6 +33,15 @@ def exec_failed(system: OS, container: str, argv: tuple[str, ...], number: int =
     )
 
 
+def exec_timed_out(system: OS, container: str) -> str:
+    """The message of an exec that a busy node did not start in time."""
+    why = f"hcs::System::CreateProcess {container}: The wait operation timed out."
+    return (
+        f"failed to exec in container: failed to start exec: {why if system == 'windows' else 'deadline exceeded'}"
+        + (": unknown")
+    )
+
+
 def create_failed(system: OS, container: str, argv: tuple[str, ...], number: int = errno.ENOENT) -> str:
     """The message of a container whose main process cannot be started."""
     if system == "windows":

@@ -7,6 +7,7 @@ command.  Every effect is seen before (absent), during (present) and after (abse
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -363,6 +364,27 @@ def test_a_program_is_missing(town: Town) -> None:
     assert town.run("hostname").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (
+            "exec-dial-fails",
+            r"Internal error occurred: error dialing backend: dial tcp 10\.0\.0\.\d+:10250: i/o timeout",
+        ),
+        (
+            "exec-start-times-out",
+            "failed to start exec: hcs::System::CreateProcess [0-9a-f]{64}: The wait operation timed out.: unknown",
+        ),
+    ],
+)
+def test_an_exec_fails_after_the_upgrade_once_and_then_works(town: Town, fault: str, words: str) -> None:
+    with town.fault(fault, node="windows-2022", first="1"):
+        refused = town.run("hostname", pod="windows")
+        assert re.search(words, refused.stderr), refused.stderr
+        assert refused.returncode == 1
+        assert town.run("hostname", pod="windows").returncode == 0, "the next try succeeds"
+
+
 def test_another_program_answers(town: Town) -> None:
     with town.fault("exec-wrong-binary", program="hostname"):
         done = town.run("sh", "-c", "exit 3")
@@ -434,6 +456,101 @@ def test_nobody_reaches_the_api_for_a_while_and_open_watches_are_cut(town: Town)
         watching.communicate(timeout=20)  # ends only because it was cut
         assert town.lab.kubectl("get", "--raw", "/readyz", check=False).returncode != 0
     assert town.lab.kubectl("get", "--raw", "/readyz").stdout == "ok"
+
+
+def test_a_watch_falls_silent_stays_open_and_the_next_one_speaks(town: Town) -> None:
+    def watch(seconds: int) -> subprocess.Popen[str]:
+        path = f"/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds={seconds}"
+        command = ["kubectl", "--kubeconfig", str(town.lab.kubeconfig), "get", "--raw", path]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    silent = watch(2)
+    assert silent.stdout
+    assert silent.stdout.readline(), "it speaks at first"
+    try:
+        with town.fault("watch-silent", namespace="default"):
+            town.lab.kubectl("create", "configmap", "unheard")
+            assert "unheard" in town.lab.kubectl("get", "configmaps").stdout, "a list says it"
+            time.sleep(3)
+            assert silent.poll() is None, "its own time is over, and it is not closed"
+        time.sleep(0.5)
+        assert silent.poll() is None, "a connection that was forgotten stays so"
+    finally:
+        silent.kill()
+        rest, _ = silent.communicate(timeout=10)
+    assert "unheard" not in rest
+    speaking = watch(1)
+    heard, _ = speaking.communicate(timeout=20)
+    town.lab.kubectl("delete", "configmap", "unheard")
+    assert "unheard" in heard
+
+
+def test_only_so_many_watches_fall_silent(town: Town) -> None:
+    path = "/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=1"
+    with town.fault("watch-silent", namespace="default", first="1"):
+        first = subprocess.Popen(
+            ["kubectl", "--kubeconfig", str(town.lab.kubeconfig), "get", "--raw", path],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        try:
+            time.sleep(2)
+            assert first.poll() is None
+            assert town.lab.kubectl("get", "--raw", path).returncode == 0, "the second one ends in time"
+        finally:
+            first.kill()
+            first.wait(timeout=10)
+
+
+def events_of(town: Town, name: str) -> list[str]:
+    fields = f"involvedObject.kind=Pod,involvedObject.name={name}"
+    return town.lab.kubectl(
+        "get", "events", "--field-selector", fields, "-o", "jsonpath={.items[*].reason}"
+    ).stdout.split()
+
+
+def state_of(town: Town, name: str) -> Any:
+    return json.loads(town.lab.kubectl("get", "pod", name, "-o", "json").stdout).get("status", {})
+
+
+def eventually_running(town: Town, name: str) -> None:
+    town.lab.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
+    town.lab.kubectl("delete", "pod", name)
+
+
+def test_a_ready_node_takes_no_note_of_a_pod(town: Town) -> None:
+    with town.fault("kubelet-idle", node="linux-3"):
+        town.lab.kubectl("apply", "-f", "-", stdin=pod("unnoticed", "linux-3") + pod("noticed", "linux-2"))
+        town.lab.kubectl("wait", "--for=condition=Ready", "pod/noticed", "--timeout=30s")
+        status = state_of(town, "unnoticed")
+        assert "startTime" not in status
+        assert "containerStatuses" not in status
+        assert events_of(town, "unnoticed") == []
+        ready = "jsonpath={.status.conditions[?(@.type=='Ready')].status}"
+        assert town.lab.kubectl("get", "node", "linux-3", "-o", ready).stdout == "True"
+    eventually_running(town, "unnoticed")
+    town.lab.kubectl("delete", "pod", "noticed")
+
+
+def test_a_pod_that_nobody_took_note_of_can_be_removed_by_force(town: Town) -> None:
+    with town.fault("kubelet-idle", node="linux-3"):
+        town.lab.kubectl("apply", "-f", "-", stdin=pod("unnoticed", "linux-3"))
+        town.lab.kubectl("delete", "pod", "unnoticed", "--force", "--grace-period=0")
+    assert town.lab.kubectl("get", "pod", "unnoticed", check=False).returncode == 1
+
+
+def test_an_image_is_being_pulled_without_end(town: Town) -> None:
+    with town.fault("image-pull-stalls", node="linux-3"):
+        town.lab.kubectl("apply", "-f", "-", stdin=pod("pulling", "linux-3", "nginx:1.25", "[]"))
+        deadline = time.monotonic() + SETTLED_WITHIN
+        while "Pulling" not in events_of(town, "pulling"):
+            assert time.monotonic() < deadline
+        time.sleep(0.5)
+        assert "Pulled" not in events_of(town, "pulling")
+        (container,) = state_of(town, "pulling")["containerStatuses"]
+        assert container["state"] == {"waiting": {"reason": "ContainerCreating"}}
+        assert "startTime" in state_of(town, "pulling")
+    eventually_running(town, "pulling")
+    assert "Pulled" in events_of(town, "pulling")
 
 
 def test_a_wrong_fault_is_refused_and_nothing_is_active(town: Town) -> None:

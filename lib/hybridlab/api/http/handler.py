@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from hybridlab.api.audit import Audit, Entry
 from hybridlab.api.authentication import account_groups, service_account
 from hybridlab.api.authorization import Attributes
+from hybridlab.api.calico_server import apply_refused
 from hybridlab.api.contract import ApiError, NodeAgent, Obj
 from hybridlab.api.core import Core
 from hybridlab.api.errors import (
@@ -68,7 +69,7 @@ class Handler:
         self._agent_of = agent_of
         self._interference = interference
         self._documents = Documents(core.catalogue, address, core.settings.kubernetes_version)
-        self._watching = Watching(core.operations)
+        self._watching = Watching(core.operations, interference.catches_watch)
         self.audit = Audit()
         major, minor = core.settings.kubernetes_version.lstrip("v").split(".")[:2]
         self._exec_needs_create = (int(major), int(minor)) >= (1, 35)
@@ -242,6 +243,9 @@ class Handler:
         if kind in APPLY:
             body = await body_of(request, APPLY, target.resource.kind)
             self._check_tier(user, verb, target, body)
+            exists = self._operations.exists(target)
+            if refused := apply_refused(self._core.settings.calico_version, target, exists=exists):
+                raise refused
             obj, created = self._operations.apply(target, body, options)
             return self._reply(request, target, obj, 201 if created else 200, options)
         if kind not in PATCHES:

@@ -30,11 +30,21 @@ def _line(kind: str, obj: Any) -> bytes:
     return orjson.dumps({"type": kind, "object": obj}) + b"\n"
 
 
+class _FallsSilent(Exception):
+    """A fault caught a watch: nothing is heard of it any more, not even its end."""
+
+
+async def _silent() -> None:
+    """Stay open until the client goes away, which cancels this."""
+    await asyncio.Event().wait()
+
+
 class Watching:
     """Serves watches."""
 
-    def __init__(self, operations: Operations) -> None:
-        self._operations = operations
+    def __init__(self, operations: Operations, caught: Callable[[str | None], bool] = lambda namespace: False) -> None:
+        """``caught`` says whether a watch in a namespace that would write now falls silent for good (a fault)."""
+        self._operations, self._caught = operations, caught
 
     async def serve(
         self, request: web.BaseRequest, resource: Resource, namespace: str | None, show: Shown
@@ -77,23 +87,36 @@ class Watching:
             async with asyncio.timeout(seconds):
                 events = self._operations.watch(resource, namespace, position, test)
                 async with aclosing(events) as batches:  # type: ignore[type-var]
-                    await self._send(response, resource, batches, show, bookmarks=bookmarks)
+                    await self._send(response, resource, namespace, batches, show, bookmarks=bookmarks)
         except TimeoutError:
-            pass
+            if self._caught(namespace):
+                await _silent()
+        except _FallsSilent:
+            await _silent()
         except ApiError as error:
             await response.write(_line("ERROR", status_of(error)))
         await response.write_eof()
         return response
 
     async def _send(
-        self, response: web.StreamResponse, resource: Resource, batches: Any, show: Shown, *, bookmarks: bool
+        self,
+        response: web.StreamResponse,
+        resource: Resource,
+        namespace: str | None,
+        batches: Any,
+        show: Shown,
+        *,
+        bookmarks: bool,
     ) -> None:
+        """Until the watch ends.  Raises _FallsSilent."""
         pending: asyncio.Task[list[Event]] | None = None
         try:
             while True:
                 pending = pending or asyncio.ensure_future(anext(batches))
                 caught_up = str(self._operations.store.revision)
                 done, _ = await asyncio.wait({pending}, timeout=BOOKMARK_SECONDS)
+                if (done or bookmarks) and self._caught(namespace):
+                    raise _FallsSilent
                 if not done:
                     if bookmarks:
                         await response.write(self._bookmark(resource, caught_up, {}))

@@ -76,12 +76,12 @@ def _node_environment(profile: Profile) -> dict[str, str]:
     }
 
 
-def _cni_environment(vni: int) -> dict[str, str]:
+def _cni_environment(profile: Profile) -> dict[str, str]:
     """What the operator tells ``install-cni`` on Windows; other installations fill in the image's own template."""
     return {
         "CNI_CONF_NAME": "10-calico.conflist",
-        "CNI_NET_DIR": "/etc/cni/net.d",
-        "VXLAN_VNI": str(vni),
+        "CNI_NET_DIR": profile.windows.cni_config_dir,
+        "VXLAN_VNI": str(profile.network.vxlan_vni),
         "CNI_NETWORK_CONFIG": "configmap:cni-config-windows/config",
     }
 
@@ -134,7 +134,7 @@ def _nodes(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
                 "install-cni",
                 f"quay.io/calico/cni-windows:{version}",
                 command=["/opt/cni/bin/install.exe"],
-                env=_cni_environment(network.vxlan_vni) if profile.calico.install == "operator" else None,
+                env=_cni_environment(profile) if profile.calico.install == "operator" else None,
             ),
         ],
         **{key: value for key, value in common.items() if key != "hostNetwork"},

@@ -1,4 +1,4 @@
-"""Kubernetes' agnhost: ``pause``, ``connect``, ``netexec`` and ``porter``, with the exact words of its source.
+"""Kubernetes' agnhost: ``pause``, ``connect``, ``netexec``, ``porter`` and ``serve-hostname``, with its source's words.
 
 On Windows a refused TCP connection prints ``OTHER: ... actively refused it.``: the program compares with a number that
 Winsock never returns (golang/go#45621).  Other subcommands, TLS and SCTP are not emulated.
@@ -40,8 +40,10 @@ def _duration(text: str) -> float:
     return sum(float(number) * units[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)(ms|s|m|h)", text))
 
 
-def _parse(words: tuple[str, ...], known: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Go's flags: ``--name=value`` or ``--name value``; raises _BadFlag for an unknown one."""
+def _parse(
+    words: tuple[str, ...], known: dict[str, str], switches: frozenset[str] = frozenset()
+) -> tuple[dict[str, str], list[str]]:
+    """Go's flags: ``--name=value``, ``--name value``, or ``--name`` of ``switches``; raises _BadFlag."""
     given, rest, queue = dict(known), [], list(words)
     while queue:
         word = queue.pop(0)
@@ -51,6 +53,11 @@ def _parse(words: tuple[str, ...], known: dict[str, str]) -> tuple[dict[str, str
         name, equals, value = word.lstrip("-").partition("=")
         if name not in known:
             raise _BadFlag(f"Error: unknown flag: --{name}")
+        if name in switches:
+            given[name] = value if equals else "true"
+            if given[name] not in {"true", "false"}:
+                raise _BadFlag(f'Error: invalid argument "{value}" for "--{name}" flag: strconv.ParseBool')
+            continue
         if not equals and not queue:
             raise _BadFlag(f"Error: flag needs an argument: --{name}")
         given[name] = value if equals else queue.pop(0)
@@ -59,7 +66,9 @@ def _parse(words: tuple[str, ...], known: dict[str, str]) -> tuple[dict[str, str
 
 async def agnhost(process: Process) -> int:
     """Dispatch on the subcommand."""
-    subcommands: dict[str, Applet] = {"pause": _pause, "connect": _connect, "netexec": _netexec, "porter": porter}
+    subcommands: dict[str, Applet] = {
+        "pause": _pause, "connect": _connect, "netexec": _netexec, "porter": porter, "serve-hostname": _serve_hostname,
+    }  # fmt: skip
     if len(process.argv) < 2:
         await out(process, "Usage:\n  app [command]")
         return 0
@@ -316,3 +325,60 @@ async def _netexec(process: Process) -> int:
             server.udp_ready = True
             await server.udp(udp)
     return 0
+
+
+async def _serve_hostname(process: Process) -> int:
+    given, rest = _parse(
+        process.argv[2:],
+        {"tcp": "false", "udp": "false", "http": "true", "close": "false", "port": "9376"},
+        frozenset({"tcp", "udp", "http", "close"}),
+    )
+    tcp, udp, web = (given[name] == "true" for name in ("tcp", "udp", "http"))
+    if rest:
+        raise _BadFlag(f'Error: unknown command "{rest[0]}" for "serve-hostname"')
+    if web and (tcp or udp):
+        await err(process, "Can't server TCP/UDP mode and HTTP mode at the same time")
+        return 1
+    if given["close"] == "true":
+        return await not_emulated(process, "agnhost serve-hostname --close")
+    name, port = process.net.hostname.encode(), int(given["port"])
+
+    async def hello(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            writer.write(name)
+            await writer.drain()
+        writer.close()
+
+    async def page(_: http.Request) -> http.Reply:
+        return http.Reply(200, name, "text/plain; charset=utf-8")
+
+    async with contextlib.AsyncExitStack() as servers:
+        try:
+            if web:
+                await servers.enter_async_context(http.http_server(http.listen(process.net, port), page))
+            if tcp:
+                await servers.enter_async_context(
+                    await asyncio.start_server(hello, sock=http.listen(process.net, port))
+                )
+            datagrams = http.listen(process.net, port, kind=socket.SOCK_DGRAM) if udp else None
+        except OSError as error:
+            await err(
+                process, f"Error from net.Listen(): listen :{port}: bind: {os.strerror(error.errno or 0).lower()}"
+            )
+            return 1
+        await err(process, f"Serving on port {port}.")
+        if datagrams is None:
+            await asyncio.get_running_loop().create_future()
+            return 0
+        with datagrams:
+            await _name_to_each(datagrams, name)
+    return 0
+
+
+async def _name_to_each(sock: socket.socket, name: bytes) -> None:
+    """Answer every datagram with the name until cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        with contextlib.suppress(ConnectionError):
+            _, peer = await loop.sock_recvfrom(sock, 2048)
+            await loop.sock_sendto(sock, name, peer)

@@ -54,6 +54,11 @@ NAMES = {
     "api-429",
     "api-500",
     "api-unreachable",
+    "watch-silent",
+    "kubelet-idle",
+    "image-pull-stalls",
+    "exec-dial-fails",
+    "exec-start-times-out",
     "pod-restarts",
 }
 SAMPLES = {
@@ -97,6 +102,11 @@ SAMPLES = {
     "api-429": {"seconds": "30"},
     "api-unreachable": {"seconds": "30"},
     "api-500": {"seconds": "30", "namespace": "demo", "first": "3"},
+    "watch-silent": {"first": "2"},
+    "kubelet-idle": {"node": "linux-1"},
+    "image-pull-stalls": {},
+    "exec-dial-fails": {"namespace": "demo", "pod": "i"},
+    "exec-start-times-out": {"namespace": "demo", "pod": "j"},
     "pod-restarts": {"pod": "demo/web-1"},
 }
 

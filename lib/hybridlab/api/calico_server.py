@@ -1,0 +1,30 @@
+"""What Calico's own API server (projectcalico.org/v3) did otherwise in some releases."""
+
+from __future__ import annotations
+
+import re
+
+from hybridlab.api.contract import ApiError
+from hybridlab.api.errors import not_found
+from hybridlab.api.requests import Target
+
+GROUP = "projectcalico.org"
+FIRST_WITH_YAML = (3, 22, 0)
+"""Older ones have no serializer for YAML, which is what a server-side apply arrives as (projectcalico/calico#4959)."""
+APPLIES_NOTHING_NEW = (3, 32, 0)
+"""Its storage reads a policy before it updates it, and an apply of a new one is an update (projectcalico/calico#12841,
+mended in v3.32.1)."""
+READ_FIRST = frozenset({"networkpolicies", "globalnetworkpolicies"})
+
+
+def apply_refused(version: str, target: Target, *, exists: bool) -> ApiError | None:
+    """Why the server of this version of Calico refuses a server-side apply; None: it does not."""
+    resource = target.resource
+    release = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    if resource.group != GROUP:
+        return None
+    if release < FIRST_WITH_YAML:
+        return ApiError(500, "", "no serializer defined for application/yaml")
+    if release == APPLIES_NOTHING_NEW and resource.plural in READ_FIRST and not exists:
+        return not_found(resource.plural, resource.group, target.name or "")
+    return None

@@ -1,0 +1,41 @@
+"""How kubelets can be made to get stuck with starting containers, for the lab's faults; none is at first."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+Stall = Literal["pods", "pulls"]
+"""pods: what is bound to the node is not taken note of, though the node stays Ready.  pulls: images that are not there
+yet are pulled without end."""
+
+
+class KubeletStalls:
+    """The faults of all kubelets of one lab."""
+
+    def __init__(self) -> None:
+        self._stalls: dict[str, tuple[Stall, frozenset[str]]] = {}
+        self._changed = asyncio.Event()
+
+    def stall(self, name: str, what: Stall, nodes: frozenset[str]) -> None:
+        """From now on."""
+        self._stalls[name] = (what, nodes)
+
+    def heal(self, name: str) -> None:
+        """No longer; what stalled goes on."""
+        self._stalls.pop(name, None)
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def nodes(self, name: str) -> frozenset[str]:
+        """Where something stalls under this name."""
+        return self._stalls.get(name, ("pods", frozenset()))[1]
+
+    def stalled(self, what: Stall, node: str) -> bool:
+        """Whether it stalls there now."""
+        return any(kind == what and node in nodes for kind, nodes in self._stalls.values())
+
+    async def passes(self, what: Stall, node: str) -> None:
+        """Returns once it does not stall there."""
+        while self.stalled(what, node):
+            await self._changed.wait()
