@@ -3,6 +3,7 @@
 from conformance.fixtures import ConnectionsDuringChange, Expect, Felix, Policy, ResetTopology
 from conformance.marks import manifest, verifies, windows_directions
 
+STREAMS_ALONE = "the policy lets the streams pass, and nothing else"
 BECAUSE = "a new Felix gives HNS everything anew, whatever the old one gave"
 
 
@@ -16,12 +17,9 @@ def test_a_stream_may_be_lost_and_then_comes_back(
     connections: ConnectionsDuringChange,
     exclusive_topology: ResetTopology,
 ) -> None:
-    topology, side = exclusive_topology, exclusive_topology.ingress
-    streams, beside = topology.streams, topology.beside
+    side, streams, beside = exclusive_topology.ingress, exclusive_topology.streams, exclusive_topology.beside
     connections.begin(streams, beside=beside)
-    connections.under(policy.filled(**side.selects), closed=side.routes, because="the policy lets streams pass alone")
-    restarts = felix.restart_each(topology.windows_nodes)
-    connections.survive_or_reconnect(
-        streams, survives=beside, restarts=restarts, still_closed=side.routes, because=BECAUSE
-    )
+    connections.under(policy.filled(**side.selects), closed=side.routes, because=STREAMS_ALONE)
+    back = felix.restart_each(exclusive_topology.windows_nodes)
+    connections.survive_or_reconnect(streams, survives=beside, restarts=back, still_closed=side.routes, because=BECAUSE)
     expect.removed(policy, because="without the policy everybody is let in again")

@@ -14,11 +14,10 @@ def test_a_stream_survives_an_irrelevant_label_change(
     pods: WorkerPods, policy: Policy, relabel: Relabel, connections: ConnectionsDuringChange, topology: ResetTopology
 ) -> None:
     bystanders, streams, beside = pods.elsewhere("windows"), topology.streams, topology.beside
-    elsewhere, routes = bystanders.first.namespace, topology.ingress.to(bystanders)
+    into, routes = bystanders.first.namespace, topology.ingress.to(bystanders)
+    nobody = policy.filled(into=into, bystander=bystanders, guest="nobody")
     connections.begin(streams, beside=beside)
-    connections.under(
-        policy.filled(into=elsewhere, bystander=bystanders, guest="nobody"), closed=routes, because=NOBODY
-    )
+    connections.under(nobody, closed=routes, because=NOBODY)
     relabel.add_irrelevant_label(*topology.windows)
-    policy.apply(into=elsewhere, bystander=bystanders, guest="linux-client")
+    policy.apply(into=into, bystander=bystanders, guest="linux-client")
     connections.survive(streams, survives=beside, opened=routes, because=BECAUSE)
