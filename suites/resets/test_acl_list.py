@@ -3,16 +3,20 @@
 from conformance.fixtures import AclLists, ConnectionsDuringChange, Policy, ResetTopology
 from conformance.marks import manifest, verifies, windows_directions
 
+NOBODY = "the policy lets the streams pass, and no guest"
+BECAUSE = "the policy allows the stream before and after"
+
 
 @windows_directions()
 @manifest("policy/resets/ingress.yaml")
 @verifies("RST-4", part="{client_os} to {server_os}")
-def test_the_endpoint_gets_another_acl_list(
+def test_a_stream_is_lost_where_the_endpoint_gets_another_acl_list(
     policy: Policy, acl_lists: AclLists, connections: ConnectionsDuringChange, topology: ResetTopology
 ) -> None:
-    policy.apply(**topology.ingress.selects, guest="nobody")
-    connections.begin(topology.streams, beside=topology.beside, opens=topology.ingress.routes)
+    side, streams, beside = topology.ingress, topology.streams, topology.beside
+    connections.begin(streams, beside=beside)
+    connections.under(policy.filled(**side.selects, guest="nobody"), closed=side.routes, because=NOBODY)
     acl_lists.remember(*topology.windows)
-    policy.apply(**topology.ingress.selects, guest=topology.ingress.guest_label)
-    connections.survive_or_reconnect(because="the policy allows the stream before and after")
-    acl_lists.replaced(because="Felix replaces an endpoint's ACL list as a whole")
+    policy.apply(**side.selects, guest=side.guest_label)
+    states = connections.survive_or_reconnect(streams, survives=beside, opened=side.routes, because=BECAUSE)
+    acl_lists.replaced(states, because="Felix replaces an endpoint's ACL list as a whole")

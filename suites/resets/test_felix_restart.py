@@ -3,6 +3,9 @@
 from conformance.fixtures import ConnectionsDuringChange, Expect, Felix, Policy, ResetTopology
 from conformance.marks import manifest, verifies, windows_directions
 
+STREAMS_ALONE = "the policy lets the streams pass, and nothing else"
+BECAUSE = "a new Felix gives HNS everything anew, whatever the old one gave"
+
 
 @windows_directions()
 @manifest("policy/resets/restart.yaml")
@@ -14,11 +17,9 @@ def test_a_stream_may_be_lost_and_then_comes_back(
     connections: ConnectionsDuringChange,
     exclusive_topology: ResetTopology,
 ) -> None:
-    side = exclusive_topology.ingress
-    expect.controls([side.routes], because="no policy is in force yet")
-    policy.apply(**side.selects)
-    connections.begin(exclusive_topology.streams, beside=exclusive_topology.beside, keeps_closed=side.routes)
-    restarts = felix.restart_each(exclusive_topology.windows_nodes)
-    connections.survive_or_reconnect(
-        restarts=restarts, because="a new Felix gives HNS everything anew, whatever the old one gave"
-    )
+    side, streams, beside = exclusive_topology.ingress, exclusive_topology.streams, exclusive_topology.beside
+    connections.begin(streams, beside=beside)
+    connections.under(policy.filled(**side.selects), closed=side.routes, because=STREAMS_ALONE)
+    back = felix.restart_each(exclusive_topology.windows_nodes)
+    connections.survive_or_reconnect(streams, survives=beside, restarts=back, still_closed=side.routes, because=BECAUSE)
+    expect.removed(policy, because="without the policy everybody is let in again")

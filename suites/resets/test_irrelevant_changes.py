@@ -3,6 +3,9 @@
 from conformance.fixtures import ConnectionsDuringChange, Policy, Relabel, ResetTopology, WorkerPods
 from conformance.marks import manifest, verifies, windows_directions
 
+NOBODY = "the bystanders' policy lets nobody in"
+BECAUSE = "no policy selects by this key; the bystander's policy is another change, after it"
+
 
 @windows_directions()
 @manifest("policy/resets/bystander.yaml")
@@ -10,10 +13,11 @@ from conformance.marks import manifest, verifies, windows_directions
 def test_a_stream_survives_an_irrelevant_label_change(
     pods: WorkerPods, policy: Policy, relabel: Relabel, connections: ConnectionsDuringChange, topology: ResetTopology
 ) -> None:
-    bystanders = pods.elsewhere("windows")
-    elsewhere = bystanders.first.namespace
-    policy.apply(into=elsewhere, bystander=bystanders, guest="nobody")
-    connections.begin(topology.streams, beside=topology.beside, opens=topology.ingress.to(bystanders))
+    bystanders, streams, beside = pods.elsewhere("windows"), topology.streams, topology.beside
+    into, routes = bystanders.first.namespace, topology.ingress.to(bystanders)
+    nobody = policy.filled(into=into, bystander=bystanders, guest="nobody")
+    connections.begin(streams, beside=beside)
+    connections.under(nobody, closed=routes, because=NOBODY)
     relabel.add_irrelevant_label(*topology.windows)
-    policy.apply(into=elsewhere, bystander=bystanders, guest="linux-client")
-    connections.survive(because="no policy selects by this key; the bystander's policy is another change, after it")
+    policy.apply(into=into, bystander=bystanders, guest="linux-client")
+    connections.survive(streams, survives=beside, opened=routes, because=BECAUSE)

@@ -1,16 +1,20 @@
 """A change in what a policy's selector matches can reset established connections of the Windows pods it selects."""
 
 from conformance.fixtures import ConnectionsDuringChange, Policy, Relabel, ResetTopology
-from conformance.marks import manifest, verifies, windows_directions
+from conformance.marks import either_way, verifies, windows_directions
+
+NOBODY = "the policy lets the streams pass, and pods with a label that none has"
+BECAUSE = "the policy is not touched; a pod that one of its rules selects comes"
 
 
 @windows_directions()
-@manifest("policy/resets/membership.yaml")
-@verifies("RST-2", part="{client_os} to {server_os}")
+@either_way("policy/resets/membership-{way}.yaml")
+@verifies("RST-2", part="{way}, {client_os} to {server_os}")
 def test_a_stream_may_be_lost_and_then_comes_back(
-    policy: Policy, relabel: Relabel, connections: ConnectionsDuringChange, topology: ResetTopology
+    policy: Policy, relabel: Relabel, connections: ConnectionsDuringChange, topology: ResetTopology, way: str
 ) -> None:
-    policy.apply(**topology.ingress.selects)
-    connections.begin(topology.streams, beside=topology.beside, opens=topology.ingress.routes)
-    relabel.label_as_guest(topology.ingress.guest)
-    connections.survive_or_reconnect(because="the policy is not touched; a pod that one of its rules selects comes")
+    side, streams, beside = topology.ways[way], topology.streams, topology.beside
+    connections.begin(streams, beside=beside)
+    connections.under(policy.filled(**side.selects), closed=side.routes, because=NOBODY)
+    relabel.label_as_guest(side.guest)
+    connections.survive_or_reconnect(streams, survives=beside, opened=side.routes, because=BECAUSE)

@@ -3,6 +3,9 @@
 from conformance.fixtures import ConnectionsDuringChange, Policy, ResetTopology
 from conformance.marks import either_way, verifies, windows_directions
 
+NOBODY = "the policy lets the streams pass, and no guest"
+BECAUSE = "the policy allows the stream before and after; what it says of a guest is updated"
+
 
 @windows_directions()
 @either_way("policy/resets/{way}.yaml")
@@ -10,10 +13,8 @@ from conformance.marks import either_way, verifies, windows_directions
 def test_a_stream_may_be_lost_and_then_comes_back(
     policy: Policy, connections: ConnectionsDuringChange, topology: ResetTopology, way: str
 ) -> None:
-    side = topology.ways[way]
-    policy.apply(**side.selects, guest="nobody")
-    connections.begin(topology.streams, beside=topology.beside, opens=side.routes)
+    side, streams, beside = topology.ways[way], topology.streams, topology.beside
+    connections.begin(streams, beside=beside)
+    connections.under(policy.filled(**side.selects, guest="nobody"), closed=side.routes, because=NOBODY)
     policy.apply(**side.selects, guest=side.guest_label)
-    connections.survive_or_reconnect(
-        because="the policy allows the stream before and after; what it says of a guest is updated"
-    )
+    connections.survive_or_reconnect(streams, survives=beside, opened=side.routes, because=BECAUSE)

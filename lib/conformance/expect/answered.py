@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.model.attempt import Kind
 from conformance.model.endpoint import Target
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.pods.roles import STREAM_PORT
 from conformance.probe.protocol import same_pod
 
 ARRIVED = frozenset(
@@ -27,10 +28,10 @@ def usual(target: Target, *, want: bool) -> Kind:
     """What is tried where a test names no kind, on a route that is to be open or not.
 
     An open route to pods is asked so that the answer can name the pod, whichever way it goes: a pod's address is given
-    to another pod, too.  A closed route gets a bare connect, by Services too: a denial is that nothing answers the
-    first packet.
+    to another pod, too; but for streams' ports, where nothing answers.  A closed route gets a bare connect, by Services
+    too: a denial is that nothing answers the first packet.
     """
-    return telling(target) if want and target.backends else plain(target)
+    return telling(target) if want and target.backends and target.port != STREAM_PORT else plain(target)
 
 
 def unexpected_backend(observation: Observation) -> str:

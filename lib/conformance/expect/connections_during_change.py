@@ -1,24 +1,24 @@
 """Expectations about connections that are open while something changes.
 
-Windows pods may lose theirs (and must get a new one); Linux pods must keep theirs.  ``begin`` opens the streams and
-observes the witness before the change.  ``survive_or_reconnect`` and ``survive`` are called after it: they see that the
-witness changed, watch both ends, and decide.  A restart of Felix is its own witness, because an unchanged ACL list that
-is programmed again looks like the one before.  Which end saw what is recorded, never expected.
+Windows pods may lose theirs (and must get a new one); Linux pods must keep theirs.  ``begin`` opens the streams before
+any policy is laid, ``under`` lays the policies that the change will be about and sees the witness closed by them.
+``survive_or_reconnect`` and ``survive`` are called after the change: they see that the witness opened, watch both ends,
+and decide.  A restart of Felix is its own witness, because an unchanged ACL list that is programmed again looks like
+the one before.  Which end saw what is recorded, never expected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.catalog import Range, Version
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
-from conformance.expect.routes import Routes as Routed
 from conformance.expect.streams import Route, StreamExpect
-from conformance.expect.traffic import Expect
+from conformance.expect.traffic import Expect, Policies
 from conformance.expect.witnesses import Opens, Restart, Restarted, Witness
-from conformance.model.attempt import Kind
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.stream import StreamState
@@ -44,56 +44,74 @@ class ConnectionsDuringChange:
 
     # --- what tests say --------------------------------------------------------------------------------------------
 
-    def begin(
-        self,
-        watched: Sequence[Route],
-        *,
-        beside: Route,
-        opens: Routes = (),
-        keeps_closed: Routes = (),
-    ) -> None:
-        """Open the ``watched`` streams, and one ``beside`` them between Linux pods.
+    def begin(self, watched: Sequence[Route], *, beside: Route) -> None:
+        """Open the ``watched`` streams, and one ``beside`` them between Linux pods; no policy is in force yet.
 
-        Witnesses that the change took effect: routes that it ``opens``.
-        Routes that policies close before it are closed after it (``keeps_closed``; the test must have seen them open).
-        Raises ControlBroken when a witness could not show the change, or a stream does not open.
+        Raises ControlBroken when one does not open.
         """
-        if keeps_closed:
-            Opens(self.expect, keeps_closed).before()
-        opened = Opens(self.expect, opens) if opens else None
-        if opened is not None:
-            opened.before()
         *streams, control = self.streams.open(*watched, beside)
-        self._begun = _Begun(streams, control, opened, keeps_closed)
+        self._begun = _Begun(dict(zip(watched, streams, strict=True)), beside, control)
+
+    def under(self, *policies: Policies, closed: Routes, because: str) -> None:
+        """Lay ``policies``: they close these routes and let streams pass, and the change to come finds them at work.
+
+        A stream that this loses says nothing about the change, and is opened again.  Raises ControlBroken when the
+        routes are not closed by it, or a stream does not open.
+        """
+        begun = self._opened()
+        sources = {source.uid: source for source, _ in closed}
+        beside = [(source, begun.control.target) for source in sources.values()]
+        Opens(self.expect, closed).closed_by(policies, beside=beside, because=because)
+        states = self.streams.standing([*begun.streams.values(), begun.control], because=because)
+        lost = [way for way, state in zip((*begun.streams, begun.beside), states, strict=True) if state.lost]
+        if lost:
+            again = dict(zip(lost, self.streams.open(*lost), strict=True))
+            self.streams.mark(f"{counted(len(lost), 'stream')} that the policies' laying lost: opened again")
+            streams = {way: again.get(way, stream) for way, stream in begun.streams.items()}
+            begun = _Begun(streams, begun.beside, again.get(begun.beside, begun.control))
+        self._begun = begun
         self.streams.mark("the change begins")
 
-    def survive_or_reconnect(self, *, because: str, restarts: Sequence[Restart] = ()) -> None:
-        """The change may have lost watched streams, which then come back; the one beside them stays.
+    def survive_or_reconnect(
+        self,
+        streams: Sequence[Route],
+        *,
+        survives: Route,
+        opened: Routes = (),
+        restarts: Sequence[Restart] = (),
+        still_closed: Routes = (),
+        because: str,
+    ) -> list[StreamState]:
+        """The change may have lost these streams, each of which then comes back; the Linux one ``survives``.
 
-        ``restarts``: the change was these, which testify for themselves.  Raises ControlBroken without any witness.
+        Witnesses that the change took effect: routes that it ``opened``, or ``restarts``, which testify for themselves.
+        Without any, ControlBroken is raised.  Routes that policies close are ``still_closed`` after it.
+
+        Returns how the streams stand, in their order.
         """
-        begun, states = self._after(because, restarts)
-        if begun.keeps_closed:
-            shut: list[Routed] = [(source, target) for source, target in begun.keeps_closed]
-            beside = (begun.keeps_closed[0][0], begun.control.target)
+        chosen, states = self._after(streams, survives, opened, restarts, because)
+        if still_closed:
+            control = self._opened().control.target
+            beside = [(source, control) for source in {source.uid: source for source, _ in still_closed}.values()]
             still = f"{because}; what policies close stays closed"
-            self.expect.matrix(open=[beside], closed=shut, because=still, kind=Kind.TCP)  # streams' ports name no pod
-        for stream, state in zip(begun.streams, states, strict=True):
+            self.expect.matrix(open=[beside], closed=[still_closed], because=still)
+        for stream, state in zip(chosen, states, strict=True):
             if state.lost:
                 self._say(stream, ClaimVerdict.CONFIRMED, f"{state.label}: {state.words}")
             else:
                 told = f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}"
                 self._say(stream, ClaimVerdict.NOT_OBSERVED, told)
+        return states
 
-    def survive(self, *, because: str) -> None:
-        """The change matters to no policy, and loses no stream from Calico v3.31 on; before, it may.
+    def survive(self, streams: Sequence[Route], *, survives: Route, opened: Routes, because: str) -> None:
+        """The change matters to no policy, and loses none of these streams from Calico v3.31 on; before, it may.
 
-        It can have no witness of its own: what ``opens`` is another change, to another pod of the same node, made
+        It can have no witness of its own: what is ``opened`` is another change, to another pod of the same node, made
         after it.  Felix takes changes in turn, so what came before has been dealt with.
         """
-        begun, states = self._after(because)
+        chosen, states = self._after(streams, survives, opened, (), because)
         wrong: list[Exception] = []
-        for stream, state in zip(begun.streams, states, strict=True):
+        for stream, state in zip(chosen, states, strict=True):
             version = self._oldest_calico(stream)
             left_alone = not version or Version.parse(version) in LEFT_ALONE
             if left_alone and state.lost:
@@ -126,16 +144,24 @@ class ConnectionsDuringChange:
         self._say(stream, ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE, str(found))
         return found
 
-    def _after(self, because: str, restarts: Sequence[Restart] = ()) -> tuple[_Begun, list[StreamState]]:
-        """The story's end: what became of the watched streams."""
-        begun, streams = self._begun, self.streams
-        if begun is None:
+    def _opened(self) -> _Begun:
+        if self._begun is None:
             raise UsageProblem(
                 "connections are judged that were never opened: begin(...) opens its streams before the change"
             )
+        return self._begun
+
+    def _after(
+        self, watched: Sequence[Route], survives: Route, opened: Routes, restarts: Sequence[Restart], because: str
+    ) -> tuple[list[Stream], list[StreamState]]:
+        """The story's end: what became of the watched streams."""
+        begun, streams = self._opened(), self.streams
+        if survives != begun.beside or not set(watched) <= set(begun.streams):
+            raise UsageProblem("connections are judged that were never opened: begin(...) opened others")
+        chosen = [begun.streams[way] for way in watched]
         streams.mark("the change is made")
-        witnesses: list[Witness] = [Restarted(restart) for restart in restarts]
-        witnesses += [begun.opens] if begun.opens is not None else []
+        witnesses: list[Witness] = [Restarted(one) for one in restarts]
+        witnesses += [Opens(self.expect, opened)] if opened else []
         if not witnesses:
             raise ControlBroken("nothing shows that the change took effect: no route opens by it", control="witness")
         try:
@@ -143,9 +169,9 @@ class ConnectionsDuringChange:
                 streams.mark(f"witness: {witness.after()}")
         except ControlBroken:
             # A stream that was lost is a witness itself, and the others cannot testify where no new connection works.
-            streams.recovered(streams.standing(begun.streams, because=because), because=because)
+            streams.recovered(streams.standing(chosen, because=because), because=because)
             raise
-        states = self._outcome(begun.streams, because)
+        states = self._outcome(chosen, because)
         (still,) = streams.standing([begun.control], because=because)
         streams.report([*states, still])
         if still.lost:
@@ -155,7 +181,7 @@ class ConnectionsDuringChange:
                 self.record(f"{end.side} on {end.workload.os} saw", end.verdict)
             if state.recovered_after is not None:
                 self.record("seconds to a new connection", round(state.recovered_after, 3))
-        return begun, states
+        return chosen, states
 
     def _outcome(self, streams: Sequence[Stream], because: str) -> list[StreamState]:
         """What became of each; one that does not come back makes its own decision VIOLATED."""
@@ -175,7 +201,7 @@ class ConnectionsDuringChange:
 class _Begun:
     """What was before the change."""
 
-    streams: Sequence[Stream]
+    streams: Mapping[Route, Stream]
+    beside: Route
     control: Stream
-    opens: Opens | None
-    keeps_closed: Routes
+    """The one beside them."""

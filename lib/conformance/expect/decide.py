@@ -11,8 +11,9 @@ may begin.  Once ``agree`` time-outs that span ``agree_span`` have agreed, a pac
 An attempt contains the repetition of its first packet, so what swallows everything for twice the give-up time lets no
 row of more than ``2 x give_up - syn_again`` come about: settings that allow one are refused (``settings.timings``).
 
-**Open.**  The newest ``agree`` attempts connected, none of the earlier ones is unanswered, and where the answer says
-which pod gave it, it was one of the target's.
+**Open.**  Of the answered attempts the newest ``agree`` connected, in a row without an unanswered one between them, and
+where the answer says which pod gave it, it was one of the target's.  What was begun before them may still wait: it left
+before the path was open.
 
 Routes are decided independently of each other, but for the controls that they share.
 """
@@ -131,7 +132,7 @@ class Path:
     def first_right(self) -> float:
         """s.  When the first answer came that was as wanted; ``inf``: none did."""
         right = (one.came for one in self.tries if one.seen is not None and as_wanted(one.seen, self.want))
-        return next(right, float("inf"))
+        return min(right, default=float("inf"))
 
     @property
     def recent(self) -> list[Try]:
@@ -325,18 +326,19 @@ def _beside(path: Path, one: Try) -> bool:
 
 def _open(path: Path) -> Standing:
     row: list[Try] = []
-    ended = path.ended
-    answered = path.answered()
-    for one in answered:
-        assert one.seen is not None
-        if as_wanted(one.seen, True):
+    held: list[Try] = []
+    """The newest row that decides, with an unanswered attempt after it."""
+    ended, agree = path.ended, path.rule.agree
+    for one in path.recent:
+        if one.seen is None:
+            held, row = (row if len(row) >= agree else held), []
+        elif as_wanted(one.seen, True):
             row.append(one)
         else:
-            row, ended = [], Why.ANOTHER_POD if unexpected_backend(one.seen) else Why.CLOSED
-    path.pass_over(len(answered) - path.rule.agree, ended)
-    if len(row) >= path.rule.agree:
-        return Held(tuple(row))
-    return NotYet(tuple(row), ended)
+            held, row, ended = [], [], Why.ANOTHER_POD if unexpected_backend(one.seen) else Why.CLOSED
+    path.pass_over(len(path.answered()) - agree, ended)
+    decides = row if len(row) >= agree else held
+    return Held(tuple(decides)) if decides else NotYet(tuple(row), ended)
 
 
 def _conclude_open(path: Path, about_denial: bool) -> Standing:

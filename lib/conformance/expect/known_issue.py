@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from conformance.errors import Nonconformance
 from conformance.expect import message
 from conformance.expect.answered import as_wanted, telling, unexpected_backend
+from conformance.expect.poll import poll
+from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
-from conformance.timing import until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -37,36 +38,18 @@ class KnownIssue:
         attempts = [
             Attempt(source=source, target=target, kind=telling(target), give_up_after=give_up) for target, _ in goals
         ]
-        ends = [source, *(backend for target, _ in goals for backend in target.backends)]
-        patience = [expect.timings.of(system) for system in sorted({one.os for one in ends})]
-        settled = until(
-            lambda: expect.prober.observe(attempts),
-            lambda seen: all(as_wanted(one, True) for one in seen),
-            within=max(one.service_effect for one in patience),
-            agree=max(one.agree for one in patience),
-            every=min(one.poll_every for one in patience),
-            description=because,
-            clock=expect.clock,
-        )
+        polled = poll(expect, attempts, lambda seen: all(as_wanted(one, True) for one in seen), because=because)
         expect.control(source, beside, because=f"the witness, again: {because}")
-        wrong: list[Nonconformance] = []
-        told = []
-        for index, attempt in enumerate(attempts):
-            seen = [round_[index] for round_ in settled.seen]
+        tally, told = Tally(expect.context, "behaviour"), list[str]()
+        for index, (attempt, seen) in enumerate(polled):
             told.append(f"{attempt.label}: {message.summary(seen)}")
             if unexpected_backend(seen[-1]):
-                text = message.connectivity(
-                    expect.context.claims, attempt, expected="CONNECTED, or no answer at all", because=because,
-                    seen=seen, seconds=settled.seconds, further={},
-                )  # fmt: skip
-                wrong.append(Nonconformance(text, seen=seen))
-                verdict, reason = ClaimVerdict.VIOLATED, text
+                text = polled.message(index, "CONNECTED, or no answer at all", {})
+                tally.wrong(source, attempt.target, Nonconformance(text, seen=seen))
             elif as_wanted(seen[-1], True):
-                verdict = ClaimVerdict.NOT_OBSERVED
                 reason = f"{attempt.label} connected {counted(len(seen), 'time')}, where it may fail"
+                tally.right(source, attempt.target, reason, ClaimVerdict.NOT_OBSERVED)
             else:
-                verdict, reason = ClaimVerdict.CONFIRMED, because
-            expect.context.decided(source, attempt.target, verdict, reason, "behaviour")
+                tally.right(source, attempt.target, because)
         expect.context.attach("known issue", "\n".join(told))
-        if wrong:
-            raise wrong[0]
+        tally.end()

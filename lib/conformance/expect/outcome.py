@@ -26,7 +26,7 @@ class Outcome:
     path: Path
     standing: Standing
     is_control: bool
-    """Whether the route was to be open for others' sake only."""
+    """Whether the route was to be open, or closed, for others' sake only."""
 
     @property
     def seen(self) -> list[Observation]:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Unmet
 from conformance.expect import message
+from conformance.expect.poll import Polled, poll
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.timing import until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -53,44 +53,34 @@ class Overlay:
             for source, goal in routes
         ]
         count, same = len(between), len(within)
-        patience = [expect.timings.of(source.os) for source, _ in routes]
-        settled = until(
-            lambda: expect.prober.observe(attempts),
+        polled = poll(
+            expect,
+            attempts,
             lambda seen: all(one.verdict is Verdict.CONNECTED for one in seen[:count]),
-            within=max(one.service_effect for one in patience),
-            agree=max(one.agree for one in patience),
-            every=min(one.poll_every for one in patience),
-            description=because,
-            clock=expect.clock,
+            because=because,
         )
-        last = settled.last
-        if settled.converged:
+        last = polled.settled.last
+        if polled.converged:
             for source, target in between:
                 expect.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
             return list(last[:count])
         dead = [index for index in range(count) if last[index].verdict is not Verdict.CONNECTED] or [0]
         within_dead = [index for index in range(count, count + same) if last[index].verdict is not Verdict.CONNECTED]
         unreached = [index for index in range(count + same, len(last)) if last[index].verdict not in REACHED]
-        expect.context.attach("expected and observed", self._table(attempts, settled.seen, count + same))
+        expect.context.attach("expected and observed", self._table(polled, count + same))
         if within_dead or unreached:
             index = (within_dead or unreached)[0]
-            tries = [round_[index] for round_ in settled.seen]
-            wanted = "CONNECTED" if within_dead else "an answer"
-            line = message.headline(expect.context.claims, attempts[index], wanted, tries, settled.seconds)
+            line = polled.headline(index, "CONNECTED" if within_dead else "an answer")
             raise ControlBroken(
                 f"control failed: {line} {'inside one node' if within_dead else 'from node to node'}, so that the "
                 "overlay cannot be judged",
-                control=attempts[index].label, seen=tries,
+                control=attempts[index].label, seen=polled.seen(index),
             )  # fmt: skip
-        seen = [round_[dead[0]] for round_ in settled.seen]
-        text = message.connectivity(
-            expect.context.claims,
-            attempts[dead[0]],
-            expected="CONNECTED",
-            because=because,
-            seen=seen,
-            seconds=settled.seconds,
-            further={
+        seen = polled.seen(dead[0])
+        text = polled.message(
+            dead[0],
+            "CONNECTED",
+            {
                 "beside": f"{len(dead)} of {count} routes between nodes are dead; routes inside one node connect, and "
                 f"{node.node} reaches {', '.join(addresses)}",
                 "do": "UDP 4789 is blocked between the nodes, or not answered: open it in firewalls and security "
@@ -105,15 +95,15 @@ class Overlay:
         raise Unmet(f"{first}: UDP 4789 (VXLAN) does not pass between the nodes\n{rest}", seen=seen)
 
     @staticmethod
-    def _table(attempts: Sequence[Attempt], rounds: Sequence[Sequence[Observation]], connect: int) -> str:
+    def _table(polled: Polled, connect: int) -> str:
         return message.table(
             [
                 (
                     attempt.label,
                     "CONNECTED" if index < connect else "an answer",
-                    message.summary([round_[index] for round_ in rounds]),
-                    rounds[-1][index].verdict in (REACHED if index >= connect else {Verdict.CONNECTED}),
+                    message.summary(seen),
+                    seen[-1].verdict in (REACHED if index >= connect else {Verdict.CONNECTED}),
                 )
-                for index, attempt in enumerate(attempts)
+                for index, (attempt, seen) in enumerate(polled)
             ]
         )

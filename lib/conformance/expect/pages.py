@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from conformance.errors import Nonconformance
 from conformance.expect import message
 from conformance.expect.guard import unless_changed
+from conformance.expect.poll import poll
+from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.timing import until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -27,46 +27,30 @@ class Pages:
     def show(self, source: Workload, targets: Sequence[Target], text: str, *, because: str) -> None:
         """Each target answers with status 200 and a page that contains ``text``, as often as verdicts must agree."""
         self.expect.reachable(source, targets, because=because, kind=Kind.HTTP)
-        wrong = [one for one in (self._shown(source, target, text, because) for target in targets) if one is not None]
-        if wrong:
-            raise wrong[0]
+        tally = Tally(self.expect.context, "behaviour")
+        for target in targets:
+            self._shown(source, target, text, because, tally)
+        tally.end()
 
-    def _shown(self, source: Workload, target: Target, text: str, because: str) -> Exception | None:
-        """What one target's page deserves; None: it is right."""
-        expect, patience = self.expect, self.expect.timings.of(source.os)
-        attempt = Attempt(source=source, target=target, kind=Kind.HTTP, give_up_after=patience.http_give_up)
-        settled = until(
-            lambda: expect.prober.observe([attempt])[0],
-            lambda seen: seen.verdict is Verdict.CONNECTED and seen.status == 200 and text in _page(seen),
-            within=patience.service_effect,
-            agree=patience.agree,
-            every=patience.poll_every,
-            description=because,
-            clock=expect.clock,
+    def _shown(self, source: Workload, target: Target, text: str, because: str, tally: Tally) -> None:
+        give_up = self.expect.timings.of(source.os).http_give_up
+        attempt = Attempt(source=source, target=target, kind=Kind.HTTP, give_up_after=give_up)
+        polled = poll(
+            self.expect,
+            [attempt],
+            lambda seen: seen[0].verdict is Verdict.CONNECTED and seen[0].status == 200 and text in _page(seen[0]),
+            because=because,
         )
-        if settled.converged:
-            expect.context.decided(source, target, ClaimVerdict.CONFIRMED, because, "behaviour")
-            return None
+        if polled.converged:
+            tally.right(source, target, because)
+            return
+        seen = polled.seen(0)
+        page = f"{_said(seen[-1], text)}: {' '.join(_page(seen[-1]).split())[:200] or 'empty'}"
+        observed = message.tally([_said(one, text) for one in seen])
         wrong = Nonconformance(
-            message.connectivity(
-                expect.context.claims,
-                attempt,
-                expected=f"HTTP 200 and {text!r}",
-                because=because,
-                seen=settled.seen,
-                seconds=settled.seconds,
-                observed=message.tally([_said(seen, text) for seen in settled.seen]),
-                further={
-                    "page": f"{_said(settled.last, text)}: {' '.join(_page(settled.last).split())[:200] or 'empty'}"
-                },
-            ),
-            seen=settled.seen,
+            polled.message(0, f"HTTP 200 and {text!r}", {"page": page}, observed=observed), seen=seen
         )
-        verdict = unless_changed(expect, [source, *target.backends], wrong)
-        violated = isinstance(verdict, Nonconformance)
-        word = ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE
-        expect.context.decided(source, target, word, str(verdict), "behaviour")
-        return verdict
+        tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], wrong))
 
 
 def _page(seen: Observation) -> str:

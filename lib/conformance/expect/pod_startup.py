@@ -9,7 +9,9 @@ from typing import Protocol
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect import message
 from conformance.expect.guard import unless_changed
+from conformance.expect.poll import poll
 from conformance.expect.routes import Route
+from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -111,14 +113,14 @@ class PodStartup:
             description=because,
             clock=clock,
         )
-        errors = []
+        tally = Tally(expect.context, "closed")
         for index, attempt in enumerate(attempts[:-1]):
-            error = self._wrong([attempt, attempts[-1]], [one[index] for one in watched.seen], watched, because)
-            verdict = unless_changed(expect, [client, *beside.backends], error) if error else None
-            self._say(client, attempt, verdict, because)
-            errors += [verdict] if verdict else []
-        if errors:
-            raise errors[0]
+            trouble = self._wrong([attempt, attempts[-1]], [one[index] for one in watched.seen], watched, because)
+            if trouble is None:
+                tally.right(client, attempt.target, because)
+            else:
+                tally.wrong(client, attempt.target, unless_changed(expect, [client, *beside.backends], trouble))
+        tally.end()
         expect.context.record("seconds watched", round(watched.seconds, 3))
         expect.context.record("seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3))
 
@@ -127,41 +129,34 @@ class PodStartup:
 
         Raises ControlBroken when a policy does not take effect at all.
         """
-        expect, patience = self.expect, self.expect.timings.of(new_pods[0].pod.os)
+        expect = self.expect
         attempts = [self._attempt(one.pod, target) for one in new_pods]
-        settled = until(
-            lambda: expect.prober.observe(attempts),
-            lambda seen: all(one.verdict is Verdict.TIMED_OUT for one in seen),
-            within=patience.policy_effect,
-            agree=patience.agree,
-            every=patience.poll_every,
-            description=because,
-            clock=expect.clock,
-        )
-        told = []
-        for index, (one, attempt) in enumerate(zip(new_pods, attempts, strict=True)):
-            seen = [round_[index] for round_ in settled.seen]
-            if not settled.converged and seen[-1].verdict is not Verdict.TIMED_OUT:
-                line = message.headline(expect.context.claims, attempt, "TIMED_OUT", seen, settled.seconds)
-                error = ControlBroken(
+        denied = [Verdict.TIMED_OUT] * len(attempts)
+        polled = poll(
+            expect, attempts, lambda seen: [one.verdict for one in seen] == denied, because=because,
+            within=lambda patience: patience.policy_effect,
+        )  # fmt: skip
+        tally, told = Tally(expect.context, "behaviour"), list[str]()
+        for index, (one, (attempt, seen)) in enumerate(zip(new_pods, polled, strict=True)):
+            if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
+                line = polled.headline(index, "TIMED_OUT")
+                trouble = ControlBroken(
                     f"control failed: {line}: its egress policy is not in force, so its first action says nothing",
                     control=attempt.label,
                     seen=seen,
                 )
-                raise unless_changed(expect, [one.pod, *target.backends], error)
+                tally.wrong(one.pod, target, unless_changed(expect, [one.pod, *target.backends], trouble))
+                continue
             connected = one.connected_first()
             told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
-            reason = (
-                because
-                if connected
-                else (
-                    f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s), where it may "
-                    "connect; whether that was denied or lost is not told"
-                )
+            lost = (
+                f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s), where it may "
+                "connect; whether that was denied or lost is not told"
             )
             verdict = ClaimVerdict.CONFIRMED if connected else ClaimVerdict.NOT_OBSERVED
-            expect.context.decided(one.pod, target, verdict, reason, "behaviour")
+            tally.right(one.pod, target, because if connected else lost, verdict)
         expect.context.attach("first action", "\n".join(told))
+        tally.end()
 
     def sent_nothing(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
         """No pod's first action was answered.  Raises Nonconformance for the first that was."""
@@ -232,13 +227,6 @@ class PodStartup:
         return [*there, *((one.pod, target) for one in new_pods)]
 
     # --- how ----------------------------------------------------------------------------------------------------------
-
-    def _say(self, client: Workload, attempt: Attempt, verdict: Exception | None, because: str) -> None:
-        """What one new pod's first seconds decided."""
-        word = ClaimVerdict.CONFIRMED
-        if verdict is not None:
-            word = ClaimVerdict.VIOLATED if isinstance(verdict, Nonconformance) else ClaimVerdict.INCONCLUSIVE
-        self.expect.context.decided(client, attempt.target, word, str(verdict or because), "closed")
 
     def _attempt(self, source: Workload, target: Target) -> Attempt:
         give_up = self.expect.timings.of(source.os).tcp_give_up

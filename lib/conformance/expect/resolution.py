@@ -7,13 +7,11 @@ from typing import Literal, Protocol
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
-from conformance.expect.names import Observer
+from conformance.expect.poll import Polling, poll
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import Timings
-from conformance.timing import Clock, Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -29,17 +27,8 @@ class Told(Protocol):
         """Says what was decided about one source."""
 
 
-class Asks(Protocol):
+class Asks(Polling, Protocol):
     """What asking for names needs of a test's expectations."""
-
-    @property
-    def prober(self) -> Observer: ...
-
-    @property
-    def timings(self) -> Timings: ...
-
-    @property
-    def clock(self) -> Clock: ...
 
     @property
     def context(self) -> Told: ...
@@ -60,8 +49,6 @@ def resolves(
     Without answers in ``to``, a server that knows says that there is no such record.  Each source is a decision of its
     own; raises Nonconformance for the first that is wrong.
     """
-    systems = sorted({one.os for one in sources})
-    patience = [expect.timings.of(system) for system in systems]
     wanted = sorted(to)
     attempts = [
         Attempt(
@@ -80,31 +67,21 @@ def resolves(
             return seen.verdict is Verdict.NO_SUCH_NAME
         return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == wanted
 
-    agree = max(one.agree for one in patience)
+    def all_right(seen: Sequence[Observation]) -> bool:
+        return all(map(right, seen))
 
-    def ask(asked: Sequence[Attempt]) -> Settled[list[Observation]]:
-        return until(
-            lambda: expect.prober.observe(asked),
-            lambda seen: all(map(right, seen)),
-            within=max(one.service_effect for one in patience),
-            agree=agree,
-            every=min(one.poll_every for one in patience),
-            description=because,
-            clock=expect.clock,
-        )
-
-    settled = ask(attempts)
-    answers = list(map(list, zip(*settled.seen, strict=True)))
+    polled = poll(expect, attempts, all_right, because=because)
+    answers = [seen for _, seen in polled]
     # A source whose answers never come makes every round as long as its give-up time, so that few fit: the others,
     # right at the end of it, are asked again without it.
-    slowed = [index for index, seen in enumerate(answers) if right(seen[-1]) and not _agreed(seen, right, agree)]
+    slowed = [index for index, seen in enumerate(answers) if right(seen[-1]) and not polled.agreed(index, right)]
     if slowed:
-        for round_ in ask([attempts[index] for index in slowed]).seen:
-            for index, answer in zip(slowed, round_, strict=True):
-                answers[index].append(answer)
+        again = poll(expect, [attempts[index] for index in slowed], all_right, because=because)
+        for index, (_, seen) in zip(slowed, again, strict=True):
+            answers[index] += seen
     wrong: list[Nonconformance] = []
     for attempt, seen in zip(attempts, answers, strict=True):
-        if _agreed(seen, right, agree):
+        if len(seen) >= polled.agree and all(map(right, seen[-polled.agree :])):
             expect.context.decided(attempt.source, None, ClaimVerdict.CONFIRMED, because, "behaviour")
             continue
         over = " over TCP" if over_tcp else ""
@@ -116,14 +93,9 @@ def resolves(
             expected=f"RESOLVED to {', '.join(wanted)}{over}" if wanted else f"{Verdict.NO_SUCH_NAME.value}{over}",
             because=because,
             seen=seen,
-            seconds=settled.seconds,
+            seconds=polled.settled.seconds,
             further={"do": "compare with the Service and with CoreDNS' log in kube-system"},
         )
         wrong.append(Nonconformance(text, seen=seen))
     if wrong:
         raise wrong[0]
-
-
-def _agreed(seen: Sequence[Observation], right: Callable[[Observation], bool], agree: int) -> bool:
-    """Whether the newest answers of one source are right, as many as must agree."""
-    return len(seen) >= agree and all(map(right, seen[-agree:]))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
 from conformance.expect import message
 from conformance.expect.guard import unless_changed
+from conformance.expect.poll import Polled, poll
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
@@ -21,7 +22,6 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
-from conformance.timing import Settled, until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -141,28 +141,19 @@ class Sizes:
             self.expect.context.record(f"MTU {source.os}->{target.backends[0].os}, bytes", carried.mtu)
             if carried.above.verdict is Verdict.PROHIBITED:
                 return carried
-            again = self._once_more(source, target, carried.mtu + 1)
-            above = [round_[0] for round_ in again.seen]
+            again = self._once_more(source, target, carried.mtu + 1, because)
+            above = again.seen(0)
             forbidden = [one for one in above if one.verdict is Verdict.PROHIBITED]
             if forbidden:  # the way said so meanwhile (ICMP fragmentation needed), and the system keeps to it
-                return Carried(mtu=carried.mtu, above=forbidden[-1], seen=tuple(above), seconds=again.seconds)
-            if all(map(_hole, again.seen)):
-                both = [source, *target.backends]
-                raise unless_changed(self.expect, both, self._black_hole(carried, again, because))
-        raise unless_changed(self.expect, [source, *target.backends], self._undecided(carried, again, because))
+                return Carried(mtu=carried.mtu, above=forbidden[-1], seen=tuple(above), seconds=again.settled.seconds)
+            if all(map(_hole, again.settled.seen)):
+                raise unless_changed(self.expect, [source, *target.backends], self._black_hole(carried, again, because))
+        raise unless_changed(self.expect, [source, *target.backends], self._undecided(carried, again))
 
-    def _once_more(self, source: Workload, target: Target, size: int) -> Settled[list[Observation]]:
+    def _once_more(self, source: Workload, target: Target, size: int, because: str) -> Polled:
         """A size and a small datagram beside it, in as many rounds as verdicts must agree."""
-        patience = self.expect.timings.of(source.os)
-        return until(
-            lambda: self._try(source, target, [size, SMALLEST]),
-            _hole,
-            within=0,
-            agree=patience.agree,
-            every=patience.poll_every,
-            description=f"packets of {size} bytes vanish while those of {SMALLEST} bytes pass",
-            clock=self.expect.clock,
-        )
+        attempts = self._attempts(source, target, [size, SMALLEST])
+        return poll(self.expect, attempts, _hole, because=because, within=lambda _: 0.0)
 
     def _carried(self, source: Workload, target: Target) -> Carried:
         """By what comes back.  Raises ProbeBroken when small datagrams pass, and none that every host must take."""
@@ -228,31 +219,32 @@ class Sizes:
 
     def _try(self, source: Workload, target: Target, sizes: Sequence[int]) -> list[Observation]:
         """All sizes at once, with the patience that the slower end needs: a slow answer is no silence."""
+        return self.expect.prober.observe(self._attempts(source, target, sizes))
+
+    def _attempts(self, source: Workload, target: Target, sizes: Sequence[int]) -> list[Attempt]:
         ends = {source.os, *(backend.os for backend in target.backends)}
         give_up = max(self.expect.timings.of(system).tcp_give_up for system in ends)
-        return self.expect.prober.observe(
-            [
-                Attempt(
-                    source=source, target=target, kind=Kind.UDP, give_up_after=give_up, whole=True,
-                    request="?" + "a" * (size - HEADERS - 1),
-                )
-                for size in sizes
-            ]
-        )  # fmt: skip
+        return [
+            Attempt(
+                source=source, target=target, kind=Kind.UDP, give_up_after=give_up, whole=True,
+                request="?" + "a" * (size - HEADERS - 1),
+            )
+            for size in sizes
+        ]  # fmt: skip
 
-    def _black_hole(self, carried: Carried, again: Settled[list[Observation]], because: str) -> Nonconformance:
-        seen = [*carried.seen, *(round_[0] for round_ in again.seen)]
+    def _black_hole(self, carried: Carried, again: Polled, because: str) -> Nonconformance:
+        seen = [*carried.seen, *again.seen(0)]
         text = message.connectivity(
             self.expect.context.claims,
             carried.above.attempt,
             expected=f"packets over {carried.mtu} bytes PROHIBITED by the sender's own system",
             because=because,
             seen=seen,
-            seconds=carried.seconds + again.seconds,
+            seconds=carried.seconds + again.settled.seconds,
             further={
                 "passed": f"packets of up to {carried.mtu} bytes",
                 "beside": f"packets of {SMALLEST} bytes in the same rounds: "
-                f"{message.summary([round_[1] for round_ in again.seen])} ({len(again.seen)} of {len(again.seen)})",
+                f"{message.summary(again.seen(1))} ({len(again.seen(1))} of {len(again.seen(1))})",
                 "do": "compare the MTU of the pod with that of the way: underlay - 50 for VXLAN; and let ICMP "
                 "fragmentation-needed pass",
             },
@@ -260,22 +252,18 @@ class Sizes:
         )
         return Nonconformance(text, seen=seen)
 
-    def _undecided(self, carried: Carried, again: Settled[list[Observation]], because: str) -> Exception:
+    def _undecided(self, carried: Carried, again: Polled) -> Exception:
         """Whenever a hole was looked for, something else was there."""
-        above, small = ([round_[index] for round_ in again.seen] for index in (0, 1))
-        text = message.connectivity(
-            self.expect.context.claims,
-            carried.above.attempt,
-            expected=f"packets over {carried.mtu} bytes PROHIBITED by the sender's own system",
-            because=because,
-            seen=above,
-            seconds=again.seconds,
-            further={
+        above, small = again.seen(0), again.seen(1)
+        text = again.message(
+            0,
+            f"packets over {carried.mtu} bytes PROHIBITED by the sender's own system",
+            {
                 "beside": f"packets of {SMALLEST} bytes in the same rounds: {message.summary(small)}",
                 "do": "look at the server's pod: it answers now and then",
             },
         )
-        flat = [one for round_ in again.seen for one in round_]
+        flat = [*above, *small]
         text = f"{text}\n  searched  {SEARCHES} times; each time looking again showed something else"
         away = any(one.verdict is not Verdict.CONNECTED for one in small)
         if away or any(one.verdict is Verdict.CONNECTED or one.verdict in ANSWERED for one in above):

@@ -189,12 +189,16 @@ class Expect:
         applying raises.
         """
         opened, shut = each(open), each(closed)
-        before = [one for one in dict.fromkeys((*opened, *shut)) if route_key(*one) not in self._closed]
-        if before:
-            self.controls(before, because="before the change nothing closes this path")
-        for policy in policies:
-            policy.apply()
+        self._make(policies, [*opened, *shut])
         return self._decide(opened, shut, because, kind, open_is_control=False)[-1]
+
+    def under(
+        self, *policies: Policies, open: Iterable[Routes], closed: Iterable[Routes], because: str
+    ) -> list[Observation]:
+        """As :meth:`change`, for what has to be so before the test says anything: raises ControlBroken."""
+        opened, shut = each(open), each(closed)
+        self._make(policies, [*opened, *shut])
+        return self._decide(opened, shut, because, None, open_is_control=True, closed_is_control=True)[-1]
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
         """Once ``policies`` are removed, every route that this test has seen closed is open again.
@@ -277,6 +281,14 @@ class Expect:
 
     # --- how they are decided --------------------------------------------------------------------------------------
 
+    def _make(self, policies: Iterable[Policies], routes: Iterable[Route]) -> None:
+        """Apply policies once all these routes are seen open, but those that an earlier change of this test closed."""
+        before = [one for one in dict.fromkeys(routes) if route_key(*one) not in self._closed]
+        if before:
+            self.controls([before], because="before the change nothing closes this path")
+        for policy in policies:
+            policy.apply()
+
     def _decide(
         self,
         open: Sequence[Route],
@@ -285,6 +297,7 @@ class Expect:
         kind: Kind | None,
         *,
         open_is_control: bool,
+        closed_is_control: bool = False,
         about_denial: bool = False,
     ) -> list[list[Observation]]:
         """The last observations of each route that agreed, oldest first; each list has one of every route."""
@@ -314,7 +327,7 @@ class Expect:
         )
         seconds = self.clock.monotonic() - began
         outcomes = [
-            Outcome(path, standing, is_control=path.want and open_is_control)
+            Outcome(path, standing, is_control=open_is_control if path.want else closed_is_control)
             for path, standing in zip(paths, standings, strict=True)
         ]
         self._look_after_pods(outcomes)

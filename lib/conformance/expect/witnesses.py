@@ -5,21 +5,23 @@ One that cannot testify raises ControlBroken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import ndiff
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
-from conformance.expect import message
-from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt, Kind
+from conformance.expect.guard import unless_changed
+from conformance.expect.routes import Route
+from conformance.expect.tally import Tally
+from conformance.expect.traffic import Expect, Policies
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Workload
 from conformance.model.host import AclRule
-from conformance.model.observation import Observation, Verdict
-from conformance.timing import Settled, until
+from conformance.model.stream import StreamState
+from conformance.timing import until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -60,49 +62,38 @@ class Restart(Protocol):
 
 @dataclass
 class Opens:
-    """Routes that are closed before a change and that it opens: both are the policy's work, on every subject's node."""
+    """Routes that policies close and that a change opens: both are the policy's work, on every subject's node."""
 
     expect: Expect
-    routes: Sequence[tuple[Workload, Target]]
+    routes: Sequence[Route]
 
-    def before(self) -> None:
-        """All of them are closed, so what was in force until now is in force."""
-        settled = self._until(Verdict.TIMED_OUT)
-        if not settled.converged:
-            raise self._broken(settled, Verdict.TIMED_OUT, "before the change")
+    def closed_by(self, policies: Sequence[Policies], *, beside: Sequence[Route], because: str) -> None:
+        """``policies`` close all of them; ``beside``, an open route of each source, stays open.
+
+        Decided as every denial is: all are seen open before, and a lost packet is none.
+        """
+        with self._witness("before the change"):
+            self.expect.under(*policies, open=[beside], closed=[self.routes], because=because)
 
     def after(self) -> str:
         """All of them are open."""
-        settled = self._until(Verdict.CONNECTED)
-        if not settled.converged:
-            raise self._broken(settled, Verdict.CONNECTED, "after the change")
-        return f"{counted(len(self.routes), 'route')} opened by it {settled.seconds:.2f} s after it"
-
-    def _until(self, verdict: Verdict) -> Settled[list[Observation]]:
-        systems = {end.os for source, target in self.routes for end in (source, *target.backends)}
-        patience = [self.expect.timings.of(system) for system in sorted(systems)]
-        attempts = [
-            Attempt(source=one, target=goal, kind=Kind.TCP, give_up_after=self.expect.timings.of(one.os).tcp_give_up)
-            for one, goal in self.routes
-        ]
-        return until(
-            lambda: self.expect.prober.observe(attempts),
-            lambda seen: all(one.verdict is verdict for one in seen),
-            within=max(one.policy_effect for one in patience),
-            every=min(one.poll_every for one in patience),
-            description=f"the witness is {verdict}",
-            clock=self.expect.clock,
+        began = self.expect.clock.monotonic()
+        with self._witness("after the change"):
+            self.expect.controls([self.routes], because="the change opens this path")
+        return (
+            f"{counted(len(self.routes), 'route')} opened by it {self.expect.clock.monotonic() - began:.2f} s after it"
         )
 
-    def _broken(self, settled: Settled[list[Observation]], verdict: Verdict, when: str) -> ControlBroken:
-        wrong = next(n for n, one in enumerate(settled.last) if one.verdict is not verdict)
-        seen = [round_[wrong] for round_ in settled.seen]
-        head = message.headline(self.expect.context.claims, seen[0].attempt, verdict, seen, settled.seconds)
-        return ControlBroken(
-            f"witness failed {when}: {head}\n  without it nothing shows that the change took effect",
-            control="witness",
-            seen=seen,
-        )
+    @staticmethod
+    @contextmanager
+    def _witness(when: str) -> Iterator[None]:
+        try:
+            yield
+        except ControlBroken as failed:
+            raise ControlBroken(
+                f"witness failed {when}: {failed}\n  without it nothing shows that the change took effect",
+                control="witness", seen=failed.seen,
+            ) from failed  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,8 +124,12 @@ class AclLists:
         """Read them before a change."""
         self._had = tuple((pod, self.acls(pod.node, pod)) for pod in pods)
 
-    def replaced(self, *, because: str) -> None:
-        """Each of them says something else since they were read."""
+    def replaced(self, streams: Sequence[StreamState], *, because: str) -> None:
+        """Each of them says something else since they were read, and so explains the loss of the pod's ``streams``.
+
+        ``streams``: those of these pods, as the change left them.  Where none of a pod's was lost, there is nothing to
+        explain: NOT_OBSERVED.
+        """
         if not self._had:
             raise UsageProblem("which ACL lists? remember(...) reads them before the change")
         patience = self.expect.timings.windows
@@ -149,22 +144,26 @@ class AclLists:
         pairs = [(pod, had, now) for (pod, had), now in zip(self._had, settled.last, strict=True)]
         shown = "\n\n".join(f"{pod.label}\n{_difference(had, now)}" for pod, had, now in pairs)
         self.expect.context.attach("ACL lists", shown)
-        wrong: list[Nonconformance] = []
+        tally = Tally(self.expect.context, "behaviour")
         for pod, had, now in pairs:
-            verdict, reason = ClaimVerdict.CONFIRMED, because
+            own = [one for one in streams if pod.uid in {end.workload.uid for end in one.ends}]
+            lost = next((one for one in own if one.lost), None)
             if had == now:
-                error = Nonconformance(
+                after = f", while a stream was lost ({lost.label}: {lost.words})" if lost else ""
+                text = (
                     f"{', '.join(self.expect.context.claims) or 'no claim'}  HNS endpoint of {pod.label}  expected "
-                    f"another ACL list, observed the same {counted(len(had), 'rule')} "
-                    f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)\n  because  {because}\n"
+                    f"another ACL list, observed the same {counted(len(had), 'rule')}{after} "
+                    f"({len(settled.seen)} tries, {settled.seconds:.1f} s)\n  because  {because}\n"
                     "  do       compare Get-HnsEndpoint before and after, and read Felix' log on that node\n"
                     f"  the lists, - before and + after:\n{shown}"
                 )
-                wrong.append(error)
-                verdict, reason = ClaimVerdict.VIOLATED, str(error)
-            self.expect.context.decided(None, pod, verdict, reason, "read")
-        if wrong:
-            raise wrong[0]
+                tally.wrong(None, pod, unless_changed(self.expect, [pod], Nonconformance(text)))
+            elif lost:
+                tally.right(None, pod, f"{because}; with it {lost.label} was lost: {lost.words}")
+            else:
+                told = f"{pod.label} has another ACL list, and none of its {len(own)} streams was lost with it"
+                tally.right(None, pod, told, ClaimVerdict.NOT_OBSERVED)
+        tally.end()
 
 
 def _difference(had: Rules, now: Rules) -> str:

@@ -11,7 +11,7 @@ from conformance.model.endpoint import Workload
 IRRELEVANT = "conformance/irrelevant"
 """A key that no policy selects."""
 GUEST = "conformance/guest"
-"""The key by which policies of ``policy/resets/membership.yaml`` know guests."""
+"""The key by which policies of ``policy/resets/membership-*.yaml`` know guests."""
 
 
 class Relabel:

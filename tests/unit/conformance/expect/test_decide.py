@@ -129,3 +129,22 @@ def test_an_open_route_is_held_by_its_newest_attempts() -> None:
         one = path("server", want=True)
         tell(one, answers)
         assert isinstance(decide(one), wanted)
+
+
+@pytest.mark.parametrize(
+    ("answers", "held"),
+    [
+        ([UP, UP, UP], True),
+        ([None, UP, UP, UP], True),
+        ([UP, UP, UP, None], True),
+        ([UP, UP, None, UP], False),
+        ([UP, UP, UP, DROPPED], False),
+        ([UP, UP, UP, None, DROPPED], False),
+        ([UP, UP, UP, None, UP], True),
+        ([None, None, DROPPED, UP, UP, UP], True),
+    ],
+)
+def test_an_open_route_needs_the_newest_answers_in_a_row(answers: list[Answer], held: bool) -> None:
+    one = path("server", want=True)
+    tell(one, answers)
+    assert isinstance(decide(one), Held) is held

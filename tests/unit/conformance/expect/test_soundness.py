@@ -224,6 +224,25 @@ def test_a_source_whose_attempts_have_not_left_is_asked_no_more_until_they_have(
     assert network.clock.now <= starts + patience.agree_span + patience.hold + patience.tcp_give_up + 0.4
 
 
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_route_that_opens_is_decided_without_waiting_for_packets_that_left_before(os: OS) -> None:
+    network, source, opens = jitter(0, most=0.0), workload("client", os), 0.1
+    network.says(source, SERVER, lambda moment: moment > opens)
+    (standing,) = decided(network, [path(FIELD, source, SERVER, want=True)])
+    assert isinstance(standing, Held)
+    patience = FIELD.of(os)
+    assert network.clock.now <= opens + patience.agree * patience.poll_every + 0.1
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+def test_a_route_that_closes_again_before_it_was_seen_open_often_enough_is_not_open(os: OS) -> None:
+    network, source = jitter(0, most=0.0), workload("client", os)
+    begins = FIELD.of(os).poll_every / 2
+    ends = begins + (FIELD.of(os).agree - 1) * FIELD.of(os).poll_every
+    network.says(source, SERVER, lambda moment: begins < moment < ends)
+    assert decided(network, [path(FIELD, source, SERVER, want=True)]) == [Wrong(Why.CLOSED)]
+
+
 def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_begun_meanwhile() -> None:
     network, early, slow = jitter(0, most=0.0), workload("stranger"), workload("friend")
 

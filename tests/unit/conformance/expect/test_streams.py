@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -14,15 +14,17 @@ from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.streams import StreamExpect
 from conformance.expect.traffic import Context, Expect
 from conformance.expect.witnesses import AclLists
+from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact
 from conformance.model.host import AclRule
-from conformance.model.observation import Verdict
+from conformance.model.observation import Observation, Verdict
 from conformance.model.stream import StreamEnd, StreamEvent, StreamState, StreamVerdict
 from conformance.probe.streams import NotOpened, Stream
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import ScriptedProber, told, workload
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, told, workload
 
 LINUX, WINDOWS = workload("linux"), workload("windows", "windows")
 CONTROL = (workload("control-client"), workload("control-server"))
@@ -111,9 +113,16 @@ class Expectations:
     def acls(self, node: str, pod: Workload) -> tuple[AclRule, ...]:
         return self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
 
-    def begin(self, **more: Any) -> None:
-        opens = {"opens": [(LINUX, WINDOWS.tcp(8080))]}
-        self.connections_during_change.begin([(LINUX, WINDOWS)], beside=CONTROL, **(more or opens))
+    def begin(self, policy: Policy) -> None:
+        """Until the change: streams, then the policy that closes the guest's way."""
+        self.prober.answers["linux"] = [policy.answer]
+        self.connections_during_change.begin([(LINUX, WINDOWS)], beside=CONTROL)
+        self.connections_during_change.under(policy, closed=[GUEST], because="the policy lets streams pass alone")
+
+    def survive_or_reconnect(self, **more: Any) -> list[StreamState]:
+        """After the change, which opens the guest's way if nothing else is said."""
+        found = {"opened": [GUEST], "because": "policy changes"} | more
+        return self.connections_during_change.survive_or_reconnect([(LINUX, WINDOWS)], survives=CONTROL, **found)
 
 
 @dataclass(frozen=True)
@@ -127,7 +136,34 @@ class Restart:
     note: str = ""
 
 
-FLIPS: dict[str, Any] = {"linux": [Verdict.TIMED_OUT, Verdict.TIMED_OUT, Verdict.CONNECTED]}
+GUEST = (LINUX, WINDOWS.tcp(8080))
+
+
+@dataclass
+class Policy:
+    """Closes the guest's way when it is applied, and opens it again so many seconds after :meth:`change`."""
+
+    expected: Expectations
+    closes: bool = True
+    opens_after: float = 0.0
+    loses: Callable[[float], bool] = lambda _: False
+    """Whether the network loses what the guest sends at a moment, whatever policy says."""
+    closed: bool = False
+    changed: float = float("inf")
+
+    def apply(self) -> None:
+        self.closed = self.closes
+
+    def change(self) -> None:
+        self.changed = self.expected.prober.clock.now
+
+    def answer(self, attempt: Attempt, _: int) -> Observation:
+        now = self.expected.prober.clock.now
+        assert attempt.target is not None
+        shut = self.closed and now < self.changed + self.opens_after
+        if attempt.target.port == 8080 and (shut or self.loses(now)):
+            return observation(attempt, Verdict.TIMED_OUT)
+        return observation(attempt, Verdict.CONNECTED)
 
 
 def judged(expected: Expectations, streams: Sequence[Stream]) -> list[StreamState]:
@@ -224,51 +260,109 @@ def test_streams_are_closed_with_the_test_and_errors_in_closing_are_told() -> No
 # --- connections during a change -------------------------------------------------------------------------------------
 
 
+def changed(expected: Expectations, **more: Any) -> None:
+    """Everything up to and with the change."""
+    policy = Policy(expected, **more)
+    expected.begin(policy)
+    policy.change()
+
+
 def test_a_loss_that_recovers_confirms_and_says_which_end_saw_what() -> None:
-    expected = Expectations(ScriptedStreams(BACK), **FLIPS)
-    expected.begin()
-    expected.connections_during_change.survive_or_reconnect(because="policy changes")
-    assert expected.recorded == {
+    expected = Expectations(ScriptedStreams(BACK))
+    changed(expected)
+    assert expected.survive_or_reconnect() == [BACK]
+    assert expected.recorded.items() >= {
         "client on linux saw": RESET, "server on windows saw": STALLED, "seconds to a new connection": 0.02,
-    }  # fmt: skip
+    }.items()  # fmt: skip
     assert not expected.unobserved
     assert "witness: 1 route opened by it" in expected.attached["streams"]
 
 
 def test_no_loss_is_not_observed_and_names_the_witness() -> None:
-    expected = Expectations(ScriptedStreams(WELL), **FLIPS)
-    expected.begin()
-    expected.connections_during_change.survive_or_reconnect(because="policy changes")
+    expected = Expectations(ScriptedStreams(WELL))
+    changed(expected)
+    expected.survive_or_reconnect()
     (reason,) = expected.unobserved
     assert "server SURVIVED, where it may be lost; witness: 1 route opened" in reason
 
 
-@pytest.mark.parametrize("always", [Verdict.TIMED_OUT, Verdict.CONNECTED])
-def test_without_a_witness_nothing_is_decided(always: Verdict) -> None:
-    expected = Expectations(ScriptedStreams(WELL), linux=[always])
+def test_streams_are_opened_before_the_policy_is_laid_and_the_witness_decides_no_claim() -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    policy, opened = Policy(expected), list[bool]()
+    real = expected.streams.streams.open
+    expected.streams.streams.open = lambda routes: opened.append(policy.closed) or real(routes)  # type: ignore[method-assign, func-returns-value]
+    expected.begin(policy)
+    assert (opened, policy.closed, expected.kept) == ([False], True, [])
 
-    def story() -> None:
-        expected.begin()
-        expected.connections_during_change.survive_or_reconnect(because="policy changes")
 
-    with pytest.raises(ControlBroken, match="witness failed"):
-        story()
+def test_a_stream_that_the_policy_s_laying_lost_is_opened_again_and_says_nothing_about_the_change() -> None:
+    expected = Expectations(ScriptedStreams(BACK, BACK, WELL))
+    changed(expected)
+    expected.survive_or_reconnect()
+    (reason,) = expected.unobserved
+    assert "SURVIVED" in reason
+    assert "1 stream that the policies' laying lost: opened again" in expected.attached["streams"]
+
+
+def test_a_witness_that_the_policies_do_not_close_decides_nothing() -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    with pytest.raises(ControlBroken, match=r"witness failed before the change: control failed: RST-1  ns/linux "):
+        expected.begin(Policy(expected, closes=False))
+    assert not expected.kept
+
+
+@pytest.mark.parametrize("lasts", [0.5, 1.0, 2.0])
+def test_a_loss_of_the_guest_s_packets_is_not_taken_for_a_policy_that_closes_its_way(lasts: float) -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    policy = Policy(expected, closes=False)
+    length = lasts * TIMINGS.linux.tcp_give_up
+
+    def applied() -> None:
+        begun = expected.prober.clock.now
+        policy.loses = lambda moment: begun <= moment < begun + length
+
+    policy.apply = applied  # type: ignore[method-assign]
+    with pytest.raises(ControlBroken, match="witness failed before the change"):
+        expected.begin(policy)
+
+
+def test_a_witness_that_one_packet_got_through_to_did_not_open() -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    changed(expected, opens_after=1e6, loses=lambda moment: False)
+    guest = expected.prober.answers["linux"][0]
+    calls: list[Attempt] = []
+
+    def once(attempt: Attempt, number: int) -> Observation:
+        assert callable(guest)
+        calls.append(attempt)
+        return observation(attempt, Verdict.CONNECTED) if len(calls) == 1 else guest(attempt, number)
+
+    expected.prober.answers["linux"] = [once]
+    with pytest.raises(ControlBroken, match="witness failed after the change"):
+        expected.survive_or_reconnect()
+
+
+def test_without_a_witness_nothing_is_decided() -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    changed(expected, opens_after=1e6)
+    with pytest.raises(ControlBroken, match="witness failed after the change"):
+        expected.survive_or_reconnect()
     assert not expected.unobserved
 
 
 def test_a_stream_lost_for_good_is_its_own_witness() -> None:
-    expected = Expectations(ScriptedStreams(LOST), linux=[Verdict.TIMED_OUT])
-    expected.begin()
+    expected = Expectations(ScriptedStreams(LOST))
+    changed(expected, opens_after=1e6)
     with pytest.raises(Nonconformance, match="a new connection within"):
-        expected.connections_during_change.survive_or_reconnect(because="policy changes")
+        expected.survive_or_reconnect()
 
 
 @pytest.mark.parametrize("control", [BACK, LOST])
 def test_a_linux_stream_must_not_be_lost(control: StreamState) -> None:
-    expected = Expectations(ScriptedStreams(BACK, control=control), **FLIPS)
-    expected.begin()
+    expected = Expectations(ScriptedStreams(BACK, control=control))
+    changed(expected)
     with pytest.raises(Nonconformance, match="the stream of Linux pods beside it SURVIVED at both ends, observed"):
-        expected.connections_during_change.survive_or_reconnect(because="policy changes")
+        expected.survive_or_reconnect()
 
 
 @pytest.mark.parametrize(
@@ -281,31 +375,34 @@ def test_a_linux_stream_must_not_be_lost(control: StreamState) -> None:
     ],
 )
 def test_an_irrelevant_change_loses_nothing_from_v3_31_on(version: str, found: StreamState, outcome: str) -> None:
-    expected = Expectations(ScriptedStreams(found), version, **FLIPS)
-    expected.begin()
+    expected = Expectations(ScriptedStreams(found), version)
+    changed(expected)
+
+    def survive() -> None:
+        expected.connections_during_change.survive(
+            [(LINUX, WINDOWS)], survives=CONTROL, opened=[GUEST], because="a label that nobody selects"
+        )
+
     if outcome == "violated":
         with pytest.raises(Nonconformance, match=r"both ends SURVIVED under Calico v3\.31\.0, observed client RESET"):
-            expected.connections_during_change.survive(because="a label that nobody selects")
+            survive()
     else:
-        expected.connections_during_change.survive(because="a label that nobody selects")
+        survive()
         assert bool(expected.unobserved) is (outcome == "not observed")
 
 
 def test_what_policies_close_stays_closed() -> None:
-    expected = Expectations(
-        ScriptedStreams(BACK), linux=[Verdict.CONNECTED] * 3 + [Verdict.TIMED_OUT] * 2 + [Verdict.CONNECTED]
-    )
-    expected.expect.control(LINUX, WINDOWS.tcp(8080), because="no policy yet")
-    expected.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
+    expected = Expectations(ScriptedStreams(BACK))
+    changed(expected)
     with pytest.raises(Nonconformance, match="expected TIMED_OUT, observed CONNECTED"):
-        expected.connections_during_change.survive_or_reconnect(restarts=[Restart()], because="Felix restarts")
+        expected.survive_or_reconnect(opened=(), still_closed=[GUEST], restarts=[Restart()], because="Felix restarts")
 
 
 @pytest.mark.parametrize("found", [BACK, WELL])
 def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found: StreamState) -> None:
     expected = Expectations(ScriptedStreams(found))
-    expected.begin(opens=[])
-    expected.connections_during_change.survive_or_reconnect(restarts=[Restart()], because="Felix restarts")
+    expected.begin(Policy(expected))
+    expected.survive_or_reconnect(opened=(), still_closed=[GUEST], restarts=[Restart()])
     assert bool(expected.unobserved) is (found is WELL)
     seen = "witness: Felix on node windows-1 restarted in 2.50 s, pod calico-node-windows-a, 0 restarts -> "
     assert seen in expected.attached["streams"]
@@ -313,16 +410,20 @@ def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found:
 
 @pytest.mark.parametrize("found", [BACK, WELL])
 def test_without_routes_that_open_and_without_a_restart_nothing_is_decided(found: StreamState) -> None:
-    expected = Expectations(ScriptedStreams(found), linux=[Verdict.TIMED_OUT])
-    expected.begin(keeps_closed=[(LINUX, WINDOWS.tcp(8080))])
+    expected = Expectations(ScriptedStreams(found))
+    expected.begin(Policy(expected))
     with pytest.raises(ControlBroken, match="nothing shows that the change took effect"):
-        expected.connections_during_change.survive_or_reconnect(because="something changes")
+        expected.survive_or_reconnect(opened=())
     assert not expected.unobserved
 
 
-def test_an_end_without_a_beginning_is_a_mistake() -> None:
+def test_an_end_without_a_beginning_or_about_other_streams_is_a_mistake() -> None:
+    expected = Expectations(ScriptedStreams(WELL))
     with pytest.raises(UsageProblem):
-        Expectations(ScriptedStreams(WELL)).connections_during_change.survive_or_reconnect(because="x")
+        expected.survive_or_reconnect()
+    changed(expected)
+    with pytest.raises(UsageProblem, match="opened others"):
+        expected.connections_during_change.survive_or_reconnect([CONTROL], survives=CONTROL, because="x")
 
 
 # --- ACL lists --------------------------------------------------------------------------------------------------------
@@ -351,9 +452,28 @@ def test_a_list_with_another_rule_field_or_order_is_another_one_and_the_differen
     lists = AclLists(expected.expect, expected.acls)
     expected.lists = [(RULE, END), (RULE, END), after]
     lists.remember(WINDOWS)
-    lists.replaced(because="policy changes")
+    lists.replaced([BACK], because="policy changes")
     told = expected.attached["ACL lists"].splitlines()
     assert any(line[:2] in {"- ", "+ "} for line in told)
+    assert [one.verdict for one in expected.kept] == [ClaimVerdict.CONFIRMED]
+
+
+def test_a_list_that_was_replaced_while_no_stream_was_lost_explains_nothing() -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    lists = AclLists(expected.expect, expected.acls)
+    expected.lists = [(RULE, END), (END,)]
+    lists.remember(WINDOWS)
+    lists.replaced([WELL], because="policy changes")
+    assert [one.verdict for one in expected.kept] == [ClaimVerdict.NOT_OBSERVED]
+
+
+def test_a_stream_that_was_lost_under_the_same_list_is_told_of_in_the_violation() -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    lists = AclLists(expected.expect, expected.acls)
+    expected.lists = [(RULE, END)]
+    lists.remember(WINDOWS)
+    with pytest.raises(Nonconformance, match=r"observed the same 2 rules, while a stream was lost \(ns/linux .*RESET"):
+        lists.replaced([BACK], because="policy changes")
 
 
 def test_the_same_list_is_a_violation_that_shows_it() -> None:
@@ -362,14 +482,14 @@ def test_the_same_list_is_a_violation_that_shows_it() -> None:
     expected.lists = [(RULE, END)]
     lists.remember(WINDOWS)
     with pytest.raises(Nonconformance, match="expected another ACL list, observed the same 2 rules") as caught:
-        lists.replaced(because="policy changes")
+        lists.replaced([WELL], because="policy changes")
     assert f"  {END}" in str(caught.value).splitlines()
 
 
 def test_lists_that_were_not_remembered_are_a_mistake() -> None:
     expected = Expectations(ScriptedStreams(WELL))
     with pytest.raises(UsageProblem):
-        AclLists(expected.expect, expected.acls).replaced(because="policy changes")
+        AclLists(expected.expect, expected.acls).replaced([], because="policy changes")
 
 
 def test_words_of_a_state() -> None:

@@ -1,0 +1,117 @@
+"""Attempts that are made together, again and again, until as many rounds as verdicts must agree are right.
+
+For what an expectation decides by whole answers: a page, a name's addresses, what passes between nodes.  Whether routes
+are open or closed is decided one by one, by :mod:`conformance.expect.decide`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from conformance.expect import message
+from conformance.expect.names import Observer
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import OS
+from conformance.model.observation import Observation
+from conformance.settings import OsTimings, Timings
+from conformance.timing import Clock, Settled, until
+
+__tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+
+class Told(Protocol):
+    """What messages need to know of a test."""
+
+    @property
+    def claims(self) -> tuple[str, ...]: ...
+
+
+class Polling(Protocol):
+    """What polling needs of a test's expectations."""
+
+    @property
+    def prober(self) -> Observer: ...
+
+    @property
+    def timings(self) -> Timings: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def context(self) -> Told: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Polled:
+    """What the rounds showed."""
+
+    claims: tuple[str, ...]
+    because: str
+    attempts: Sequence[Attempt]
+    agree: int
+    settled: Settled[list[Observation]]
+
+    @property
+    def converged(self) -> bool:
+        """Whether enough rounds in a row were right."""
+        return self.settled.converged
+
+    def __iter__(self) -> Iterator[tuple[Attempt, list[Observation]]]:
+        """Each attempt with what it showed, oldest first."""
+        return ((attempt, self.seen(index)) for index, attempt in enumerate(self.attempts))
+
+    def seen(self, index: int) -> list[Observation]:
+        """What one of the attempts showed, oldest first."""
+        return [round_[index] for round_ in self.settled.seen]
+
+    def agreed(self, index: int, right: Callable[[Observation], bool]) -> bool:
+        """Whether the newest answers to one of the attempts are right, as many as must agree, whatever others were."""
+        newest = self.seen(index)[-self.agree :]
+        return len(newest) == self.agree and all(map(right, newest))
+
+    def headline(self, index: int, expected: str) -> str:
+        """A message's first line about one of the attempts."""
+        return message.headline(self.claims, self.attempts[index], expected, self.seen(index), self.settled.seconds)
+
+    def message(self, index: int, expected: str, further: Mapping[str, str], *, observed: str = "") -> str:
+        """The whole message about one of them; arguments as of :func:`conformance.expect.message.connectivity`."""
+        return message.connectivity(
+            self.claims, self.attempts[index], expected=expected, because=self.because, seen=self.seen(index),
+            seconds=self.settled.seconds, further=further, observed=observed,
+        )  # fmt: skip
+
+
+def poll(
+    expect: Polling,
+    attempts: Sequence[Attempt],
+    right: Callable[[Sequence[Observation]], bool],
+    *,
+    because: str,
+    within: Callable[[OsTimings], float] = lambda patience: patience.service_effect,
+) -> Polled:
+    """Make all attempts at once until enough rounds are ``right``, with the patience that the slowest end needs.
+
+    ``within``: for how long of it rounds are made; one that is right by then is let agree.
+    """
+    several = patience(expect, attempts)
+    agree = max(one.agree for one in several)
+    settled = until(
+        lambda: expect.prober.observe(attempts),
+        right,
+        within=max(map(within, several)),
+        agree=agree,
+        every=min(one.poll_every for one in several),
+        description=because,
+        clock=expect.clock,
+    )
+    return Polled(claims=expect.context.claims, because=because, attempts=attempts, agree=agree, settled=settled)
+
+
+def patience(expect: Polling, attempts: Sequence[Attempt]) -> list[OsTimings]:
+    """The patience that the sources of some attempts, and the pods behind their targets, need."""
+    systems: set[OS] = {one.source.os for one in attempts}
+    systems |= {backend.os for one in attempts if one.target for backend in one.target.backends}
+    return [expect.timings.of(system) for system in sorted(systems)]
