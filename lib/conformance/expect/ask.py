@@ -6,6 +6,7 @@ Knows when to ask; what the answers mean is :mod:`conformance.expect.decide`'s t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from conformance.errors import EnvironmentBroken, ProbeBroken
@@ -184,13 +185,13 @@ class _Round:
 
     def _may_begin(self, path: Path) -> bool:
         """Whether an attempt that is begun now can still count: in time, or in a row that was begun in time."""
-        return self._now <= self._deadline(path) or self._undecided(path)
+        return self._now <= self._deadline(path) or self._undecided(path) or len(path.tries) < AT_LEAST
 
     def _deadline(self, path: Path) -> float:
         """s.  A row has to be begun by then."""
         if path.want and self._denials_done is not None:
-            return max(self._within, self._denials_done + (self._settle if self._denials_done else 0.0))
-        return self._within
+            return max(path.rule.within, self._denials_done + (self._settle if self._denials_done else 0.0))
+        return path.rule.within
 
     def _undecided(self, path: Path) -> bool:
         """Whether a row that was begun in time is under way, or an unanswered attempt may be its beginning."""
@@ -226,6 +227,9 @@ class _Round:
             at, error = one.asked, float("inf")
             if seen.began_at is not None and seen.began_at_error is not None:
                 at, error = seen.began_at - unix(self._began), seen.began_at_error
+            if one is path.tries[0] and at > self._cadence[path.attempt.source.uid]:
+                # Its agent had to be started: nothing could be seen before, and that time is not the network's.
+                path.rule = replace(path.rule, within=path.rule.within + at)
             path.answer(one, seen, at=at, error=error, came=self._now)
         self._changed.add(id(path))
         self._changed.update(id(dependent) for dependent in self._dependents.get(id(path), ()))

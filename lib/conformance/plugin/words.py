@@ -44,9 +44,10 @@ def selects_nothing(expression: str, suites: Path, catalog: Catalog) -> bool:
     """Whether an expression can select no test, by what the files say: known before anything is started."""
     known = subjects(catalog)
     words = {word.lower() for word in re.findall(r"[^\s()]+", expression)} - {"and", "or", "not"}
-    open_words = [word for word in words if any(word in one for one in UNTOLD)]
+    tests = _tests(suites)
+    open_words = [word for word in words - known.keys() if _may_be_an_id(word, suites, tests)]
     cases = list(itertools.product((True, False), repeat=len(open_words)))
-    for test in _tests(suites):
+    for test in tests:
         about = test.about(catalog)
         texts = [text.lower() for text in (*test.names, *test.claims)]
         told = {word: word in about if word in known else any(word in text for text in texts) for word in words}
@@ -68,6 +69,15 @@ class _Test:
     def about(self, catalog: Catalog) -> set[str]:
         """Subjects of its claims, and those that it names itself."""
         return self.said.union(*(catalog[claim].tags for claim in self.claims if claim in catalog))
+
+
+def _may_be_an_id(word: str, suites: Path, tests: Iterable[_Test]) -> bool:
+    """Whether a word may stand in a parameter's id: a number, one that is known to, or one that only the text has."""
+    if word.isdecimal() or any(word in one for one in UNTOLD):
+        return True
+    if any(word in name.lower() for test in tests for name in test.names):
+        return False
+    return any(word in path.read_text(encoding="utf-8").lower() for path in suites.rglob("test_*.py"))
 
 
 def _evaluated(expression: str, match: Callable[[str], bool]) -> bool:

@@ -255,3 +255,14 @@ def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_beg
     network.says(slow, SERVER, lambda moment: moment > 8.0)
     paths = [path(FIELD, slow, SERVER, want=True), path(FIELD, early, SERVER, want=True)]
     assert all(isinstance(one, Held) for one in decided(network, paths))
+
+
+@pytest.mark.parametrize("os", SYSTEMS)
+@pytest.mark.parametrize("budgets", [1.5, 3.0])
+def test_an_agent_that_starts_after_the_budget_leaves_it_whole(os: OS, budgets: float) -> None:
+    network, source = jitter(0), workload("stranger", os)
+    network.cold["stranger"] = budgets * FIELD.of(os).policy_effect
+    (standing,) = decided(network, [path(FIELD, source, SERVER, want=True)])
+    assert isinstance(standing, Held)
+    assert isinstance(closed(network, os, never), Held)
+    assert not isinstance(closed(network, os, always), Held)
