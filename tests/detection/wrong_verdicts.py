@@ -291,7 +291,7 @@ def measure(chosen: Sequence[Case], folder: Path, labs: int = 1) -> tuple[list[R
         parts = list(pool.map(_measure, shares, [folder / f"lab-{number}" for number in range(labs)]))
     order = {name: number for number, name in enumerate(names)}
     ours, naive = (
-        sorted((one for part in parts for one in part[which]), key=lambda one: order[one.case.broken.name])
+        sorted((result for part in parts for result in part[which]), key=lambda one: order[one.case.broken.name])
         for which in (0, 1)
     )
     return ours, naive
@@ -406,7 +406,7 @@ def _plain(line: str) -> str:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--only", action="append", default=[], choices=[one.name for one in BREAKS])
+    arguments.add_argument("--only", action="append", default=[], choices=[item.name for item in BREAKS])
     arguments.add_argument("--labs", type=int, default=4, help="labs at once (default 4): most of the time is waiting")
     given = arguments.parse_args()
     chosen = [case for case in cases() if not given.only or case.broken.name in given.only]

@@ -53,7 +53,7 @@ class DemoPods:
     @property
     def linux_nodes(self) -> list[str]:
         """The nodes of the Linux pods."""
-        return sorted({one.node for one in (*self.linux_clients, *self.linux_servers)})
+        return sorted({linux_client.node for linux_client in (*self.linux_clients, *self.linux_servers)})
 
 
 def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
@@ -68,7 +68,7 @@ def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
     found = deployer.deploy(wishes)
 
     def group(role: str) -> Group:
-        return Group(found[one.called] for one in wishes if one.role == role)
+        return Group(found[wish.called] for wish in wishes if wish.role == role)
 
     return DemoPods(
         linux_clients=group("linux-client"),
@@ -94,7 +94,7 @@ class NewDeployments:
             Wish(role="windows-client", node=node, name=f"windows-new-pod-{next(self._numbers)}")
             for node in self._placement.covered("windows")
         ]
-        self._made += [one.called for one in wishes]
+        self._made += [wish.called for wish in wishes]
         self._deployer.deploy(wishes)
 
     def remove(self) -> None:

@@ -52,9 +52,9 @@ class Rule:
     def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
         """The rule that the slowest of a route's ends needs; its source is asked as often as its system says."""
         return cls(
-            agree=max(one.agree for one in ends),
-            agree_span=max(one.agree_span for one in ends),
-            hold=max(one.hold for one in ends),
+            agree=max(timings.agree for timings in ends),
+            agree_span=max(timings.agree_span for timings in ends),
+            hold=max(timings.hold for timings in ends),
             near=source.poll_every,
             within=within,
         )
@@ -126,12 +126,14 @@ class Path:
     @property
     def seconds(self) -> float:
         """From the expectation's beginning to the newest answer."""
-        return max((one.came for one in self.tries if one.seen is not None), default=0.0)
+        return max((attempt.came for attempt in self.tries if attempt.seen is not None), default=0.0)
 
     @property
     def first_right(self) -> float:
         """s.  When the first answer came that was as wanted; ``inf``: none did."""
-        right = (one.came for one in self.tries if one.seen is not None and as_wanted(one.seen, self.want))
+        right = (
+            attempt.came for attempt in self.tries if attempt.seen is not None and as_wanted(attempt.seen, self.want)
+        )
         return min(right, default=float("inf"))
 
     @property
@@ -195,7 +197,7 @@ class Held:
     @property
     def seen(self) -> list[Observation]:
         """What the row's attempts showed."""
-        return [one.seen for one in self.row if one.seen is not None]
+        return [attempt.seen for attempt in self.row if attempt.seen is not None]
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,7 @@ def completes_at(path: Path, standing: Standing) -> float:
         return 0.0
     if standing.row:
         return standing.row[0].at + path.rule.span
-    pending = next((one for one in path.recent if one.seen is None), None)
+    pending = next((attempt for attempt in path.recent if attempt.seen is None), None)
     return (pending.asked + path.rule.span) if pending is not None else float("inf")
 
 
@@ -329,20 +331,20 @@ def _open(path: Path) -> Standing:
     held: list[Try] = []
     """The newest row that decides, with an unanswered attempt after it."""
     ended, agree = path.ended, path.rule.agree
-    for one in path.recent:
-        if one.seen is None:
+    for attempt in path.recent:
+        if attempt.seen is None:
             held, row = (row if len(row) >= agree else held), []
-        elif as_wanted(one.seen, True):
-            row.append(one)
+        elif as_wanted(attempt.seen, True):
+            row.append(attempt)
         else:
-            held, row, ended = [], [], Why.ANOTHER_POD if unexpected_backend(one.seen) else Why.CLOSED
+            held, row, ended = [], [], Why.ANOTHER_POD if unexpected_backend(attempt.seen) else Why.CLOSED
     path.pass_over(len(path.answered()) - agree, ended)
     decides = row if len(row) >= agree else held
     return Held(tuple(decides)) if decides else NotYet(tuple(row), ended)
 
 
 def _conclude_open(path: Path, about_denial: bool) -> Standing:
-    newest = [one.seen for one in path.answered()][-path.rule.agree :]
+    newest = [attempt.seen for attempt in path.answered()][-path.rule.agree :]
     wrong = [seen for seen in newest if seen is not None and not as_wanted(seen, True)]
     if any(map(unexpected_backend, wrong)):
         return Wrong(Why.ANOTHER_POD)
@@ -354,13 +356,13 @@ def _conclude_open(path: Path, about_denial: bool) -> Standing:
 def link(paths: Iterable[Path]) -> None:
     """Tell each closed route its controls among the open ones."""
     several = list(paths)
-    opened = [one for one in several if one.want]
+    opened = [item for item in several if item.want]
     for path in several:
         if path.want:
             continue
         goal = path.attempt.target.label if path.attempt.target else ""
-        of_source = tuple(one for one in opened if one.attempt.source.uid == path.attempt.source.uid)
-        to_target = tuple(one for one in opened if one.attempt.target and one.attempt.target.label == goal)
+        of_source = tuple(item for item in opened if item.attempt.source.uid == path.attempt.source.uid)
+        to_target = tuple(item for item in opened if item.attempt.target and item.attempt.target.label == goal)
         path.controls = tuple(kind for kind in (of_source, to_target) if kind)
 
 
@@ -376,4 +378,4 @@ def _began(one: Try) -> float:
 def _closest(moments: Sequence[float], moment: float) -> float:
     """Distance to the nearest of some ordered moments."""
     place = bisect_left(moments, moment)
-    return min((abs(one - moment) for one in moments[max(0, place - 1) : place + 1]), default=float("inf"))
+    return min((abs(number - moment) for number in moments[max(0, place - 1) : place + 1]), default=float("inf"))

@@ -31,7 +31,7 @@ class Outcome:
     @property
     def seen(self) -> list[Observation]:
         """All that its attempts showed, oldest first."""
-        return [one.seen for one in self.path.tries if one.seen is not None]
+        return [attempt.seen for attempt in self.path.tries if attempt.seen is not None]
 
     @property
     def label(self) -> str:

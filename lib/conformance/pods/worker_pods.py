@@ -145,7 +145,7 @@ class WorkerPods:
         if verdicts:
             raise verdicts[0].with_traceback(None) from None  # how the pods were waited for is nobody's business
         self.used |= {seat: one.result() for seat, one in work.items()}
-        return Group(one.result() for one in work.values())
+        return Group(future.result() for future in work.values())
 
     def ensure_ready(self, *roles: str) -> Group:
         """All pods of these roles, for a test that reads about them: ready, whatever their network does.
@@ -178,7 +178,7 @@ class WorkerPods:
         """What is still being deployed or warmed up."""
         with self._lock:
             work: list[Future[Any]] = [*self._work.values(), *self._warmth.values()]
-        return [one for one in work if not one.done()]
+        return [future for future in work if not future.done()]
 
     def close(self) -> None:
         """Wait for what is still being deployed, and start nothing more."""
@@ -245,7 +245,7 @@ class WorkerPods:
     def _deployed(self, seats: Sequence[str]) -> tuple[Workload, ...]:
         work = self._begun(seats)
         wait(work)
-        found = tuple(one.result() for one in work)
+        found = tuple(future.result() for future in work)
         self.used |= dict(zip(seats, found, strict=True))
         return found
 
@@ -291,7 +291,7 @@ class WorkerPods:
         own, role = name.rpartition("/")[2], self._role(name)
         number = int(own.rpartition("-")[2])
         usable = self._placement.usable(ROLES[role].os)
-        node = next(one for one in usable if self._placement.number(one.name) == number)
+        node = next(item for item in usable if self._placement.number(item.name) == number)
         return Wish(role=role, node=node, name=own, namespace=self.namespace_elsewhere if "/" in name else "")
 
     @staticmethod

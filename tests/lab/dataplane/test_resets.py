@@ -100,8 +100,8 @@ def forget(lab: Lab, node: str) -> None:
     with conntrack._socket:
         tracked = [entry for entry in conntrack.entries() if entry.protocol == "tcp"]
         assert tracked
-        for one in tracked:
-            conntrack.delete(one)
+        for item in tracked:
+            conntrack.delete(item)
 
 
 @pytest.fixture(autouse=True)

@@ -38,7 +38,7 @@ def a_node(kube: Kube) -> ObjectRef:
 
 
 def outcomes(done: list[Any]) -> list[Outcome]:
-    return [one.outcome for one in done]
+    return [item.outcome for item in done]
 
 
 def test_what_a_patch_set_added_and_removed_is_put_back(kube: Kube, begin: Begin) -> None:

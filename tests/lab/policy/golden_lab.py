@@ -149,7 +149,7 @@ class GoldenLab:
     async def opened(self, openings: Iterable[Opening], expected: Mapping[Opening, bool]) -> dict[Opening, bool]:
         """Which of these come through, all tried at once; one that should is given the time of another SYN."""
         asked = tuple(openings)
-        tried = await asyncio.gather(*(self._opens(one, patient=expected[one]) for one in asked))
+        tried = await asyncio.gather(*(self._opens(opening, patient=expected[opening]) for opening in asked))
         return dict(zip(asked, tried, strict=True))
 
     async def _opens(self, one: Opening, *, patient: bool) -> bool:

@@ -382,7 +382,7 @@ class Evaluation(ABC):
                     continue
                 value = self.property(item, name)
                 found += enumerate_value(value) if isinstance(value, list) else [value]
-            if found and all(one is None for one in found):
+            if found and all(entry is None for entry in found):
                 return None
             return unwrap(found)
         return plain_property(owner, name)

@@ -35,8 +35,8 @@ def path(timings: Timings, source: Workload, goal: Target, *, want: bool, kind: 
 
 def decided(network: Network, paths: list[Path]) -> list[Standing]:
     link(paths)
-    sources = {one.attempt.source for one in paths}
-    cadence = {one.uid: network.timings.of(one.os).poll_every for one in sources}
+    sources = {item.attempt.source for item in paths}
+    cadence = {source.uid: network.timings.of(source.os).poll_every for source in sources}
     return ask(network.asking(), paths, cadence=cadence, settle=1.0, clock=network.clock)
 
 
@@ -168,7 +168,11 @@ def test_a_closed_route_is_decided_and_held_soon(timings: Timings, os: OS) -> No
         network.timings = timings
         standing = closed(network, os, never)
         assert isinstance(standing, Held)
-        began = [one.seen.began for one in standing.row if one.seen is not None and one.seen.began is not None]
+        began = [
+            attempt.seen.began
+            for attempt in standing.row
+            if attempt.seen is not None and attempt.seen.began is not None
+        ]
         assert began[-1] - began[0] >= patience.agree_span + patience.hold
         assert len(began) >= patience.agree
         soon = patience.agree_span + patience.hold + patience.tcp_give_up + 0.2
@@ -254,7 +258,7 @@ def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_beg
     network.says(early, SERVER, repetitions_of_the_first_three)
     network.says(slow, SERVER, lambda moment: moment > 8.0)
     paths = [path(FIELD, slow, SERVER, want=True), path(FIELD, early, SERVER, want=True)]
-    assert all(isinstance(one, Held) for one in decided(network, paths))
+    assert all(isinstance(item, Held) for item in decided(network, paths))
 
 
 @pytest.mark.parametrize("os", SYSTEMS)

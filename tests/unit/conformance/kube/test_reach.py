@@ -163,7 +163,7 @@ def test_after_an_interruption_others_wait_no_longer_and_clearing_up_may_ask_for
     kube.interrupt(1.0)
     waiting.join(2)
     assert not waiting.is_alive()
-    assert [type(one) for one in ended] == [ApiGone]
+    assert [type(item) for item in ended] == [ApiGone]
     assert "interrupted" in str(ended[0])
     kube.version()
     pod = threading.Thread(target=kube.version)  # clearing up has threads of its own

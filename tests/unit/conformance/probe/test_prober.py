@@ -43,8 +43,8 @@ def test_observations_come_in_the_order_of_the_batch_from_all_sources(
     sources = [make.workload(f"client-{number}") for number in range(3)]
     batch = [make.attempt(port, source) for port in (listening, closed) for source in sources]
     seen = prober.observe(batch)
-    assert [one.attempt for one in seen] == batch
-    assert [one.verdict for one in seen] == [Verdict.CONNECTED] * 3 + [Verdict.REFUSED] * 3
+    assert [observation.attempt for observation in seen] == batch
+    assert [observation.verdict for observation in seen] == [Verdict.CONNECTED] * 3 + [Verdict.REFUSED] * 3
     assert len(agents.started) == 3
 
 
@@ -264,7 +264,7 @@ def test_what_the_others_saw_is_kept_when_one_source_breaks(
     agents.script = [lambda channel, _: missing_binary(channel, make)] * 50
     with pytest.raises(ProbeBroken) as caught:
         prober.observe([make.attempt(listening, good), make.attempt(listening, bad)])
-    assert [one.attempt.source for one in caught.value.seen] == [good]
+    assert [observation.attempt.source for observation in caught.value.seen] == [good]
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_more_sources_than_live_agents_are_asked_in_turns(
     prober = Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=2))
     try:
         seen = prober.observe([make.attempt(listening, make.workload(f"client-{number}")) for number in range(6)])
-        assert [one.verdict for one in seen] == [Verdict.CONNECTED] * 6
+        assert [observation.verdict for observation in seen] == [Verdict.CONNECTED] * 6
         assert len(prober.agents) <= 2
     finally:
         prober.close()

@@ -31,7 +31,7 @@ class Host:
 
     def dsr(self, read: bool | None = None) -> NodeDsr:
         known = facts(windows=1)
-        nodes = tuple(replace(one, dsr=Fact(read, "the log")) for one in known.nodes)
+        nodes = tuple(replace(node, dsr=Fact(read, "the log")) for node in known.nodes)
         return NodeDsr(replace(known, nodes=nodes), self.learnt.__setitem__, lambda: dict(self.learnt))
 
     def of(self, read: bool | None = None) -> Fact[bool]:
