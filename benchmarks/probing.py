@@ -91,7 +91,7 @@ class Book:
         self.machines[figure.run] = machine.describe()
         kept = {run: self.machines[run] for run in sorted({item.run for item in self.figures.values()})}
         RESULTS.parent.mkdir(exist_ok=True)
-        entries = [asdict(item) for item in sorted(self.figures.values(), key=lambda one: one.key)]
+        entries = [asdict(item) for item in sorted(self.figures.values(), key=lambda figure: figure.key)]
         RESULTS.write_text(json.dumps({"runs": kept, "figures": entries}, indent=0) + "\n")
         print(
             f"{figure.size}x{figure.size} {figure.policy:6} {figure.give_up} s, exec {figure.cost} ms: "
@@ -158,7 +158,10 @@ class Harness:
             begun = time.perf_counter()
             seen = prober.observe(attempts)
             took.append(time.perf_counter() - begun)
-            wrong += sum((one.verdict is Verdict.CONNECTED) is not want for one, want in zip(seen, right, strict=True))
+            wrong += sum(
+                (observation.verdict is Verdict.CONNECTED) is not want
+                for observation, want in zip(seen, right, strict=True)
+            )
         execs = sum(prober.counts.starts.values()) - before
         self.note(
             shape,
@@ -204,13 +207,13 @@ class Harness:
             of_closed = round(count * len(closed) / len(pairs))
             chosen = draw.sample(closed, of_closed) + draw.sample(opened, count - of_closed)
             draw.shuffle(chosen)
-        one = Naive(self.where.kube, give_up=give_up, patience=60.0)
+        naive = Naive(self.where.kube, give_up=give_up, patience=60.0)
         busy, begun = load(), time.perf_counter()
-        seen = one.matrix([pairs[index] for index in chosen], workers)
+        seen = naive.matrix([pairs[index] for index in chosen], workers)
         seconds = time.perf_counter() - begun
         wrong = sum(found is not right[index] for found, index in zip(seen, chosen, strict=True))
         scale = len(pairs) / len(chosen)
-        execs = round(one.execs * scale)
+        execs = round(naive.execs * scale)
         self.note(
             shape, f"naive-{workers}", seconds * scale, execs=execs, pairs=len(chosen), rounds=1, wrong=wrong, load=busy
         )

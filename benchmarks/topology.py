@@ -111,5 +111,5 @@ def topology(kubeconfig: Path, folder: Path, count: int) -> Topology:
     for start in range(0, count, TOGETHER):
         found |= pods.deploy(wishes[start : start + TOGETHER])
     running = [found[wish.called] for wish in wishes]
-    closed = frozenset(one.uid for index, one in enumerate(running) if _closed(index))
+    closed = frozenset(workload.uid for index, workload in enumerate(running) if _closed(index))
     return Topology(kube, changes, settings, folder, running, closed)

@@ -110,9 +110,9 @@ class NodePair:
 
     def read_again(self, name: str) -> None:
         """A pod that was restarted, as it is now, once it is ready."""
-        one = self.workloads[name]
+        workload = self.workloads[name]
         found = self.changes.waits.pods_ready(self.namespace, f"{SEAT}={name}", 1, within=90.0)
-        self.workloads[name] = self.pods.workload(found[0], ROLES[one.role])
+        self.workloads[name] = self.pods.workload(found[0], ROLES[workload.role])
 
     def replace(self, name: str) -> None:
         """A new pod in place of one that was restarted often, whose kubelet waits longer each time."""

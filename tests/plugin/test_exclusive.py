@@ -57,12 +57,12 @@ class Interval:
 def turns(run: Run) -> list[Interval]:
     assert run.folder, run.out
     lines = [line for path in RunDirectory(run.folder).turns.glob("*.jsonl") for line in path.read_text().splitlines()]
-    return sorted((Interval(**json.loads(line)) for line in lines), key=lambda one: one.began)
+    return sorted((Interval(**json.loads(line)) for line in lines), key=lambda interval: interval.began)
 
 
-def may_not_meet(one: Interval, other: Interval) -> bool:
-    kinds = {one.kind, other.kind}
-    return "cluster" in kinds or kinds == {"node", "shared"} or (kinds == {"node"} and one.node == other.node)
+def may_not_meet(interval: Interval, other: Interval) -> bool:
+    kinds = {interval.kind, other.kind}
+    return "cluster" in kinds or kinds == {"node", "shared"} or (kinds == {"node"} and interval.node == other.node)
 
 
 def assert_apart(found: list[Interval]) -> None:

@@ -48,7 +48,7 @@ class DemoPods:
     def across(self) -> list[Route]:
         """From Windows to Windows across nodes."""
         pairs = self.windows_clients.to(self.windows_servers)
-        return [(one, goal.tcp(PORT)) for one, goal in pairs if one.node != goal.node]
+        return [(workload, goal.tcp(PORT)) for workload, goal in pairs if workload.node != goal.node]
 
     @property
     def linux_nodes(self) -> list[str]:
@@ -75,7 +75,7 @@ def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
         linux_servers=group("linux-server"),
         windows_clients=group("windows-client"),
         windows_servers=group("windows-server"),
-        seats={one.uid: name for name, one in found.items()},
+        seats={workload.uid: name for name, workload in found.items()},
     )
 
 

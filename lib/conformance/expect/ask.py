@@ -219,18 +219,18 @@ class _Round:
             answered = self._asking.next(0)
 
     def _take(self, answered: Answered) -> None:
-        path, one = self._asked.pop(answered.ticket)
+        path, attempt = self._asked.pop(answered.ticket)
         seen = answered.observation
         if seen is None:
             path.error = path.error or answered.error or ProbeBroken(f"{path.attempt.label}: nothing was observed")
         else:
-            at, error = one.asked, float("inf")
+            at, error = attempt.asked, float("inf")
             if seen.began_at is not None and seen.began_at_error is not None:
                 at, error = seen.began_at - unix(self._began), seen.began_at_error
-            if one is path.tries[0] and at > self._cadence[path.attempt.source.uid]:
+            if attempt is path.tries[0] and at > self._cadence[path.attempt.source.uid]:
                 # Its agent had to be started: nothing could be seen before, and that time is not the network's.
                 path.rule = replace(path.rule, within=path.rule.within + at)
-            path.answer(one, seen, at=at, error=error, came=self._now)
+            path.answer(attempt, seen, at=at, error=error, came=self._now)
         self._changed.add(id(path))
         self._changed.update(id(dependent) for dependent in self._dependents.get(id(path), ()))
 

@@ -109,7 +109,7 @@ def failure(
     name_leads_to: Callable[[Outcome], str],
 ) -> Exception | None:
     """The worst of the routes' failures, which tells of the others too; None: every route is as it is to be."""
-    wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda one: one.rank)
+    wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
     if not wrong:
         return None
     first = wrong[0]

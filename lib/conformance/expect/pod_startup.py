@@ -91,9 +91,9 @@ class PodStartup:
 
         def look() -> list[_Look]:
             *answers, witness = expect.prober.observe(attempts)
-            found = [_Look(seen, witness, one.stage()) for one, seen in zip(new_pods, answers, strict=True)]
-            for index, one in enumerate(found):
-                if one.stage != "to start":
+            found = [_Look(seen, witness, look.stage()) for look, seen in zip(new_pods, answers, strict=True)]
+            for index, look in enumerate(found):
+                if look.stage != "to start":
                     ran.setdefault(index, clock.monotonic())
             return found
 

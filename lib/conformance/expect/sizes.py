@@ -73,7 +73,7 @@ class Sizes:
         How large they are is recorded only: the MTU of Windows pods is whatever HNS gave them.  Each way's result, in
         order: there and back of the first pair, and so on.
         """
-        ways = [way for one, other in pairs for way in ((one, other.udp(port)), (other, one.udp(port)))]
+        ways = [way for workload, other in pairs for way in ((workload, other.udp(port)), (other, workload.udp(port)))]
         self.expect.controls([ways], because="without small datagrams nothing is said about larger ones")
         found: list[Carried] = []
         tally = Tally(self.expect.context, "behaviour")
@@ -160,7 +160,7 @@ class Sizes:
         seen: list[Observation] = []
         seconds = 0.0
         for _ in range(2):  # a server that was away for one batch is no way that carries nothing
-            carried = self._largest(source, target, lambda one: one.verdict is Verdict.CONNECTED)
+            carried = self._largest(source, target, lambda observation: observation.verdict is Verdict.CONNECTED)
             if carried.mtu >= SMALLEST:
                 return carried
             seen += carried.seen

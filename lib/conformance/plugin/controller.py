@@ -254,7 +254,9 @@ class Controller:
         for entry in given:
             test = from_plain(PlannedTest, entry)
             tests[test.test] = self._outcome(test)
-        return tuple({**tests, **{name: one for name, one in self.outcomes.items() if name not in tests}}.values())
+        return tuple(
+            {**tests, **{name: outcome for name, outcome in self.outcomes.items() if name not in tests}}.values()
+        )
 
     def _outcome(self, test: PlannedTest) -> TestOutcome:
         heard = self.outcomes.get(test.test)

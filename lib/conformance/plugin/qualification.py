@@ -121,19 +121,21 @@ class Qualification:
                 found[claim.claim.id] = str(accepted[0])
         return found
 
-    def _attested_against(self, one: ClaimOutcome) -> bool:
+    def _attested_against(self, outcome: ClaimOutcome) -> bool:
         """Whether a person says that a claim is violated, and no waiver accepts it."""
-        if one.results or one.claim.id not in self.attested or one.verdict is not ClaimVerdict.VIOLATED:
+        if outcome.results or outcome.claim.id not in self.attested or outcome.verdict is not ClaimVerdict.VIOLATED:
             return False
-        return waiver_for(self.waivers, one.claim.id, one.verdict) is None
+        return waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
 
-    def _fails(self, one: ClaimOutcome) -> bool:
+    def _fails(self, outcome: ClaimOutcome) -> bool:
         """Whether a claim has a verdict of ``--fail-on`` somewhere, on one build only included, that is not waived."""
-        if not one.results:
-            return one.verdict in self.fail_on and waiver_for(self.waivers, one.claim.id, one.verdict) is None
+        if not outcome.results:
+            return (
+                outcome.verdict in self.fail_on and waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
+            )
         return any(
             not all(self._waivers_of(replace(result, verdict=verdict)))
-            for result in one.results
+            for result in outcome.results
             for verdict in {result.verdict, *(each.verdict for each in result.decisions)} & self.fail_on
         )
 

@@ -52,12 +52,12 @@ class Pairs(tuple[Pair, ...]):
     @property
     def clients(self) -> Group:
         """The clients, each once."""
-        return Group({one.uid: one for one, _ in self}.values())
+        return Group({workload.uid: workload for workload, _ in self}.values())
 
     @property
     def servers(self) -> Group:
         """The servers, each once."""
-        return Group({one.uid: one for _, one in self}.values())
+        return Group({workload.uid: workload for _, workload in self}.values())
 
 
 class Group(tuple[Workload, ...]):

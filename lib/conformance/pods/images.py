@@ -72,7 +72,7 @@ def mirrored(image: str, mirrors: Iterable[Mirror]) -> str:
     fitting = [item for item in mirrors if not item.upstream or image.startswith(f"{item.upstream}/")]
     if not fitting:
         return image
-    mirror = max(fitting, key=lambda one: len(one.upstream))
+    mirror = max(fitting, key=lambda mirror: len(mirror.upstream))
     if mirror.upstream:
         return f"{mirror.prefix}/{image.removeprefix(f'{mirror.upstream}/')}"
     first, slash, rest = image.partition("/")

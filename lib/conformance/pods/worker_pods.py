@@ -196,10 +196,10 @@ class WorkerPods:
         wait(work)
         found: dict[str, Workload] = {}
         errors: list[BaseException] = []
-        for seat, one in zip(seats, work, strict=True):
-            error = one.exception() or self._warmth[seat].exception()
+        for seat, future in zip(seats, work, strict=True):
+            error = future.exception() or self._warmth[seat].exception()
             if error is None:
-                found[seat] = one.result()
+                found[seat] = future.result()
                 continue
             errors.append(error)
             if isinstance(error, SuiteError):
@@ -226,19 +226,19 @@ class WorkerPods:
 
     def _look_again(self, *, patient: bool) -> None:
         with self._lock:
-            done = {name: one for name, one in self._work.items() if one.done()}
-            there = {name: one.result() for name, one in done.items() if not one.exception()}
-            lost = {name: one for name, one in self._lost.items() if name in done and name not in there}
+            done = {name: workload for name, workload in self._work.items() if workload.done()}
+            there = {name: workload.result() for name, workload in done.items() if not workload.exception()}
+            lost = {name: workload for name, workload in self._lost.items() if name in done and name not in there}
             now = there_now(self._pods.kube, [*there.values(), *lost.values()])
-            for name, one in (there | lost).items():
-                why = changed(one, now.get((one.namespace, one.pod)))
+            for name, workload in (there | lost).items():
+                why = changed(workload, now.get((workload.namespace, workload.pod)))
                 if name in lost:
-                    why = why or f"pod {one.label} was not ready"
-                    here = [pod for (namespace, _), pod in now.items() if namespace == one.namespace]
+                    why = why or f"pod {workload.label} was not ready"
+                    here = [pod for (namespace, _), pod in now.items() if namespace == workload.namespace]
                     if not patient and not any(is_ready(pod) and _seat(pod) == self._wish(name).called for pod in here):
                         continue
                 if why:
-                    self._lost[name] = one
+                    self._lost[name] = workload
                     self._work[name] = self._threads.submit(self._pods.again, self._wish(name), why)
                     self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
 

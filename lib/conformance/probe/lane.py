@@ -124,11 +124,13 @@ class Lane:
             if not left:
                 self._done(batch)
             told = list[Told]()  # at once: each waking of who waits for it costs more than all of this
-            for one, result in ended:
+            for attempt, result in ended:
                 try:
-                    told.append((one.ticket, protocol.observation(one.attempt, result, when, one.tries), None))
+                    told.append(
+                        (attempt.ticket, protocol.observation(attempt.attempt, result, when, attempt.tries), None)
+                    )
                 except ProbeBroken as broken:
-                    self._broke([one], broken)
+                    self._broke([attempt], broken)
             if told:
                 self._hear(told)
 
@@ -232,12 +234,12 @@ class Lane:
             attempt.tries += 1
         self._broke(tries, error)
 
-    def _give_up(self, one: Try, error: Exception) -> None:
+    def _give_up(self, attempt: Try, error: Exception) -> None:
         with self._lock:
-            if one not in self._waiting:
+            if attempt not in self._waiting:
                 return  # cancelled meanwhile
-            self._waiting.remove(one)
-        self._hear([(one.ticket, None, error)])
+            self._waiting.remove(attempt)
+        self._hear([(attempt.ticket, None, error)])
 
-    def _remaining(self, one: Try) -> float:
-        return max(0.0, one.begun + self._budget - time.monotonic())
+    def _remaining(self, attempt: Try) -> float:
+        return max(0.0, attempt.begun + self._budget - time.monotonic())

@@ -145,6 +145,6 @@ def _decisions(before: ClaimResult, now: ClaimResult) -> Iterator[Decision]:
     yield from later.values()
 
 
-def _settled(one: Decision, now: ClaimResult, builds: set[str]) -> bool:
+def _settled(decision: Decision, now: ClaimResult, builds: set[str]) -> bool:
     """Whether the later run decided what this one left open, between whichever nodes."""
-    return set(one.about) <= builds if one.about else now.verdict not in UNDECIDED
+    return set(decision.about) <= builds if decision.about else now.verdict not in UNDECIDED

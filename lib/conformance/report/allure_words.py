@@ -114,12 +114,14 @@ def _steps(results: Sequence[ClaimResult], content: Mapping[str, Any]) -> Iterat
                 }  # fmt: skip
 
 
-def _step(one: Decision) -> str:
+def _step(decision: Decision) -> str:
     seen = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
-    where = " to ".join(filter(None, (one.source, one.target))) or "the cluster"
-    if one.verdict is ClaimVerdict.CONFIRMED:
-        return f"{where}: {', '.join(seen[half] for half in one.halves) or 'as expected'}, because {one.reason}"
-    return f"{where}: {one.verdict}: {one.reason}"
+    where = " to ".join(filter(None, (decision.source, decision.target))) or "the cluster"
+    if decision.verdict is ClaimVerdict.CONFIRMED:
+        return (
+            f"{where}: {', '.join(seen[half] for half in decision.halves) or 'as expected'}, because {decision.reason}"
+        )
+    return f"{where}: {decision.verdict}: {decision.reason}"
 
 
 def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:

@@ -83,12 +83,12 @@ def _decisions(
     return tuple(found)
 
 
-def _about(one: Seen, builds: Mapping[str, str]) -> tuple[str, ...]:
+def _about(seen: Seen, builds: Mapping[str, str]) -> tuple[str, ...]:
     """The builds of the verdict that the claim is about; the other end's where it is about none."""
-    for candidates in (one.about, one.builds):
+    for candidates in (seen.about, seen.builds):
         if fits := tuple(build for build in candidates if build in builds):
             return fits
-    return one.about
+    return seen.about
 
 
 def _unreached(

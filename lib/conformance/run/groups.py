@@ -57,7 +57,7 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
         )
         for (verdict, reason, remedy), there in found.items()
     ]
-    return tuple(sorted(made, key=lambda one: (-len(one.claims), one.reason)))
+    return tuple(sorted(made, key=lambda group: (-len(group.claims), group.reason)))
 
 
 def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:

@@ -287,7 +287,7 @@ def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
     """One covered node of each build, the ones that a test of this number gets; it begins with another each time."""
     builds: dict[str, list[str]] = {}
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(os)
-    for node in sorted((covered.node for covered in coverage), key=lambda one: one.name):
+    for node in sorted((covered.node for covered in coverage), key=lambda node: node.name):
         builds.setdefault(node.build, []).append(node.name)
     found = [names[number % len(names)] for names in builds.values()]
     first = number % len(found) if found else 0

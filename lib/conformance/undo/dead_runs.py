@@ -207,12 +207,12 @@ def _command(named_by: Sequence[str]) -> str:
     return shlex.join(["pytest", *named_by, "--restore"])
 
 
-def _told(one: Leftovers, named_by: Sequence[str]) -> str:
-    who = f"run {one.run}, begun {one.since:%Y-%m-%d %H:%M} UTC, died"
-    if one.problem:
-        return f"{who}, and what it left to put back is not known: {one.problem}"
-    changes = f"{counted(len(one.entries), 'change')} of the cluster"
+def _told(leftovers: Leftovers, named_by: Sequence[str]) -> str:
+    who = f"run {leftovers.run}, begun {leftovers.since:%Y-%m-%d %H:%M} UTC, died"
+    if leftovers.problem:
+        return f"{who}, and what it left to put back is not known: {leftovers.problem}"
+    changes = f"{counted(len(leftovers.entries), 'change')} of the cluster"
     return (
-        f"{who} and left {changes} ({one.entries[-1].label}); put it back first: {_command(named_by)}  (a run with "
-        "--allow-disruptive does so by itself)"
+        f"{who} and left {changes} ({leftovers.entries[-1].label}); put it back first: {_command(named_by)}  "
+        "(a run with --allow-disruptive does so by itself)"
     )

@@ -68,7 +68,7 @@ def _connections(case: dict[str, Any], column: str) -> dict[Opening, bool]:
     """Some of a case's connections, with what the table says of them."""
     said, other = (expected_of(case, name, world()) for name in (column, "linux" if column == "windows" else "windows"))
     chance = random.Random(f"{SEED} {case['id']} {column}")
-    order = sorted(said, key=lambda one: (said[one] == other[one], chance.random()))
+    order = sorted(said, key=lambda opening: (said[opening] == other[opening], chance.random()))
     passing, denied = ([opening for opening in order if said[opening] is verdict] for verdict in (True, False))
     half = CONNECTIONS // 2
     picked = [*passing[: max(half, CONNECTIONS - len(denied))], *denied[: max(half, CONNECTIONS - len(passing))]]

@@ -71,7 +71,9 @@ class _Restorer:
         """Restore one entry.  An error is reported, not raised, so that the other entries are restored nevertheless."""
         acts: dict[str, Callable[[Entry], Restored]] = {
             "patch": self._patched, "create": self._created, "procedure": self._proceeded,
-            "delete-owned-pod": lambda one: _told(one, Outcome.UNCHANGED, f"{one.label}: its owner made a new one"),
+            "delete-owned-pod": lambda deleted: _told(
+                deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner made a new one"
+            ),
         }  # fmt: skip
         try:
             result = acts[entry.act](entry)

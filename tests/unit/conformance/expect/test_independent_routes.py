@@ -32,12 +32,12 @@ def expecting(**answers: list[Answer]) -> tuple[Expect, dict[str, Seen]]:
     kept: dict[str, Seen] = {}
     prober = ScriptedProber({name: [UP] for name in ("friend", "one", "two", "three")})
     context = Context(claims=("POL-1",), keep=lambda seen: kept.update({item.source: item for item in seen}))
-    one = Expect(prober, load_timings(), context, prober.clock)
-    one.control([FRIEND, *STRANGERS], SERVER, because="no policy is in force yet")
+    expectation = Expect(prober, load_timings(), context, prober.clock)
+    expectation.control([FRIEND, *STRANGERS], SERVER, because="no policy is in force yet")
     assert kept == {}
     closed_after: dict[str, list[Answer]] = {"friend": [UP], "one": [DROPPED], "two": [DROPPED], "three": [DROPPED]}
     prober.answers, prober.rounds = closed_after | answers, 0
-    return one, kept
+    return expectation, kept
 
 
 def closes(expect: Expect) -> None:

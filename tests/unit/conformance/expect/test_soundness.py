@@ -209,7 +209,9 @@ def test_a_policy_that_takes_effect_too_late_is_none(os: OS) -> None:
 def test_agents_begin_at_the_cadence_of_their_own_system() -> None:
     network = jitter(0, most=0.0)
     assert isinstance(closed(network, "windows", never), Held)
-    begun = {name: [at for at, one in network.begun if one.source.pod == name] for name in ("friend", "stranger")}
+    begun = {
+        name: [at for at, attempt in network.begun if attempt.source.pod == name] for name in ("friend", "stranger")
+    }
     for name, os in (("friend", "linux"), ("stranger", "windows")):
         gaps = [later - at for at, later in pairwise(sorted(set(begun[name])))]
         assert max(gaps) == pytest.approx(FIELD.of(os).poll_every)  # type: ignore[arg-type]
@@ -222,7 +224,7 @@ def test_a_source_whose_attempts_have_not_left_is_asked_no_more_until_they_have(
     network = jitter(0, most=0.0)
     network.cold["stranger"] = starts
     assert isinstance(closed(network, os, never), Held)
-    early = [one for begun, one in network.begun if one.source.pod == "stranger" and begun <= starts]
+    early = [attempt for begun, attempt in network.begun if attempt.source.pod == "stranger" and begun <= starts]
     assert len(early) == 2, "one for each of its routes"
     patience = FIELD.of(os)
     assert network.clock.now <= starts + patience.agree_span + patience.hold + patience.tcp_give_up + 0.4
@@ -252,7 +254,7 @@ def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_beg
 
     def repetitions_of_the_first_three(moment: float) -> bool:
         return 0.9 < moment < 1.6 and not any(
-            abs(moment - begun) < 1e-9 for begun, one in network.begun[-1:] if one.source == early
+            abs(moment - begun) < 1e-9 for begun, attempt in network.begun[-1:] if attempt.source == early
         )
 
     network.says(early, SERVER, repetitions_of_the_first_three)

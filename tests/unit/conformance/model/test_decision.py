@@ -126,7 +126,7 @@ def test_what_is_said_of_a_way_stands_whatever_else_was_open_between_the_two_nod
 
 def test_a_decision_survives_json() -> None:
     (way,) = seen(LINUX, NEW.tcp(80), V.CONFIRMED, "why", "open")
-    one = Decision(claim="CONN-3", part="linux->windows pod-ip", test="t::a", **vars(way))
-    result = ClaimResult(claim="CONN-3", verdict=V.CONFIRMED, test="t::a", reason="why", decisions=(one,))
+    decision = Decision(claim="CONN-3", part="linux->windows pod-ip", test="t::a", **vars(way))
+    result = ClaimResult(claim="CONN-3", verdict=V.CONFIRMED, test="t::a", reason="why", decisions=(decision,))
     assert from_plain(ClaimResult, to_plain(result)) == result
-    assert isinstance(one, Seen)
+    assert isinstance(decision, Seen)

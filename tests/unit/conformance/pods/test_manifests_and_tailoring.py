@@ -185,16 +185,16 @@ def test_images_that_a_node_reports_are_recognised_in_both_spellings() -> None:
 def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:
     from conformance.model.endpoint import Workload
 
-    one = Workload(
+    workload = Workload(
         namespace="n", pod="p", container="c", uid="u", role="linux-client", os="linux", node="w", address="10.0.0.1",
         node_address="192.0.2.1", restarts=1,
     )  # fmt: skip
     pod = {"metadata": {"uid": "u"}, "status": {"phase": "Running", "containerStatuses": [{"restartCount": 1}]}}
-    assert changed(one, pod) == ""
+    assert changed(workload, pod) == ""
     ended = {"name": "c", "restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     down = {"metadata": {"uid": "u"}, "status": {"phase": "Running", "containerStatuses": [ended]}}
-    assert changed(one, down).endswith("its container c is not running: CrashLoopBackOff")
-    assert changed(one, None).endswith("is gone")
+    assert changed(workload, down).endswith("its container c is not running: CrashLoopBackOff")
+    assert changed(workload, None).endswith("is gone")
 
 
 @pytest.mark.parametrize("path", [*sorted({role.manifest for role in PLAIN}), "services/win-webserver.yaml"])

@@ -357,7 +357,7 @@ def test_what_is_being_deployed_is_under_way() -> None:
 def test_around_windows_nodes_are_pairs_of_a_client_there_and_a_server(place: Any, expected: Any) -> None:
     pairs = worker_pods(Deployer()).placed_around(["w1", "w2"], place)
     assert [(client.node, server.node) for client, server in pairs] == expected
-    assert [(one.role, two.role.endswith("-server")) for one, two in pairs] == [("windows-client", True)] * 2
+    assert [(workload.role, two.role.endswith("-server")) for workload, two in pairs] == [("windows-client", True)] * 2
 
 
 def test_around_one_node_of_two_the_other_has_a_server_only() -> None:

@@ -136,10 +136,10 @@ def test_cancelling_frees_the_agent_at_once_and_leaves_the_attempts_of_others(
 ) -> None:
     prober.observe([make.attempt(listening)])
     ((agent, _),) = prober.agents._agents.values()
-    one, other = prober.asking(), prober.asking()
-    one.begin([make.attempt(silent, kind=Kind.UDP, give_up=30.0)] * 50)
+    asking, other = prober.asking(), prober.asking()
+    asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=30.0)] * 50)
     other.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
-    one.cancel()
+    asking.cancel()
     (answered,) = all_of(other)
     assert answered.observation
     assert answered.observation.verdict is Verdict.TIMED_OUT

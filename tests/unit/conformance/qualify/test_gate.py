@@ -31,8 +31,8 @@ WAIVER = Waiver(
 )  # fmt: skip
 
 
-def gate(one: StoredReport, *waivers: Waiver) -> list[GateResult]:
-    return list(judge(one, [TWO], waivers, catalog()))
+def gate(stored_report: StoredReport, *waivers: Waiver) -> list[GateResult]:
+    return list(judge(stored_report, [TWO], waivers, catalog()))
 
 
 def answers(results: list[GateResult]) -> dict[str, str]:

@@ -71,6 +71,8 @@ def test_a_node_that_could_not_be_looked_into_is_error_unless_its_log_says_it() 
 
 def test_a_node_is_asked_once_in_a_run() -> None:
     host = Host([f"{COMMAND} --enable-dsr=true"])
-    one = host.dsr()
-    assert one.of("win-0", host) == one.of("win-0", host) == host.dsr().of("win-0", host) == host.learnt["win-0"]
+    node_dsr = host.dsr()
+    assert (
+        node_dsr.of("win-0", host) == node_dsr.of("win-0", host) == host.dsr().of("win-0", host) == host.learnt["win-0"]
+    )
     assert host.asked == 1
