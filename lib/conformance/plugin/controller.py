@@ -27,7 +27,6 @@ from conformance.plugin.judge import OUTCOME
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
 from conformance.plugin.state import WORKER_INPUT, State, passive, selects_all
-from conformance.qualify.sets import sets
 from conformance.report import allure_results, allure_words, attach, junit, page, provenance, terminal
 from conformance.report.attempts import FLAKY, merged
 from conformance.report.outcomes import TestOutcome, claim_outcomes, windows_missed
@@ -209,7 +208,7 @@ class Controller:
             claims=self.qualification.answered(
                 claim_outcomes(catalog(), self.run.facts, tests, whole=again.whole if again else selects_all(config))
             ),
-            suite={**provenance.suite(config.rootpath), "sets": sets().digest},
+            suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
             cut_short=self._cut_short(now) or self._cut_short(tests),
             continues=again.continued(now) if again else None,
