@@ -54,7 +54,7 @@ class Evidence:
         chosen, began = choose(ways), time.monotonic()
         look = _Look(self._kube, self._run, self._host, self._timings)
         texts = self._ask(look.questions(chosen, seconds_to_read(error)))
-        told = [f"  {one.label}" for one in chosen]
+        told = [f"  {way.label}" for way in chosen]
         head = (
             f"Looked into {len(chosen)} of {counted(len(ways), 'way')} that could not be seen as expected: one for "
             f"each pair of nodes, those with a Windows end first, {PAIRS} at most."
@@ -70,9 +70,9 @@ class Evidence:
         asked = {name: self._threads.submit(_guarded, question) for name, question in questions.items()}
         wait(asked.values(), timeout=self._within)
         late = f"(not gathered: no answer within {self._within:g} s)"
-        texts = {name: one.result() if one.done() else late for name, one in asked.items()}
-        for one in asked.values():
-            one.cancel()
+        texts = {name: answer.result() if answer.done() else late for name, answer in asked.items()}
+        for answer in asked.values():
+            answer.cancel()
         return texts
 
 
@@ -124,7 +124,7 @@ class _Look:
         )  # fmt: skip
 
     def _calico(self, node: str) -> Obj | None:
-        return next((one for one in self._pods if one["spec"].get("nodeName") == node), None)
+        return next((pod for pod in self._pods if pod["spec"].get("nodeName") == node), None)
 
     @functools.cached_property
     def _pods(self) -> list[Obj]:
@@ -139,7 +139,8 @@ def failing_ways(error: BaseException) -> list[Attempt]:
             return list(ways)
         told = told.__cause__
     seen: Sequence[Observation] = getattr(error, "seen", ())
-    return list({(one.attempt.source.uid, one.attempt.label): one.attempt for one in seen}.values())
+    attempts = [observation.attempt for observation in seen]
+    return list({(attempt.source.uid, attempt.label): attempt for attempt in attempts}.values())
 
 
 def choose(ways: Sequence[Attempt]) -> list[Attempt]:
@@ -158,12 +159,12 @@ def ends_of(way: Attempt) -> list[Workload]:
 def seconds_to_read(error: BaseException) -> float:
     """How much of a log belongs to a failure: since the first attempt of what failed, and what was just before it."""
     seen: Sequence[Observation] = getattr(error, "seen", ())
-    return time.time() - min(one.at for one in seen) + BEFORE if seen else WITHOUT_ATTEMPTS
+    return time.time() - min(observation.at for observation in seen) + BEFORE if seen else WITHOUT_ATTEMPTS
 
 
 def _running(pod: Obj) -> list[str]:
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    return [one["name"] for one in statuses if "running" in (one.get("state") or {})]
+    return [status["name"] for status in statuses if "running" in (status.get("state") or {})]
 
 
 def _guarded(question: Callable[[], str]) -> str:

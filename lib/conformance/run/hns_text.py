@@ -26,38 +26,40 @@ def endpoints(node: str, pods: Iterable[Workload], there: Sequence[HnsEndpoint])
     """The endpoints of these pods among those of a node; where a pod has none, the addresses that have one."""
     texts = []
     for pod in pods:
-        own = [one for one in there if one.address == pod.address]
+        own = [endpoint for endpoint in there if endpoint.address == pod.address]
         head = f"{pod.label}, {pod.address}"
         if not own:
-            addresses = ", ".join(one.address or f"none ({one.name})" for one in there) or "none"
+            addresses = ", ".join(endpoint.address or f"none ({endpoint.name})" for endpoint in there) or "none"
             texts.append(f"{head}\nno HNS endpoint of node {node} has this address; those that are there: {addresses}")
-        texts += [f"{head}\n{_endpoint(one)}" for one in own]
+        texts += [f"{head}\n{_endpoint(endpoint)}" for endpoint in own]
     return "\n\n".join(texts)
 
 
 def networks(there: Sequence[HnsNetwork]) -> str:
     """All networks of a node; subnets and VSIDs are read of Calico's alone."""
     lines = []
-    for one in there:
-        lines.append(f"{one.name or '(no name)'}  {one.type or '(no type)'}  id {one.id}")
-        for subnet in one.subnets:
+    for network in there:
+        lines.append(f"{network.name or '(no name)'}  {network.type or '(no type)'}  id {network.id}")
+        for subnet in network.subnets:
             vsid = "no VSID" if subnet.vsid is None else f"VSID {subnet.vsid}"
             lines.append(f"  subnet {subnet.prefix}, gateway {subnet.gateway or 'none'}, {vsid}")
     return "\n".join(lines) or "HNS has no network"
 
 
-def _endpoint(one: HnsEndpoint) -> str:
-    state = f"{one.state} ({STATES.get(one.state, 'not known here')})" if one.state else "not told by HNS"
-    others = [policy for policy in one.policies if policy.get("Type") != "ACL"]
+def _endpoint(endpoint: HnsEndpoint) -> str:
+    state = (
+        f"{endpoint.state} ({STATES.get(endpoint.state, 'not known here')})" if endpoint.state else "not told by HNS"
+    )
+    others = [policy for policy in endpoint.policies if policy.get("Type") != "ACL"]
     return "\n".join(
         [
-            f"endpoint  {one.id}",
-            f"name      {one.name}",
+            f"endpoint  {endpoint.id}",
+            f"name      {endpoint.name}",
             f"state     {state}",
-            f"MAC       {one.mac}",
-            f"network   {one.network}",
-            f"ACL list  {counted(len(one.acls), 'rule')}, in HNS' order",
-            *_table(one.acls),
+            f"MAC       {endpoint.mac}",
+            f"network   {endpoint.network}",
+            f"ACL list  {counted(len(endpoint.acls), 'rule')}, in HNS' order",
+            *_table(endpoint.acls),
             f"other policies  {len(others)}",
             *(f"  {json.dumps(redacted(policy), sort_keys=True)}" for policy in others),
         ]

@@ -44,7 +44,7 @@ class Failed:
 
         def walk(node: Any) -> None:
             if isinstance(node, dict):
-                found.extend(one["name"] for one in node.get("attachments") or ())
+                found.extend(attachment["name"] for attachment in node.get("attachments") or ())
                 for inner in node.values():
                     walk(inner)
             elif isinstance(node, list):

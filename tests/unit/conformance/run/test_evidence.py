@@ -77,7 +77,7 @@ class Cluster:
     waits: threading.Event | None = None
 
     def objects(self, version: str, kind: str, namespace: str) -> list[dict[str, Any]]:
-        return [one for one in self.pods if one["metadata"]["namespace"] == namespace]
+        return [pod for pod in self.pods if pod["metadata"]["namespace"] == namespace]
 
     def logs(self, namespace: str, name: str, container: str, *, since: float, head: int) -> str:
         self.log_seconds.append(since)
@@ -97,26 +97,26 @@ class Cluster:
 def evidence(cluster: Cluster, within: float = 5.0) -> Iterator[Evidence]:
     timings = load_timings()
     known: Any = cluster
-    one = Evidence(
+    gathering = Evidence(
         known, cluster.run, lambda node: pod(f"own-{node}", "windows", node),
         replace(timings, run=replace(timings.run, evidence=within)),
     )  # fmt: skip
-    yield one
+    yield gathering
     if cluster.waits:
         cluster.waits.set()
-    one.close()
+    gathering.close()
 
 
 def failure(*ways: Attempt) -> Nonconformance:
-    error = Nonconformance("POL-1 ...", seen=[seen(one, at=time.time() - 5) for one in ways])
+    error = Nonconformance("POL-1 ...", seen=[seen(each, at=time.time() - 5) for each in ways])
     error.ways = ways
     return error
 
 
 def test_a_failing_way_brings_its_endpoints_acls_the_vsid_and_felix_of_both_ends() -> None:
     cluster = Cluster()
-    with evidence(cluster) as one:
-        found = one.of(failure(way(CLIENT, SERVER)))
+    with evidence(cluster) as gathering:
+        found = gathering.of(failure(way(CLIENT, SERVER)))
     assert list(found) == [
         "failing pairs", "Felix around the failure on lin-1", "HNS endpoints of failing pairs on win-1",
         "HNS networks of win-1", "Felix around the failure on win-1",
@@ -134,20 +134,20 @@ def test_a_failing_way_brings_its_endpoints_acls_the_vsid_and_felix_of_both_ends
     assert "VSID 4097" in found["HNS networks of win-1"]
     assert "felix of calico-node-win-1 says: applied" in found["Felix around the failure on win-1"]
     assert "felix of calico-node-lin-1 says: applied" in found["Felix around the failure on lin-1"]
-    assert [round(one) for one in cluster.log_seconds] == [20, 20]
+    assert [round(seconds) for seconds in cluster.log_seconds] == [20, 20]
 
 
 def test_a_secret_in_an_endpoints_policies_is_not_shown() -> None:
-    with evidence(Cluster()) as one:
-        found = one.of(failure(way(CLIENT, SERVER)))["HNS endpoints of failing pairs on win-1"]
+    with evidence(Cluster()) as gathering:
+        found = gathering.of(failure(way(CLIENT, SERVER)))["HNS endpoints of failing pairs on win-1"]
     assert "OutBoundNAT" in found
     assert "hidden" not in found
 
 
 def test_what_cannot_be_read_is_one_line_and_the_rest_is_there() -> None:
     cluster = Cluster(endpoints=ProbeBroken("node win-1: HNS gave no answer"))
-    with evidence(cluster) as one:
-        found = one.of(failure(way(CLIENT, SERVER)))
+    with evidence(cluster) as gathering:
+        found = gathering.of(failure(way(CLIENT, SERVER)))
     assert found["HNS endpoints of failing pairs on win-1"] == (
         "(not gathered: node win-1: HNS gave no answer (1 try in 0 s))"
     )
@@ -155,15 +155,15 @@ def test_what_cannot_be_read_is_one_line_and_the_rest_is_there() -> None:
 
 
 def test_an_error_of_any_kind_is_one_line() -> None:
-    with evidence(Cluster(networks=OSError("no such thing"))) as one:
-        found = one.of(failure(way(CLIENT, SERVER)))
+    with evidence(Cluster(networks=OSError("no such thing"))) as gathering:
+        found = gathering.of(failure(way(CLIENT, SERVER)))
     assert found["HNS networks of win-1"] == "(not gathered: no such thing)"
 
 
 def test_a_host_that_does_not_answer_costs_no_more_than_the_time_there_is() -> None:
     began = time.monotonic()
-    with evidence(Cluster(waits=threading.Event()), within=0.3) as one:
-        found = one.of(failure(way(CLIENT, SERVER)))
+    with evidence(Cluster(waits=threading.Event()), within=0.3) as gathering:
+        found = gathering.of(failure(way(CLIENT, SERVER)))
         took = time.monotonic() - began
     assert found["HNS endpoints of failing pairs on win-1"] == "(not gathered: no answer within 0.3 s)"
     assert "applied" in found["Felix around the failure on win-1"]
@@ -181,16 +181,16 @@ def test_a_host_that_does_not_answer_costs_no_more_than_the_time_there_is() -> N
 )
 def test_the_host_is_asked_in_calicos_pod_where_that_runs(pods: list[dict[str, Any]], asked: str) -> None:
     cluster = Cluster(pods=pods)
-    with evidence(cluster) as one:
-        found = one.of(failure(way(CLIENT, SERVER)))
+    with evidence(cluster) as gathering:
+        found = gathering.of(failure(way(CLIENT, SERVER)))
     assert set(cluster.asked_in) == {asked}
     assert "VSID 4097" in found["HNS networks of win-1"]
     assert pods or "no pod of calico-node is seen on node win-1" in found["Felix around the failure on win-1"]
 
 
 def test_a_failure_that_is_about_no_pair_brings_nothing() -> None:
-    with evidence(Cluster()) as one:
-        assert one.of(EnvironmentBroken("an image cannot be pulled")) == {}
+    with evidence(Cluster()) as gathering:
+        assert gathering.of(EnvironmentBroken("an image cannot be pulled")) == {}
 
 
 def test_the_ways_of_a_failure_are_those_that_are_wrong_also_through_the_error_that_it_was_raised_from() -> None:
@@ -221,8 +221,8 @@ def test_of_felix_log_what_came_just_before_the_first_attempt_belongs_to_a_failu
 
 def test_a_pod_without_an_endpoint_is_told_with_the_addresses_that_have_one() -> None:
     cluster = Cluster(endpoints=[{**ENDPOINT, "IPAddress": "10.9.0.8"}])
-    with evidence(cluster) as one:
-        text = one.of(failure(way(CLIENT, SERVER)))["HNS endpoints of failing pairs on win-1"]
+    with evidence(cluster) as gathering:
+        text = gathering.of(failure(way(CLIENT, SERVER)))["HNS endpoints of failing pairs on win-1"]
     assert "no HNS endpoint of node win-1 has this address; those that are there: 10.9.0.8" in text
 
 
