@@ -26,6 +26,7 @@ from conformance.model import decision
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half, Seen
+from conformance.model.endpoint import Path as TargetPath
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation
 from conformance.settings import OsTimings, Timings
@@ -380,7 +381,10 @@ class Expect:
         own = self.timings.of(source.os)
         ends = [own, *(self.timings.of(backend.os) for backend in target.backends)]
         attempt = self._attempt(source, target, kind)
-        rule = Rule.of(own, ends, within=max(timings.policy_effect for timings in ends))
+        within = max(timings.policy_effect for timings in ends)
+        if want and target.path in (TargetPath.CLUSTER_IP, TargetPath.NODE_PORT, TargetPath.NAME):
+            within = max(within, *(timings.service_effect for timings in ends))  # kube-proxy may not know it yet
+        rule = Rule.of(own, ends, within=within)
         return Path(attempt, want, rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule)
 
     def _look_after_pods(self, outcomes: Sequence[Outcome]) -> None:
