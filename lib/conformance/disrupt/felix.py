@@ -78,11 +78,11 @@ class Felix:
         Felix was back too soon for the change to have been made without it.
         """
         begun = [self._end(node) for node in nodes]
-        for one in begun:
-            self._gone(one)
+        for restart in begun:
+            self._gone(restart)
         change()
-        early = [one.node for one in begun if any(_moved(one.pod, pod) and _runs(pod) for pod in self._pods(one.node))]
-        back = [(one, self._successor(one)) for one in begun]
+        early = [restart.node for restart in begun if self._came_back(restart)]
+        back = [(restart, self._successor(restart)) for restart in begun]
         if early:
             raise ControlBroken(
                 f"Felix on node {', '.join(early)} was back before the change was made, which says nothing about a "
@@ -90,8 +90,8 @@ class Felix:
                 control="Felix is down",
             )
         return [
-            Restart(node=one.node, before=_told(one.pod), after=after, seconds=seconds, note=note)
-            for one, (after, seconds, note) in back
+            Restart(node=restart.node, before=_told(restart.pod), after=after, seconds=seconds, note=note)
+            for restart, (after, seconds, note) in back
         ]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
@@ -156,7 +156,7 @@ class Felix:
         uid, patience = begun.pod["metadata"]["uid"], self._patience(self._os_of(begun.node))
         settled = until(
             lambda: self._pods(begun.node),
-            lambda pods: all(one["metadata"]["uid"] != uid for one in pods),
+            lambda pods: all(pod["metadata"]["uid"] != uid for pod in pods),
             within=patience.felix_restart,
             every=min(patience.poll_every, GONE_POLL),
             description=f"the old calico-node pod on node {begun.node} is gone",
@@ -167,6 +167,10 @@ class Felix:
             raise EnvironmentBroken(
                 f"pod {name} with Felix of node {begun.node} is still there {settled.seconds:.0f} s after its deletion"
             )
+
+    def _came_back(self, begun: _Begun) -> bool:
+        """Whether a new Felix may run there."""
+        return any(_moved(begun.pod, pod) and _runs(pod) for pod in self._pods(begun.node))
 
     def _successor(self, begun: _Begun) -> tuple[str, float, str]:
         """Wait until a new pod is ready: which, seconds since the old one's deletion, what else was seen."""
@@ -180,20 +184,20 @@ class Felix:
 
         settled = until(
             look,
-            lambda pods: any(_moved(before, one) and is_ready(one) for one in pods),
+            lambda pods: any(_moved(before, pod) and is_ready(pod) for pod in pods),
             within=patience.felix_restart,
             every=patience.poll_every,
             description=f"a new calico-node pod on node {node} is ready",
             clock=self._clock,
         )
         if not settled.converged:
-            states = "; ".join(f"{_told(one)} {pod_state(one)}" for one in settled.last) or "no pod"
+            states = "; ".join(f"{_told(pod)} {pod_state(pod)}" for pod in settled.last) or "no pod"
             raise EnvironmentBroken(
                 f"Felix on node {node} is not back {settled.seconds:.0f} s after its pod {before['metadata']['name']} "
                 f"was deleted: {states}"
             )
         # In a dry run there is no other pod.
-        after = next((one for one in settled.last if _moved(before, one) and is_ready(one)), before)
+        after = next((pod for pod in settled.last if _moved(before, pod) and is_ready(pod)), before)
         self._journal.close(begun.entry)
         return _told(after), self._clock.monotonic() - begun.at, watched.note
 
@@ -202,14 +206,14 @@ class Felix:
         patience = self._patience(self._os_of(node))
         settled = until(
             lambda: self._pods(node),
-            lambda pods: bool(pods) and all(is_ready(one) and not _ends(one) for one in pods),
+            lambda pods: bool(pods) and all(is_ready(pod) and not _ends(pod) for pod in pods),
             within=patience.felix_restart,
             every=patience.poll_every,
             description=f"Felix is ready on node {node}",
             clock=self._clock,
         )
         if not settled.converged:
-            states = "; ".join(f"{_told(one)} {pod_state(one)}" for one in settled.last) or "no pod"
+            states = "; ".join(f"{_told(item)} {pod_state(item)}" for item in settled.last) or "no pod"
             raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}")
 
     def pod(self, node: str) -> Obj:
@@ -258,9 +262,9 @@ class _Watched:
             found = self._kube.find("v1", "Node", self._node) or {}
         except (ApiRefused, ApiUnreachable):
             return True
-        for one in (found.get("status") or {}).get("conditions") or []:
-            if one.get("type") == "Ready" and one.get("status") != "True":
-                said = one.get("message") or one.get("reason") or "no message"
+        for condition in (found.get("status") or {}).get("conditions") or []:
+            if condition.get("type") == "Ready" and condition.get("status") != "True":
+                said = condition.get("message") or condition.get("reason") or "no message"
                 self.note = f"node {self._node} was not Ready meanwhile: {said}"
                 return False
         return True
@@ -278,7 +282,7 @@ def _ends(pod: Obj) -> bool:
 def _runs(pod: Obj) -> bool:
     """Whether a container of a pod runs, so that a Felix may."""
     containers = (pod.get("status") or {}).get("containerStatuses") or []
-    return any("running" in (one.get("state") or {}) for one in containers)
+    return any("running" in (status.get("state") or {}) for status in containers)
 
 
 def _moved(before: Obj, now: Obj) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
 from conformance.expect import message, picture
 from conformance.expect.answered import as_wanted
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
@@ -31,7 +31,7 @@ class Outcome:
     @property
     def seen(self) -> list[Observation]:
         """All that its attempts showed, oldest first."""
-        return [one.seen for one in self.path.tries if one.seen is not None]
+        return [attempt.seen for attempt in self.path.tries if attempt.seen is not None]
 
     @property
     def label(self) -> str:
@@ -109,7 +109,7 @@ def failure(
     name_leads_to: Callable[[Outcome], str],
 ) -> Exception | None:
     """The worst of the routes' failures, which tells of the others too; None: every route is as it is to be."""
-    wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda one: one.rank)
+    wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
     if not wrong:
         return None
     first = wrong[0]
@@ -137,6 +137,13 @@ def failure(
     if first.verdict is ClaimVerdict.VIOLATED:
         return Nonconformance(text, seen=flat)
     return ControlBroken(f"control failed: {text}", control=first.label, seen=flat)
+
+
+def name_ways(error: Exception, outcomes: Sequence[Outcome]) -> None:
+    """Let a failure say which of the routes' ways are wrong, the worst first."""
+    if isinstance(error, Nonconformance | SuiteError):
+        wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda one: one.rank)
+        error.ways = [outcome.path.attempt for outcome in wrong]
 
 
 def table(outcomes: Sequence[Outcome]) -> str:

@@ -56,28 +56,41 @@ class Hosts:
     """Hosts of one cluster's nodes.  Thread-safe as its parts are."""
 
     def __init__(
-        self, run: Run, windows: Place, linux: Place, timings: Timings, *, clock: Clock = SYSTEM_CLOCK
+        self,
+        run: Run,
+        windows: Place,
+        linux: Place,
+        timings: Timings,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        once: bool = False,
     ) -> None:
+        """``once``: what breaks is not tried again, for whoever has little time and decides nothing."""
         self._run, self._windows, self._linux = run, windows, linux
-        self._timings, self._clock = timings, clock
+        self._timings, self._clock, self._once = timings, clock, once
 
     # --- Windows ---------------------------------------------------------------------------------------------------
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
-        return [hns.network(one) for one in self._documents(node, _listing("Get-HnsNetwork", hns.NETWORK_MEMBERS))]
+        return [
+            hns.network(document) for document in self._documents(node, _listing("Get-HnsNetwork", hns.NETWORK_MEMBERS))
+        ]
 
     def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
         """HNS endpoints of a Windows node.  Raises as :meth:`hns_networks`."""
-        return [hns.endpoint(one) for one in self._documents(node, _listing("Get-HnsEndpoint", hns.ENDPOINT_MEMBERS))]
+        return [
+            hns.endpoint(document)
+            for document in self._documents(node, _listing("Get-HnsEndpoint", hns.ENDPOINT_MEMBERS))
+        ]
 
     def acl_list(self, node: str, workload: Workload) -> tuple[AclRule, ...]:
         """The access rules of a pod's endpoint, in HNS' order.  Raises ProbeBroken when it has no endpoint there."""
         endpoints = self.hns_endpoints(node)
-        for one in endpoints:
-            if one.address == workload.address:
-                return one.acls
-        there = ", ".join(one.address for one in endpoints) or "none"
+        for endpoint in endpoints:
+            if endpoint.address == workload.address:
+                return endpoint.acls
+        there = ", ".join(endpoint.address for endpoint in endpoints) or "none"
         raise ProbeBroken(f"node {node} has no HNS endpoint for {workload.label}, {workload.address}; it has {there}")
 
     def cni_configuration(self, node: str, places: Sequence[str] = ()) -> str:
@@ -85,7 +98,7 @@ class Hosts:
 
         Raises as :meth:`hns_networks`.
         """
-        paths = ", ".join(f"'{one}'" for one in dict.fromkeys((*places, *CNI_CONFIGURATIONS)))
+        paths = ", ".join(f"'{fromkey}'" for fromkey in dict.fromkeys((*places, *CNI_CONFIGURATIONS)))
         script = f"foreach ($path in {paths}) {{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }}"
         return self._text(node, STOP + script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
 
@@ -167,7 +180,7 @@ class Hosts:
             try:
                 return ask()
             except ProbeBroken as broken:
-                final = isinstance(broken, ExecBroken) and not broken.retryable
+                final = self._once or (isinstance(broken, ExecBroken) and not broken.retryable)
                 if final or deadline.remaining <= pause:
                     text = f"{broken} ({counted(tries, 'try', 'tries')} in {deadline.elapsed:.0f} s)"
                     raise ProbeBroken(text, broken.seen, broken.transport) from broken

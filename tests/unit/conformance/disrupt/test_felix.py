@@ -41,8 +41,8 @@ def test_a_change_is_made_when_all_old_pods_are_gone_and_before_a_new_one_runs(
     def slowly(*arguments: Any, **named: Any) -> Any:
         what = happens.get(next(calls), "")
         cluster.log += [what] if what else []
-        cluster.pods = [one for one in cluster.pods if f"{one['metadata']['name']} gone" != what]
-        cluster.pods += [running(one) for one in keep if one["metadata"]["name"].startswith("felix")] * ("run" in what)
+        cluster.pods = [pod for pod in cluster.pods if f"{pod['metadata']['name']} gone" != what]
+        cluster.pods += [running(pod) for pod in keep if pod["metadata"]["name"].startswith("felix")] * ("run" in what)
         return objects(*arguments, **named)
 
     cluster.objects = slowly
@@ -55,7 +55,7 @@ def test_a_change_is_made_when_all_old_pods_are_gone_and_before_a_new_one_runs(
         "change",
         "both run again",
     ]
-    assert [one.node for one in back] == ["w1", "l1"]
+    assert [restart.node for restart in back] == ["w1", "l1"]
     assert cluster.noted == []
 
 

@@ -169,9 +169,9 @@ class Policy:
 def judged(expected: Expectations, streams: Sequence[Stream]) -> list[StreamState]:
     """What became of streams across a change, as a test about one decides it."""
     states = expected.streams.followed(streams, because="policy changes")
-    for one in states:
-        if wanted := expected.streams.not_recovered(one):
-            raise expected.streams.violation(one, wanted, "policy changes")
+    for found in states:
+        if wanted := expected.streams.not_recovered(found):
+            raise expected.streams.violation(found, wanted, "policy changes")
     expected.streams.same_pods(states)
     return states
 
@@ -325,7 +325,7 @@ def test_a_stream_that_came_back_once_and_does_not_open_again_is_a_violation(clo
     )
     with pytest.raises(Nonconformance, match=said):
         expected.begin(policy)
-    assert [one.verdict for one in expected.kept] == [ClaimVerdict.VIOLATED]
+    assert [seen.verdict for seen in expected.kept] == [ClaimVerdict.VIOLATED]
 
 
 def test_a_witness_that_the_policies_do_not_close_decides_nothing() -> None:
@@ -379,7 +379,7 @@ def test_a_stream_lost_for_good_is_its_own_witness() -> None:
     changed(expected, opens_after=1e6)
     with pytest.raises(Nonconformance, match="a new connection within"):
         expected.survive_or_reconnect()
-    assert [(one.target, one.verdict) for one in expected.kept] == [("windows-1", ClaimVerdict.VIOLATED)]
+    assert [(seen.target, seen.verdict) for seen in expected.kept] == [("windows-1", ClaimVerdict.VIOLATED)]
 
 
 @pytest.mark.parametrize("closes", [True, False])
@@ -387,7 +387,7 @@ def test_a_stream_that_the_policy_s_laying_lost_for_good_is_a_violation(closes: 
     expected = Expectations(ScriptedStreams(LOST))
     with pytest.raises(Nonconformance, match=r"expected a new connection within .* observed client RESET"):
         expected.begin(Policy(expected, closes=closes))
-    assert [(one.source, one.target, one.verdict) for one in expected.kept] == [
+    assert [(seen.source, seen.target, seen.verdict) for seen in expected.kept] == [
         ("linux-1", "windows-1", ClaimVerdict.VIOLATED)
     ]
     assert "client RESET" in expected.attached["streams"]
@@ -491,7 +491,7 @@ def test_a_list_with_another_rule_field_or_order_is_another_one_and_the_differen
     lists.replaced([BACK], because="policy changes")
     told = expected.attached["ACL lists"].splitlines()
     assert any(line[:2] in {"- ", "+ "} for line in told)
-    assert [one.verdict for one in expected.kept] == [ClaimVerdict.CONFIRMED]
+    assert [seen.verdict for seen in expected.kept] == [ClaimVerdict.CONFIRMED]
 
 
 def test_a_list_that_was_replaced_while_no_stream_was_lost_explains_nothing() -> None:
@@ -500,7 +500,7 @@ def test_a_list_that_was_replaced_while_no_stream_was_lost_explains_nothing() ->
     expected.lists = [(RULE, END), (END,)]
     lists.remember(WINDOWS)
     lists.replaced([WELL], because="policy changes")
-    assert [one.verdict for one in expected.kept] == [ClaimVerdict.NOT_OBSERVED]
+    assert [seen.verdict for seen in expected.kept] == [ClaimVerdict.NOT_OBSERVED]
 
 
 def test_a_stream_that_was_lost_under_the_same_list_is_told_of_in_the_violation() -> None:
