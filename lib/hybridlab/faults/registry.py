@@ -15,6 +15,7 @@ from hybridlab.faults.reprogramming import (
     OpenBeforePolicy,
     PolicyHitsNode,
     acl_not_replaced,
+    felix_keeps_old_rules,
     felix_never_restarts,
     rst_storm_linux,
 )
@@ -137,6 +138,14 @@ _TYPES = (
         description="a calico-node-windows pod that was killed comes back without its Felix",
         parameters=(_WINDOWS_OR_ALL,),
         make=felix_never_restarts,
+    ),
+    FaultType(
+        name="felix-keeps-old-rules",
+        layer="policy",
+        scope="all, node",
+        description="a Felix that starts again leaves programmed pods as they are, whatever changed while it was down",
+        parameters=(_NODE_OR_ALL,),
+        make=felix_keeps_old_rules,
     ),
     FaultType(
         name="open-before-policy",
