@@ -192,7 +192,7 @@ def _counted(runs: Sequence[Run]) -> str:
 def summary(runs: Sequence[Run]) -> list[str]:
     """As lines of the document."""
     lines = [
-        "| machine | runs | tests a run | closed routes | open ones | streams | false alarms | seconds: median | slowest |",
+        "| machine | runs | tests a run | closed routes | open | streams | false alarms | seconds: median | slowest |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for busy in (False, True):
