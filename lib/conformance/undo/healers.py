@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import FELIX_RESTART, Felix, os_of
+from conformance.disrupt.kube_proxy import KubeProxy
 from conformance.disrupt.patience import patience_of
 from conformance.disrupt.procedure import HNS_NETWORK, Procedure
 from conformance.disrupt.strangers import DAEMONSET_PODS, Strangers
@@ -25,7 +26,7 @@ from conformance.pods.host_pods import HostPods
 from conformance.probe.host import Hosts
 from conformance.settings import Settings
 from conformance.undo.hns_network import HnsNetworkHealer
-from conformance.undo.journal import Healers
+from conformance.undo.journal import Entry, Healers
 from conformance.undo.journalling import Plainly
 
 
@@ -36,6 +37,16 @@ def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
         DAEMONSET_PODS: functools.partial(_daemonset_pods, changes, settings),
         FELIX_RESTART: functools.partial(_felix_restart, changes, facts, settings),
     }
+
+
+def revivals(changes: Changes, settings: Settings, entries: Sequence[Entry]) -> dict[str, Callable[[], object]]:
+    """Windows nodes whose HNS network may have been made anew, by what starts their kube-proxy anew.
+
+    Removing the network takes the node's Services with it, which kube-proxy may never make again.
+    """
+    proxy = KubeProxy(changes.kube, Plainly(changes), patience_of(settings)("windows"))
+    nodes = [str(entry.arguments["node"]) for entry in entries if entry.procedure == HNS_NETWORK]
+    return {node: functools.partial(proxy.restart, node) for node in nodes}
 
 
 def _felix_restart(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
