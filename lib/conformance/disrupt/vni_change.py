@@ -120,7 +120,7 @@ class VniChange:
         if self.changed is None:
             return
         before, self.changed = self.changed, None
-        wrong = [str(one) for one in self.journal.restore() if one.outcome in NOT_RESTORED]
+        wrong = [str(restored) for restored in self.journal.restore() if restored.outcome in NOT_RESTORED]
         if wrong:
             raise EnvironmentBroken(f"after the test: {'; '.join(wrong)}")
         self.vni.delivered(before, linux=self._demo_pods.linux_nodes, windows=self.windows)
@@ -159,7 +159,7 @@ class VniChange:
             self.expect.controls(routes, because=because)
         except ControlBroken as dead:
             nodes = sorted({source.node for source, _ in routes})
-            revived = [node for node in nodes if not self._alive([one for one in routes if one[0].node == node])]
+            revived = [node for node in nodes if not self._alive([route for route in routes if route[0].node == node])]
             for node in revived:
                 self.revive(node)
             if revived:
