@@ -22,6 +22,19 @@ RUN_WITHIN = 300.0
 """Seconds; only a run that hangs is caught."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes minutes; run when asked for, by -m slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "slow" in str(config.getoption("-m")):
+        return
+    left_out = [item for item in items if item.get_closest_marker("slow")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 @dataclass(frozen=True)
 class Run:
     """How one run of the suite ended."""
