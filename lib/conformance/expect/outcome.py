@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
 from conformance.expect import message, picture
 from conformance.expect.answered import as_wanted
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
@@ -137,6 +137,13 @@ def failure(
     if first.verdict is ClaimVerdict.VIOLATED:
         return Nonconformance(text, seen=flat)
     return ControlBroken(f"control failed: {text}", control=first.label, seen=flat)
+
+
+def name_ways(error: Exception, outcomes: Sequence[Outcome]) -> None:
+    """Let a failure say which of the routes' ways are wrong, the worst first."""
+    if isinstance(error, Nonconformance | SuiteError):
+        wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda one: one.rank)
+        error.ways = [outcome.path.attempt for outcome in wrong]
 
 
 def table(outcomes: Sequence[Outcome]) -> str:

@@ -20,7 +20,7 @@ from conformance.expect.ask import Asking, ask
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.guard import pods_unchanged
-from conformance.expect.outcome import Outcome, drawing, failure, table
+from conformance.expect.outcome import Outcome, drawing, failure, name_ways, table
 from conformance.expect.routes import Route, Routes, each, routes_of
 from conformance.model import decision
 from conformance.model.attempt import Attempt, Kind
@@ -348,6 +348,7 @@ class Expect:
             name_leads_to=self._name_leads_to,
         )  # fmt: skip
         if wrong is not None:
+            name_ways(wrong, outcomes)
             self.context.draw("matrix", drawing(", ".join(self.context.claims) or "matrix", outcomes))
             raise wrong
         rows = [outcome.standing.seen for outcome in outcomes if isinstance(outcome.standing, Held)]

@@ -16,7 +16,7 @@ from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, HnsSubnet
 Obj = dict[str, Any]
 
 NETWORK_MEMBERS = ("ID", "Name", "Type", "Subnets", "Ipams")
-ENDPOINT_MEMBERS = ("ID", "Name", "IPAddress", "MacAddress", "VirtualNetwork", "Policies")
+ENDPOINT_MEMBERS = ("ID", "Name", "State", "IPAddress", "MacAddress", "VirtualNetwork", "Policies")
 """What is read of them.  All that HNS knows of 60 endpoints is over 1 MB."""
 PODS = "Calico"
 """How the name of the pods' network begins (KUBE_NETWORK ``Calico.*``)."""
@@ -76,6 +76,7 @@ def endpoint(found: Obj) -> HnsEndpoint:
         address=str(found.get("IPAddress") or ""),
         mac=str(found.get("MacAddress") or ""),
         network=str(found.get("VirtualNetwork") or ""),
+        state="" if found.get("State") is None else str(found["State"]),
         policies=tuple(policies),
         acls=tuple(_acl(policy) for policy in policies if policy.get("Type") == "ACL"),
     )

@@ -56,10 +56,18 @@ class Hosts:
     """Hosts of one cluster's nodes.  Thread-safe as its parts are."""
 
     def __init__(
-        self, run: Run, windows: Place, linux: Place, timings: Timings, *, clock: Clock = SYSTEM_CLOCK
+        self,
+        run: Run,
+        windows: Place,
+        linux: Place,
+        timings: Timings,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        once: bool = False,
     ) -> None:
+        """``once``: what breaks is not tried again, for whoever has little time and decides nothing."""
         self._run, self._windows, self._linux = run, windows, linux
-        self._timings, self._clock = timings, clock
+        self._timings, self._clock, self._once = timings, clock, once
 
     # --- Windows ---------------------------------------------------------------------------------------------------
 
@@ -172,7 +180,7 @@ class Hosts:
             try:
                 return ask()
             except ProbeBroken as broken:
-                final = isinstance(broken, ExecBroken) and not broken.retryable
+                final = self._once or (isinstance(broken, ExecBroken) and not broken.retryable)
                 if final or deadline.remaining <= pause:
                     text = f"{broken} ({counted(tries, 'try', 'tries')} in {deadline.elapsed:.0f} s)"
                     raise ProbeBroken(text, broken.seen, broken.transport) from broken

@@ -134,6 +134,9 @@ class Timing:
     SYN again after a reset, 500 ms apart, before it believes it (Microsoft KB175523)."""
     image_pull_ms: int = 0
     pod_start_ms: int = 0
+    daemon_replaced_ms: int = 1000
+    """How long a node is without a DaemonSet's pod that somebody deleted.  Really seconds: the old pod's grace, the new
+    one's image and its init containers.  Pods that the controller itself replaces by newer ones do not wait."""
 
 
 @dataclass(frozen=True, kw_only=True)
