@@ -46,7 +46,8 @@ def leftovers(kube: Kube, run: str) -> Iterator[ObjectRef]:
 
 def clean_up(kube: Kube, run: str, *, within: float) -> list[str]:
     """Remove it and wait until it is gone; one line per thing that was left, or why it could not be removed."""
-    changes, told = Changes(kube, Ownership(run)), []
+    changes = Changes(kube, Ownership(run))
+    told: list[str] = []
     try:
         found = list(leftovers(kube, run))
     except SuiteError as error:

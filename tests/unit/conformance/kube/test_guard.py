@@ -128,7 +128,8 @@ def test_only_our_own_global_policy_is_deleted() -> None:
 
 def tier(name: str, verb: Any = "create") -> Change:
     target = ObjectRef(api_version="projectcalico.org/v3", kind="Tier", name=name)
-    return Change(verb=verb, target=target, why="a test", body={"spec": {"order": 5000}}, cluster_scoped_or_foreign=True)
+    body = {"spec": {"order": 5000}}
+    return Change(verb=verb, target=target, why="a test", body=body, cluster_scoped_or_foreign=True)
 
 
 @pytest.mark.parametrize("name", ["default", "calico-system", "calico-demo-r2-gw0-first", "calico-demo-r1"])

@@ -42,7 +42,8 @@ class StandInKube:
         if self.forbidden:
             raise ApiRefused(403, "Forbidden", "may not list", f"GET {kind}")
         if api_version == STORED:
-            return [item for item in self.stored if item["kind"] == kind and item["metadata"]["name"] not in self.deleted]
+            kept = [item for item in self.stored if item["metadata"]["name"] not in self.deleted]
+            return [item for item in kept if item["kind"] == kind]
         self.asked.append(labels)
         return [self._object(kind, name) for name in self.found.get(kind, ()) if name not in self.deleted]
 
