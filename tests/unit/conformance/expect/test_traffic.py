@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from conformance.expect.figures import PolicyChange
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import (
@@ -69,6 +70,25 @@ def test_a_single_connection_among_drops_is_not_reachable(expect: Make) -> None:
     wavering = expect(friend=[UP, DROPPED, UP, UP, DROPPED, DROPPED])
     with pytest.raises(Nonconformance, match=r"POL-1  ns/friend .* expected CONNECTED, observed TIMED_OUT \d+ times"):
         wavering.reachable(FRIEND, SERVER, because="nothing forbids it")
+
+
+@pytest.mark.parametrize(
+    ("path", "is_waited_for"),
+    [(Path.POD_IP, False), (Path.CLUSTER_IP, True), (Path.NODE_PORT, True), (Path.NAME, True)],
+)
+def test_a_service_is_given_the_time_that_kube_proxy_needs_and_a_pod_is_not(path: Path, is_waited_for: bool) -> None:
+    packaged = load_timings()
+    prober = ScriptedProber({})
+    slow = replace(packaged.linux, policy_effect=4.0, service_effect=40.0)
+    prober.answers = {"friend": [lambda attempt, _: observation(attempt, UP if prober.clock.now > 20.0 else DROPPED)]}
+    expect = Expect(prober, replace(packaged, linux=slow), Context(claims=("CONN-4",)), prober.clock)
+    held: AbstractContextManager[object] = (
+        nullcontext()
+        if is_waited_for
+        else pytest.raises(Nonconformance, match="expected CONNECTED, observed TIMED_OUT")
+    )
+    with held:
+        expect.reachable(FRIEND, replace(SERVER, path=path), because="kube-proxy sends it on")
 
 
 def test_a_policy_that_takes_effect_late_is_still_a_denial(expect: Make) -> None:
