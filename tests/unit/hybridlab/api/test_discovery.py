@@ -207,7 +207,8 @@ def test_openapi_tells_types_keys_and_that_fields_are_validated(run: Any) -> Non
         encoded = await api.call("GET", "/openapi/v2", headers=protobuf)
         assert encoded.headers["Content-Type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
         document = dict(fields(encoded.body))
-        definitions = dict(tuple(value for _, value in fields(entry)) for _, entry in fields(document[9]))
+        entries = [dict(fields(entry)) for _, entry in fields(document[9])]
+        definitions = {entry[1]: entry[2] for entry in entries}
         assert document[1] == b"2.0"
         assert {name.decode() for name in definitions} == swagger["definitions"].keys()
         assert [value for number, value in fields(definitions[b"io.k8s.api.v1.Container"]) if number == 19] == [b"name"]
