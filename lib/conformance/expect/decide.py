@@ -228,6 +228,8 @@ class NotYet:
     """The newest answered attempts that agree."""
     ended: Why | None
     """What ended the row before it; None: nothing did."""
+    alone: bool = False
+    """Whether a time-out had no control beside it yet: the answer of one can still change what is said."""
 
 
 Standing = Held | Wrong | BrokenControl | Broken | NotYet
@@ -272,7 +274,7 @@ def completes_at(path: Path, standing: Standing) -> float:
 def _closed(path: Path) -> Standing:
     rule = path.rule
     row: list[Try] = []
-    ended, agreed, passed = path.ended, False, 0
+    ended, agreed, passed, alone = path.ended, False, 0, False
     answered = path.answered()
     for place, one in enumerate(answered):
         assert one.seen is not None
@@ -286,7 +288,7 @@ def _closed(path: Path) -> Standing:
                 if agreed and span >= rule.span and row[0].at <= rule.within:
                     return Held(tuple(row))
             else:  # its control may be unanswered yet: what comes later can still make it one of a row
-                ended, row, agreed = Why.CONTROL, [], False
+                ended, row, agreed, alone = Why.CONTROL, [], False, True
             continue
         if agreed and _arrived(one):
             return Wrong(Why.LEAK)
@@ -295,7 +297,7 @@ def _closed(path: Path) -> Standing:
         return Wrong(Why.LEAK)  # whatever becomes of those that were begun before it
     if passed:
         path.pass_over(passed, ended)
-    return NotYet(tuple(row), ended)
+    return NotYet(tuple(row), ended, alone)
 
 
 def _arrived(one: Try) -> bool:
@@ -352,16 +354,23 @@ def _conclude_open(path: Path, about_denial: bool) -> Standing:
 
 
 def link(paths: Iterable[Path]) -> None:
-    """Tell each closed route its controls among the open ones."""
+    """Tell each closed route its controls among the open ones; routes of one source, or to one target, share them."""
     several = list(paths)
-    opened = [one for one in several if one.want]
+    by_source: dict[str, list[Path]] = {}
+    by_target: dict[str, list[Path]] = {}
+    for path in several:
+        if path.want:
+            by_source.setdefault(path.attempt.source.uid, []).append(path)
+            if path.attempt.target:
+                by_target.setdefault(path.attempt.target.label, []).append(path)
+    of_source = {uid: tuple(opened) for uid, opened in by_source.items()}
+    to_target = {label: tuple(opened) for label, opened in by_target.items()}
     for path in several:
         if path.want:
             continue
         goal = path.attempt.target.label if path.attempt.target else ""
-        of_source = tuple(one for one in opened if one.attempt.source.uid == path.attempt.source.uid)
-        to_target = tuple(one for one in opened if one.attempt.target and one.attempt.target.label == goal)
-        path.controls = tuple(kind for kind in (of_source, to_target) if kind)
+        kinds = (of_source.get(path.attempt.source.uid, ()), to_target.get(goal, ()))
+        path.controls = tuple(kind for kind in kinds if kind)
 
 
 def _clock(one: Try) -> str:
