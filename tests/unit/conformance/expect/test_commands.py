@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
 
 from conformance.errors import Nonconformance, ProbeBroken
+from conformance.expect.at_once import at_once
 from conformance.expect.commands import Commands
 from conformance.expect.traffic import Context
 from conformance.model.claim import ClaimVerdict
@@ -124,3 +127,28 @@ def test_every_pair_is_decided_whatever_the_others_said_and_the_failures_are_nam
                  one.node not in str(failed.value).splitlines()[0])  # fmt: skip
     assert note.startswith("  also      ")
     assert other.label in note
+
+
+def test_commands_of_several_routes_run_at_the_same_time() -> None:
+    both = threading.Barrier(2)
+
+    def run(where: Workload, argv: Sequence[str], within: float) -> Ended:
+        both.wait(5.0)
+        return Ended(1, TIMED_OUT)
+
+    said = Commands(run, load_timings(), Context(claims=("DEMO-7",)))
+    said.web_request_times_out([(WINDOWS, SERVER), (WINDOWS, target("192.168.0.10"))], because="x")
+
+
+def test_an_interrupted_wait_for_commands_waits_for_none_of_them() -> None:
+    never = threading.Event()
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    timer = threading.Timer(0.1, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        at_once([lambda: never.wait(30.0)])
+    (raised,) = at_once([interrupted])
+    assert isinstance(raised.exception(), KeyboardInterrupt)
