@@ -41,20 +41,33 @@ class Drain:
 
         Raises MissingCapability when one of them has no controller, or data in an emptyDir that may not be lost.
         """
-        evicted = [one for one in self._on(node) if not _stays(one)]
-        bare = [_label(one) for one in evicted if _controller(one) is None]
+        evicted = [item for item in self._on(node) if not _stays(item)]
+        bare = [_label(item) for item in evicted if _controller(item) is None]
         if bare:
             raise MissingCapability(
                 f"node {node} cannot be drained: pods without a controller would be lost: {', '.join(bare)}",
                 "move them away, or name another node by --disruptive-node NAME",
             )
-        holding = [_label(one) for one in evicted if _volumes(one)]
+        holding = [_label(item) for item in evicted if _volumes(item)]
         if holding and not self._lose_data:
             raise MissingCapability(
                 f"node {node} cannot be drained: the data in emptyDir of pods would be lost: {', '.join(holding)}",
                 "allow that with --delete-emptydir-data, or move them away",
             )
         return evicted
+
+    def refuse_budgets(self, node: str) -> None:
+        """Raises MissingCapability where a PodDisruptionBudget forbids now to evict one of the node's pods.
+
+        For who has changed nothing yet; once a drain is under way, it waits for budgets.
+        """
+        for pod in self.possible(node):
+            if refusal := self._changes.eviction_refusal(_pod(pod)):
+                raise MissingCapability(
+                    f"node {node} cannot be drained: pod {_label(pod)} may not be evicted: {refusal}",
+                    "add replicas that run elsewhere or loosen the budget for the run, or name another node by "
+                    "--disruptive-node NAME",
+                )
 
     def drain(self, node: str) -> list[str]:
         """Cordon a node and evict its pods; which ones.
@@ -69,7 +82,7 @@ class Drain:
         for pod in evicted:
             self._evict(pod, node, deadline)
         self._gone(node, evicted, deadline)
-        return [_label(one) for one in evicted]
+        return [_label(item) for item in evicted]
 
     def uncordon(self, node: str) -> None:
         """Let pods in again where this run has cordoned the node; what somebody else has cordoned stays so.
@@ -84,11 +97,10 @@ class Drain:
         return self._changes.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
 
     def _evict(self, pod: Obj, node: str, deadline: Deadline) -> None:
-        meta = pod["metadata"]
-        target = ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
-        options = {"deleteOptions": {"gracePeriodSeconds": GRACE, "preconditions": {"uid": meta["uid"]}}}
+        uid = pod["metadata"]["uid"]
+        options = {"deleteOptions": {"gracePeriodSeconds": GRACE, "preconditions": {"uid": uid}}}
         change = Change(
-            verb="evict", target=target, why=f"drains node {node}", body=options, cluster_scoped_or_foreign=True
+            verb="evict", target=_pod(pod), why=f"drains node {node}", body=options, cluster_scoped_or_foreign=True
         )
         while True:
             try:
@@ -102,14 +114,14 @@ class Drain:
                 if deadline.expired:
                     raise EnvironmentBroken(
                         f"node {node} was not drained in {deadline.seconds:.0f} s: pod {_label(pod)} may not be "
-                        f"evicted: {refusal.message}"
+                        f"evicted: {refusal.explained}"
                     ) from refusal
             self._clock.sleep(self._patience.evict_again)
 
     def _gone(self, node: str, evicted: Sequence[Obj], deadline: Deadline) -> None:
-        uids = {one["metadata"]["uid"] for one in evicted}
+        uids = {item["metadata"]["uid"] for item in evicted}
         settled = until(
-            lambda: [one for one in self._on(node) if one["metadata"]["uid"] in uids],
+            lambda: [item for item in self._on(node) if item["metadata"]["uid"] in uids],
             lambda left: not left,
             within=deadline.remaining,
             every=self._patience.poll_every,
@@ -127,9 +139,14 @@ def _node(name: str) -> ObjectRef:
     return ObjectRef(api_version="v1", kind="Node", name=name)
 
 
+def _pod(pod: Obj) -> ObjectRef:
+    meta = pod["metadata"]
+    return ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
+
+
 def _controller(pod: Obj) -> dict[str, Any] | None:
     owners = pod["metadata"].get("ownerReferences") or []
-    return next((one for one in owners if one.get("controller")), None)
+    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def _stays(pod: Obj) -> bool:
@@ -141,7 +158,7 @@ def _stays(pod: Obj) -> bool:
 
 def _volumes(pod: Obj) -> list[str]:
     """Names of a pod's emptyDir volumes."""
-    return [one["name"] for one in pod["spec"].get("volumes") or [] if "emptyDir" in one]
+    return [volume["name"] for volume in pod["spec"].get("volumes") or [] if "emptyDir" in volume]
 
 
 def _label(pod: Obj) -> str:

@@ -49,11 +49,7 @@ class FelixProcess:
 
     def ids(self, pod: Obj) -> set[int]:
         """As :class:`Processes` says."""
-        done = self._run(_with_container(pod), CONTAINER, (*POWERSHELL, LIST))
-        words = done.stdout.decode(errors="replace").split()
-        if done.exit_code or not all(word.isdigit() for word in words):
-            raise ProbeBroken(f"the processes of {_label(pod)} cannot be listed: {done.output.strip()[:300]}")
-        return {int(word) for word in words}
+        return process_ids(self._run(_with_container(pod), CONTAINER, (*POWERSHELL, LIST)), _label(pod))
 
     def end(self, pod: Obj) -> None:
         """As :class:`Processes` says; a command that was cut off may have ended them, which :meth:`ids` shows."""
@@ -69,7 +65,7 @@ class FelixProcess:
     def ready(self, pod: Obj) -> bool:
         """As :class:`Processes` says; asked by its readiness probe's own command, if it has one."""
         probe: Any = _with_container(pod)["spec"]["containers"]
-        commands = [one.get("readinessProbe") or {} for one in probe if one["name"] == CONTAINER]
+        commands = [item.get("readinessProbe") or {} for item in probe if item["name"] == CONTAINER]
         argv = (commands[0].get("exec") or {}).get("command")
         return not argv or self._run(pod, CONTAINER, argv).exit_code == 0
 
@@ -93,8 +89,16 @@ class DescribedProcess:
         return True
 
 
+def process_ids(done: ExecResult, where: str) -> set[int]:
+    """What :data:`LIST` printed.  Raises ProbeBroken."""
+    words = done.stdout.decode(errors="replace").split()
+    if done.exit_code or not all(word.isdigit() for word in words):
+        raise ProbeBroken(f"the processes of {where} cannot be listed: {done.output.strip()[:300]}")
+    return {int(word) for word in words}
+
+
 def _with_container(pod: Obj) -> Obj:
-    if CONTAINER not in [one["name"] for one in pod["spec"]["containers"]]:
+    if CONTAINER not in [container["name"] for container in pod["spec"]["containers"]]:
         raise ProbeBroken(f"{_label(pod)} has no container {CONTAINER}")
     return pod
 

@@ -237,7 +237,7 @@ class _Round:
         standing = self._standing[id(path)]
         if isinstance(standing, NotYet) and standing.row and standing.row[0].at <= deadline:
             return True
-        return any(one.seen is None and one.asked <= deadline for one in path.recent)
+        return any(attempt.seen is None and attempt.asked <= deadline for attempt in path.recent)
 
     # --- hearing ---------------------------------------------------------------------------------------------------
 
@@ -257,22 +257,23 @@ class _Round:
             answered = self._asking.next(0)
 
     def _take(self, answered: Answered) -> None:
-        path, one = self._asked.pop(answered.ticket)
+        path, attempt = self._asked.pop(answered.ticket)
         seen = answered.observation
         if seen is None:
             self._broke = True
             path.error = path.error or answered.error or ProbeBroken(f"{path.attempt.label}: nothing was observed")
         else:
-            at, error = one.asked, float("inf")
+            at, error = attempt.asked, float("inf")
             if seen.began_at is not None and seen.began_at_error is not None:
                 at, error = seen.began_at - unix(self._began), seen.began_at_error
-            if one is path.tries[0] and at > self._cadence[path.attempt.source.uid]:
+            if attempt is path.tries[0] and at > self._cadence[path.attempt.source.uid]:
                 # Its agent had to be started: nothing could be seen before, and that time is not the network's.
                 path.rule = replace(path.rule, within=path.rule.within + at)
-            path.answer(one, seen, at=at, error=error, came=self._now)
+            path.answer(attempt, seen, at=at, error=error, came=self._now)
         self._changed[id(path)] = path
         if self._alone:
-            self._changed.update((id(one), one) for one in self._controls.of(path) if id(one) in self._alone)
+            alone = [closed for closed in self._controls.of(path) if id(closed) in self._alone]
+            self._changed.update((id(closed), closed) for closed in alone)
 
     # --- deciding --------------------------------------------------------------------------------------------------
 
@@ -326,7 +327,7 @@ class _Round:
         """Whether no attempt could decide it any more; at least two were answered before that is said."""
         if path.want and self._denials_done is None:
             return False  # it is a control still
-        answered = sum(one.seen is not None for one in path.tries[: 2 * AT_LEAST])
+        answered = sum(attempt.seen is not None for attempt in path.tries[: 2 * AT_LEAST])
         return answered >= AT_LEAST and not self._may_begin(path) and self._now > self._deadline(path)
 
 

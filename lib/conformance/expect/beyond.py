@@ -123,8 +123,8 @@ class Beyond:
     def _said(self, source: Workload, ran: Future[list[_Said]]) -> list[_Said]:
         """One pod's pings.  Raises ProbeBroken where one did not run, or did not ping."""
         said = ran.result()
-        for one in said:
-            text = f"$ {one.command}\n{one.printed}\n-> {one.exit_code}"
+        for ping in said:
+            text = f"$ {ping.command}\n{ping.printed}\n-> {ping.exit_code}"
             self.expect.context.attach(f"ping in {source.role}", text)
         last = said[-1]
         if not last.pinged:
@@ -159,7 +159,7 @@ class Beyond:
 
     def _head(self, source: Workload, address: str, said: Sequence[_Said]) -> str:
         claims = ", ".join(self.expect.context.claims) or "no claim"
-        tries = f"{ECHOES * len(said)} tries, {sum(one.seconds for one in said):.1f} s"
+        tries = f"{ECHOES * len(said)} tries, {sum(item.seconds for item in said):.1f} s"
         return f"{claims}  {source.label} -> {address}  expected a reply, observed none ({tries})"
 
     def _wrong(self, source: Workload, address: str, said: Sequence[_Said], because: str) -> Nonconformance:

@@ -119,9 +119,9 @@ class Commands:
         """
         tally, several = Tally(self.context, half), [argv(target) for _, target in routes]
         ran = at_once([partial(self._run, client, words) for (client, _), words in zip(routes, several, strict=True)])
-        for (client, target), words, one in zip(routes, several, ran, strict=True):
+        for (client, target), words, future in zip(routes, several, ran, strict=True):
             try:
-                judge(self._said((client, target), words, one.result(), expected(target), because), target)
+                judge(self._said((client, target), words, future.result(), expected(target), because), target)
             except (Nonconformance, SuiteError) as error:
                 tally.wrong(client, target, error)
             else:

@@ -56,7 +56,7 @@ class Overlay:
         polled = poll(
             expect,
             attempts,
-            lambda seen: all(one.verdict is Verdict.CONNECTED for one in seen[:count]),
+            lambda seen: all(observation.verdict is Verdict.CONNECTED for observation in seen[:count]),
             because=because,
         )
         last = polled.settled.last

@@ -70,12 +70,6 @@ class StreamExpect:
         self.report(states)
         return states
 
-    def recovered(self, states: Sequence[StreamState], *, because: str) -> None:
-        """Raises Nonconformance when one is lost and no new connection to its target worked in time."""
-        for state in states:
-            if expected := self.not_recovered(state):
-                raise self.violation(state, expected, because)
-
     def not_recovered(self, state: StreamState) -> str:
         """What was to be expected of a stream that is lost without a new connection in time; empty: it is not."""
         within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
@@ -90,9 +84,9 @@ class StreamExpect:
             return states
         settled = until(
             lambda: self.streams.look(streams),
-            lambda now: all(not one.lost or self._decided(one, patience) for one in now),
-            within=max(one.stream_recover for one in patience),
-            every=min(one.poll_every for one in patience),
+            lambda now: all(not state.lost or self._decided(state, patience) for state in now),
+            within=max(timings.stream_recover for timings in patience),
+            every=min(timings.poll_every for timings in patience),
             description=because,
             clock=self.expect.clock,
         )
@@ -120,10 +114,13 @@ class StreamExpect:
                 self.expect.context.attach("streams not closed", str(error))
         self._open.clear()
 
-    def violation(self, state: StreamState, expected: str, because: str) -> Exception:
-        """What a wrong outcome deserves: a pod that is no longer the one it was explains it, and is no violation."""
+    def violation(self, state: StreamState, expected: str, because: str, then: str = "") -> Exception:
+        """What a wrong outcome deserves: a pod that is no longer the one it was explains it, and is no violation.
+
+        ``then``: what came after what both ends saw.
+        """
         context = self.expect.context
-        parts = [timeline.headline(context.claims, state, expected, time.time()), f"  because   {because}"]
+        parts = [timeline.headline(context.claims, state, expected, time.time(), then), f"  because   {because}"]
         policies = context.policies()
         parts += [f"  policies  {', '.join(policies)}"] if policies else []
         text = "\n".join([*parts, timeline.excerpt(state, self.marks)])
@@ -138,8 +135,8 @@ class StreamExpect:
         return until(
             lambda: self.streams.look(streams),
             done,
-            within=max(one.stream_watch for one in patience),
-            every=min(one.poll_every for one in patience),
+            within=max(timings.stream_watch for timings in patience),
+            every=min(timings.poll_every for timings in patience),
             description=because,
             clock=self.expect.clock,
         )
@@ -147,7 +144,7 @@ class StreamExpect:
     @staticmethod
     def _decided(state: StreamState, patience: Sequence[OsTimings]) -> bool:
         """Lost for good, and recovered: an end has ended, or has heard nothing for twice the stall time."""
-        stall = 2 * max(one.stream_stall for one in patience)
+        stall = 2 * max(timings.stream_stall for timings in patience)
         gone = any(
             end.lost and (end.verdict is not StreamVerdict.STALLED or (end.quiet or 0.0) >= stall) for end in state.ends
         )
@@ -158,5 +155,5 @@ class StreamExpect:
         return self._decided(state, patience) and all(end.lost for end in state.ends)
 
     def _patience(self, streams: Sequence[Stream]) -> list[OsTimings]:
-        systems = sorted({one.os for stream in streams for one in (stream.client, stream.server)})
+        systems = sorted({workload.os for stream in streams for workload in (stream.client, stream.server)})
         return [self.expect.timings.of(system) for system in systems]

@@ -21,7 +21,7 @@ class Underlay:
     def crossed(self, routes: Iterable[Route]) -> None:
         """Keep how many underlay subnets the ends of these routes stand in, and which; decides nothing."""
         ways = list(routes)
-        ends = {source.node for source, _ in ways} | {one.node for _, target in ways for one in target.backends}
+        ends = {source.node for source, _ in ways} | {backend.node for _, target in ways for backend in target.backends}
         places = sorted({subnet(node) or "unknown" for node in self.facts.nodes if node.name in ends})
         several = "routed between several subnets" if len(places) > 1 else "within one subnet, through no router"
         self.context.record("underlay subnets", len(places))

@@ -60,10 +60,10 @@ class VxlanFacts:
             tunnel = notes.get(TUNNEL) or "no tunnel address"
             for block in self._blocks(node.name):
                 ways = [route for route in seen.routes if route.destination == str(block)]
-                right = any(one.gateway == tunnel and one.device == DEVICE and one.onlink for one in ways)
+                right = any(route.gateway == tunnel and route.device == DEVICE and route.onlink for route in ways)
                 told = "; ".join(
-                    f"via {one.gateway or 'no gateway'} dev {one.device}{' onlink' if one.onlink else ''}"
-                    for one in ways
+                    f"via {route.gateway or 'no gateway'} dev {route.device}{' onlink' if route.onlink else ''}"
+                    for route in ways
                 )
                 found[f"route of node {linux} to block {block} of node {node.name}"] = Fact(
                     ANNOUNCED if right else told or "no route",
@@ -81,7 +81,11 @@ class VxlanFacts:
                 for neighbour in seen.neighbours
                 if (neighbour.device, neighbour.address) == (DEVICE, tunnel)
             }
-            ends = {one.destination for one in seen.fdb if one.device == DEVICE and one.mac.lower() == mac and mac}
+            ends = {
+                fdb_entry.destination
+                for fdb_entry in seen.fdb
+                if fdb_entry.device == DEVICE and fdb_entry.mac.lower() == mac and mac
+            }
             right = bool(mac) and neighbours == {mac} and ends == {node.address}
             told = f"{tunnel or 'no tunnel'} has MAC {_listed(neighbours)}; {mac or 'no MAC'} goes to {_listed(ends)}"
             found[f"forwarding of node {linux} to the tunnel of node {node.name}"] = Fact(
@@ -117,7 +121,7 @@ class VxlanFacts:
         """
         ((name, wanted),) = self.configured("vxlanVNI").items()
         found = {}
-        for node in dict.fromkeys(one.node for one in networked):
+        for node in dict.fromkeys(workload.node for workload in networked):
             networks = [network for network in self._hosts.hns_networks(node) if network.name.startswith("Calico")]
             vsids = {subnet.vsid for network in networks for subnet in network.subnets}
             told = _listed(vsids) if networks else "no network"
@@ -131,8 +135,8 @@ class VxlanFacts:
     def _windows(self) -> list[tuple[NodeFacts, dict[str, str]]]:
         """Windows nodes with their annotations of now."""
         now = {
-            one["metadata"]["name"]: one["metadata"].get("annotations") or {}
-            for one in self._kube.objects("v1", "Node")
+            obj["metadata"]["name"]: obj["metadata"].get("annotations") or {}
+            for obj in self._kube.objects("v1", "Node")
         }
         return [(node, now.get(node.name, {})) for node in self._facts.by_os("windows")]
 

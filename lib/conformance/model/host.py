@@ -57,6 +57,8 @@ class HnsEndpoint:
     mac: str
     network: str
     """Id of its network."""
+    state: str = ""
+    """HNS' number for it, as it prints it; empty: it prints none."""
     policies: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     """Everything HNS holds for it, untyped: NAT, routes, access rules."""
     acls: tuple[AclRule, ...] = ()
@@ -127,4 +129,4 @@ class LinuxFacts:
 
     def link(self, name: str) -> Link | None:
         """The device of that name."""
-        return next((one for one in self.links if one.name == name), None)
+        return next((link for link in self.links if link.name == name), None)

@@ -14,7 +14,7 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.pods.groups import Group, Pairs
-from conformance.pods.roles import MANIFESTS
+from conformance.pods.roles import ECHO_PORT, MANIFESTS
 from conformance.pods.tailor import SEAT
 
 PORT = 80
@@ -41,9 +41,14 @@ class Service:
         return f"{self.name}.{self.namespace}"
 
     @property
+    def name_in_the_cluster(self) -> str:
+        """Its name without the cluster's domain: ``web.ns.svc``."""
+        return f"{self.name_and_namespace}.svc"
+
+    @property
     def addresses(self) -> list[str]:
         """Its backends' own addresses: what a headless Service's name leads to."""
-        return [one.address for one in self.backends]
+        return [backend.address for backend in self.backends]
 
     @property
     def full_name(self) -> str:
@@ -73,7 +78,10 @@ class Service:
 
     def _target(self, host: str, port: int, path: Path) -> Target:
         label = f"Service {self.name}" if path is not Path.NODE_PORT else f"NodePort of {self.name}"
-        return Target(host=host, port=port, protocol="tcp", path=path, backends=self.backends, name=label)
+        return Target(
+            host=host, port=port, protocol="tcp", path=path, backends=self.backends, name=label,
+            backend_port=ECHO_PORT,
+        )  # fmt: skip
 
 
 class Seats(Protocol):
@@ -132,7 +140,7 @@ class Services:
 
     def node_ports_at(self, backend: Workload, elsewhere: Sequence[Workload]) -> list[Target]:
         """That pod's NodePort at the nodes of these pods."""
-        return [self.node_port(backend).on(one) for one in elsewhere]
+        return [self.node_port(backend).on(workload) for workload in elsewhere]
 
     def node_ports(self, backends: Sequence[Workload]) -> list[Target]:
         """For each of these pods a NodePort Service of its own, at the node that it runs on."""

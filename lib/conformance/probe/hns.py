@@ -16,10 +16,14 @@ from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, HnsSubnet
 Obj = dict[str, Any]
 
 NETWORK_MEMBERS = ("ID", "Name", "Type", "Subnets", "Ipams")
-ENDPOINT_MEMBERS = ("ID", "Name", "IPAddress", "MacAddress", "VirtualNetwork", "Policies")
+ENDPOINT_MEMBERS = ("ID", "Name", "State", "IPAddress", "MacAddress", "VirtualNetwork", "Policies")
 """What is read of them.  All that HNS knows of 60 endpoints is over 1 MB."""
 PODS = "Calico"
 """How the name of the pods' network begins (KUBE_NETWORK ``Calico.*``)."""
+
+
+class NoAnswer(ProbeBroken):
+    """A cmdlet printed what it prints when HNS does not answer it."""
 
 
 def documents(stdout: bytes, what: str) -> list[Obj]:
@@ -35,9 +39,9 @@ def documents(stdout: bytes, what: str) -> list[Obj]:
     except ValueError as error:
         raise ProbeBroken(f"{what}: garbled output {stdout[:200]!r}", transport=str(error)) from None
     if found is None or found == "":
-        raise ProbeBroken(f"{what}: HNS gave no answer (printed: {text})", transport=text)
+        raise NoAnswer(f"{what}: HNS gave no answer (printed: {text})", transport=text)
     several = many(found)
-    if not all(isinstance(one, dict) for one in several):
+    if not all(isinstance(item, dict) for item in several):
         raise ProbeBroken(f"{what}: output is not of objects: {stdout[:200]!r}", transport="not objects")
     return several
 
@@ -69,13 +73,14 @@ def network(found: Obj) -> HnsNetwork:
 
 def endpoint(found: Obj) -> HnsEndpoint:
     """One of Get-HnsEndpoint's objects.  Raises ProbeBroken."""
-    policies = [one for one in many(found.get("Policies")) if isinstance(one, dict)]
+    policies = [item for item in many(found.get("Policies")) if isinstance(item, dict)]
     return HnsEndpoint(
         id=_text(found, "ID"),
         name=str(found.get("Name") or ""),
         address=str(found.get("IPAddress") or ""),
         mac=str(found.get("MacAddress") or ""),
         network=str(found.get("VirtualNetwork") or ""),
+        state="" if found.get("State") is None else str(found["State"]),
         policies=tuple(policies),
         acls=tuple(_acl(policy) for policy in policies if policy.get("Type") == "ACL"),
     )
@@ -84,7 +89,7 @@ def endpoint(found: Obj) -> HnsEndpoint:
 def _subnet(found: Any) -> HnsSubnet:
     if not isinstance(found, dict):
         raise ProbeBroken(f"a subnet of an HNS network is no object: {found!r}", transport="garbled output")
-    vsids = [one.get("VSID") for one in many(found.get("Policies")) if isinstance(one, dict)]
+    vsids = [item.get("VSID") for item in many(found.get("Policies")) if isinstance(item, dict)]
     known = [_number(vsid, "VSID", found) for vsid in vsids if vsid is not None]
     return HnsSubnet(
         prefix=_text(found, "AddressPrefix"),
@@ -109,7 +114,7 @@ def _acl(found: Obj) -> AclRule:
 
 def _listed(value: Any) -> str:
     """HNS writes lists as text with commas, some versions as arrays or numbers."""
-    return ",".join(str(one) for one in many(value))
+    return ",".join(str(item) for item in many(value))
 
 
 def _text(found: Obj, key: str) -> str:

@@ -130,9 +130,9 @@ def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
     )
 
 
-def speaks(one: Decision, claim: Claim) -> bool:
+def speaks(decision: Decision, claim: Claim) -> bool:
     """Whether a decision says anything about the claim: that something can happen is shown by its happening alone."""
-    shown = one.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in one.halves
+    shown = decision.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in decision.halves
     return shown or claim.modality is not Modality.CAN_HAPPEN
 
 

@@ -32,7 +32,7 @@ from hybridlab.windows.powershell.objects import (
     truth,
     unwrap,
 )
-from hybridlab.windows.powershell.scope import Scope, check_assignable
+from hybridlab.windows.powershell.scope import PREFERENCES, Scope, check_assignable, check_preference
 from hybridlab.windows.powershell.shell import Library
 from hybridlab.windows.powershell.syntax import Node, NotEmulated
 
@@ -233,6 +233,8 @@ class Evaluation(ABC):
         if target.scope == "nowhere":
             raise NotEmulated("assignment to a variable of a drive")
         check_assignable(target.name)
+        if target.name in PREFERENCES:
+            check_preference(target.name, to_text(value), seven=self.seven)
         if target.name == "null":
             return value
         scope = self.scope.root if target.scope == "global" else self.scope
@@ -244,10 +246,10 @@ class Evaluation(ABC):
 
     async def _store_several(self, target: s.Array, value: object) -> object:
         values = enumerate_value(value)
-        for place, one in enumerate(target.items):
+        for place, node in enumerate(target.items):
             last = place == len(target.items) - 1
             rest = unwrap(values[place:]) if last else values[place] if place < len(values) else None
-            await self.store(one, rest)
+            await self.store(node, rest)
         return value
 
     # -- operators -------------------------------------------------------------------------------------------
@@ -382,7 +384,7 @@ class Evaluation(ABC):
                     continue
                 value = self.property(item, name)
                 found += enumerate_value(value) if isinstance(value, list) else [value]
-            if found and all(one is None for one in found):
+            if found and all(entry is None for entry in found):
                 return None
             return unwrap(found)
         return plain_property(owner, name)

@@ -159,7 +159,8 @@ def negate(value: object, sign: str, node: Node) -> object:
 
 def numbers_between(left: object, right: object) -> list[object]:
     """``..``."""
-    if isinstance(left, str) and not isinstance(left, NumberText) and not left.strip().lstrip("-").isdigit():
+    texts = [one for one in (left, right) if isinstance(one, str) and not isinstance(one, NumberText)]
+    if any(not text.strip().lstrip("-").isdigit() for text in texts) or [len(text) for text in texts] == [1, 1]:
         raise NotEmulated("a range of characters")
     try:
         start, end = to_int(left), to_int(right)
@@ -213,12 +214,12 @@ def index(target: object, place: object) -> object:
         if target.ordered and isinstance(place, int):
             raise NotEmulated("an index of an ordered hashtable by number")
         if isinstance(place, list):
-            return [target.get(one) for one in place]
+            return [target.get(item) for item in place]
         return target.get(place)
     if isinstance(place, list):
         if not isinstance(target, (list, str, bytes)):
             raise NotEmulated("several indexes of this value")
-        found = [_element(target, one) for one in place]
+        found = [_element(target, item) for item in place]
         return [one for one, there in found if there]
     if isinstance(target, (list, str, bytes)):
         return _element(target, place)[0]

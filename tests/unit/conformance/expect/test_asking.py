@@ -31,7 +31,7 @@ def path(source: Workload, host: str, *, want: bool) -> Path:
 
 def decided(network: Network, paths: list[Path]) -> list[Standing]:
     link(paths)
-    uids = {one.attempt.source.uid for one in paths}
+    uids = {path.attempt.source.uid for path in paths}
     return ask(
         network.asking(), paths, cadence=dict.fromkeys(uids, PATIENCE.poll_every),
         agreeing=dict.fromkeys(uids, PATIENCE.agree_every), settle=1.0, clock=network.clock,
@@ -75,7 +75,7 @@ def test_a_source_with_one_route_that_does_not_connect_yet_is_asked_at_the_caden
     network, source = Network(LAB), workload("client")
     network.says(source, OTHER, outage((0.0, 1.0)))
     standings = decided(network, [path(source, host, want=True) for host in (SERVER.host, OTHER.host)])
-    assert all(isinstance(one, Held) for one in standings)
+    assert all(isinstance(standing, Held) for standing in standings)
     assert gaps(network, source)[0] == PATIENCE.poll_every
 
 
@@ -87,7 +87,7 @@ def test_beside_a_closed_route_open_ones_are_asked_at_the_cadence() -> None:
         path(friend, SERVER.host, want=True),
         path(source, SERVER.host, want=False),
     ]
-    assert all(isinstance(one, Held) for one in decided(network, paths))
+    assert all(isinstance(standing, Held) for standing in decided(network, paths))
     assert set(gaps(network, friend)) == {PATIENCE.poll_every}
 
 
@@ -110,16 +110,16 @@ def test_a_route_is_judged_anew_for_its_own_answers_and_not_for_each_of_its_cont
 ) -> None:
     judged = Counter[int]()
 
-    def decide(one: Path) -> Standing:
-        judged[id(one)] += 1
-        return real(one)
+    def decide(judged_path: Path) -> Standing:
+        judged[id(judged_path)] += 1
+        return real(judged_path)
 
     real = asking.decide
     monkeypatch.setattr(asking, "decide", decide)
     network, paths = crossed(12)
-    assert all(isinstance(one, Held) for one in decided(network, paths))
-    for one in paths:
-        assert judged[id(one)] <= len(one.tries) + 2, "once at the beginning, and once for each answer"
+    assert all(isinstance(standing, Held) for standing in decided(network, paths))
+    for judged_path in paths:
+        assert judged[id(judged_path)] <= len(judged_path.tries) + 2, "once at the beginning, and once for each answer"
 
 
 def test_the_work_for_an_attempt_does_not_grow_with_the_routes_that_are_open_times_those_that_are_closed() -> None:
@@ -140,7 +140,7 @@ def calls_per_attempt(count: int) -> float:
         standings = decided(network, paths)
     finally:
         sys.setprofile(None)
-    assert all(isinstance(one, Held) for one in standings)
+    assert all(isinstance(standing, Held) for standing in standings)
     return calls / len(network.begun)
 
 
@@ -152,14 +152,14 @@ def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(monkeypat
     paths = [path(source, BYSTANDER.host, want=True), path(friend, SERVER.host, want=True), closed]
     judged: list[tuple[float, Standing]] = []
 
-    def decide(one: Path) -> Standing:
-        standing = real(one)
-        if one is closed:
+    def decide(judged_path: Path) -> Standing:
+        standing = real(judged_path)
+        if judged_path is closed:
             judged.append((round(network.clock.now, 3), standing))
         return standing
 
     real = asking.decide
     monkeypatch.setattr(asking, "decide", decide)
-    assert all(isinstance(one, Held) for one in decided(network, paths))
+    assert all(isinstance(standing, Held) for standing in decided(network, paths))
     alone = {moment: standing.alone for moment, standing in judged if isinstance(standing, NotYet)}
     assert (alone[0.502], alone[0.554]) == (True, False), "its time-out, and the answer of the control begun at 0.252"

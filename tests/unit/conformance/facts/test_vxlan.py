@@ -70,11 +70,11 @@ def only(found: dict[str, Fact[Any]]) -> Any:
 
 
 def test_nodes_and_objects_that_agree_are_as_announced() -> None:
-    one = Cluster().facts()
-    assert only(one.tunnels()) == "second address of its block"
-    assert only(one.routes("l1")) == "as announced"
-    assert only(one.forwarding("l1")) == "as announced"
-    assert only(one.device_port("l1")) == 4789
+    vxlan_facts = Cluster().facts()
+    assert only(vxlan_facts.tunnels()) == "second address of its block"
+    assert only(vxlan_facts.routes("l1")) == "as announced"
+    assert only(vxlan_facts.forwarding("l1")) == "as announced"
+    assert only(vxlan_facts.device_port("l1")) == 4789
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,9 @@ def table() -> ConntrackSocket:
 
 
 def test_every_tcp_and_udp_connection_is_told(table: ConntrackSocket) -> None:
-    assert [(one.protocol, one.original.source, one.state, one.mark) for one in table.entries()] == [
+    assert [
+        (tracked.protocol, tracked.original.source, tracked.state, tracked.mark) for tracked in table.entries()
+    ] == [
         ("tcp", "10.0.7.1", "ESTABLISHED", 5),
         ("tcp", "10.0.7.2", "TIME_WAIT", 5),
         ("tcp", "10.0.7.3", "CLOSE", 5),
@@ -83,4 +85,4 @@ def test_every_tcp_and_udp_connection_is_told(table: ConntrackSocket) -> None:
     ids=["alive", "udp", "concerning two", "concerning none"],
 )
 def test_only_those_that_are_worth_it_are_decoded(table: ConntrackSocket, worth: Worth, told: list[str]) -> None:
-    assert [one.original.source for one in table.entries(worth)] == told
+    assert [tracked.original.source for tracked in table.entries(worth)] == told
