@@ -10,9 +10,8 @@ from types import FrameType
 
 import pytest
 
-from conformance.expect import ask as asking
 from conformance.expect.ask import ask
-from conformance.expect.decide import Held, NotYet, Path, Rule, Standing, link
+from conformance.expect.decide import Held, NotYet, Path, Rule, Standing, decide, link
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
 from conformance.settings import load_timings
@@ -110,12 +109,11 @@ def test_a_route_is_judged_anew_for_its_own_answers_and_not_for_each_of_its_cont
 ) -> None:
     judged = Counter[int]()
 
-    def decide(judged_path: Path) -> Standing:
+    def judge(judged_path: Path) -> Standing:
         judged[id(judged_path)] += 1
-        return real(judged_path)
+        return decide(judged_path)
 
-    real = asking.decide
-    monkeypatch.setattr(asking, "decide", decide)
+    monkeypatch.setattr("conformance.expect.ask.decide", judge)
     network, paths = crossed(12)
     assert all(isinstance(standing, Held) for standing in decided(network, paths))
     for judged_path in paths:
@@ -152,14 +150,13 @@ def test_a_time_out_without_a_control_is_judged_anew_when_one_is_heard(monkeypat
     paths = [path(source, BYSTANDER.host, want=True), path(friend, SERVER.host, want=True), closed]
     judged: list[tuple[float, Standing]] = []
 
-    def decide(judged_path: Path) -> Standing:
-        standing = real(judged_path)
+    def judge(judged_path: Path) -> Standing:
+        standing = decide(judged_path)
         if judged_path is closed:
             judged.append((round(network.clock.now, 3), standing))
         return standing
 
-    real = asking.decide
-    monkeypatch.setattr(asking, "decide", decide)
+    monkeypatch.setattr("conformance.expect.ask.decide", judge)
     assert all(isinstance(standing, Held) for standing in decided(network, paths))
     alone = {moment: standing.alone for moment, standing in judged if isinstance(standing, NotYet)}
     assert (alone[0.502], alone[0.554]) == (True, False), "its time-out, and the answer of the control begun at 0.252"
