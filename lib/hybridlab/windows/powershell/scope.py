@@ -23,16 +23,16 @@ REFUSED = frozenset(
     )
 )
 """Exist in PowerShell with values that are not emulated."""
-_ALIASES = frozenset(
-    """
-    ac asnp cat cd chdir clc clear clhy cli clp cls clv cnsn compare copy cp cpi cpp curl cvpa dbp del diff dir dnsn ebp
-    echo epal epcsv epsn erase etsn exsn fc fhx fl foreach ft fw gal gbp gc gci gcm gcs gdr ghy gi gin gjb gl gm gmo gp
-    gps gpv group gsn gsnp gsv gtz gu gv gwmi h history icm iex ihy ii ipal ipcsv ipmo ipsn irm ise iwmi iwr kill lp ls
-    man md measure mi mount move mp mv nal ndr ni nmo npssc nsn nv ogv oh popd ps pushd pwd r rbp rcjb rcsn rd rdr ren ri
-    rjb rm rmdir rmo rni rnp rp rsn rsnp rujb rv rvpa rwmi sajb sal saps sasv sbp sc scb select set shcm si sl sleep sls
-    sort sp spjb spps spsv start stz sujb sv swmi tee tnc trcm type wget where wjb write
-    """.split()
-)
+_ALIAS_WORDS = """
+ac asnp cat cd chdir clc clear clhy cli clp cls clv cnsn compare copy cp cpi cpp curl cvpa dbp del diff dir
+dnsn ebp echo epal epcsv epsn erase etsn exsn fc fhx fl foreach ft fw gal gbp gc gci gcm gcs gdr ghy gi gin gjb
+gl gm gmo gp gps gpv group gsn gsnp gsv gtz gu gv gwmi h history icm iex ihy ii ipal ipcsv ipmo ipsn irm ise
+iwmi iwr kill lp ls man md measure mi mount move mp mv nal ndr ni nmo npssc nsn nv ogv oh popd ps pushd pwd r
+rbp rcjb rcsn rd rdr ren ri rjb rm rmdir rmo rni rnp rp rsn rsnp rujb rv rvpa rwmi sajb sal saps sasv sbp sc
+scb select set shcm si sl sleep sls sort sp spjb spps spsv start stz sujb sv swmi tee tnc trcm type wget where
+wjb write
+"""
+_ALIASES = frozenset(_ALIAS_WORDS.split())
 """Aliases that PowerShell has from the start; an alias wins over a function of its name."""
 PREFERENCES = {
     "erroractionpreference": "Continue",
