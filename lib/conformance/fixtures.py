@@ -17,6 +17,7 @@ from conformance.expect.commands import Commands
 from conformance.expect.connections_during_change import ConnectionsDuringChange
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.node_ports import NodePorts
+from conformance.expect.node_readings import NodeReadings
 from conformance.expect.overlay import Overlay
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
@@ -62,6 +63,7 @@ __all__ = [
     "KnownIssue",
     "NewPods",
     "NodePorts",
+    "NodeReadings",
     "Overlay",
     "OwnService",
     "Pages",
