@@ -82,16 +82,16 @@ class Book:
 
     def __init__(self) -> None:
         plain = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"runs": {}, "figures": []}
-        self.figures = {one.key: one for one in (Figure(**entry) for entry in plain["figures"])}
+        self.figures = {figure.key: figure for figure in (Figure(**entry) for entry in plain["figures"])}
         self.machines: dict[str, str] = plain["runs"]
         """Run to the machine that it was on."""
 
     def put(self, figure: Figure) -> None:
         self.figures[figure.key] = figure
         self.machines[figure.run] = machine.describe()
-        kept = {run: self.machines[run] for run in sorted({one.run for one in self.figures.values()})}
+        kept = {run: self.machines[run] for run in sorted({item.run for item in self.figures.values()})}
         RESULTS.parent.mkdir(exist_ok=True)
-        entries = [asdict(one) for one in sorted(self.figures.values(), key=lambda one: one.key)]
+        entries = [asdict(item) for item in sorted(self.figures.values(), key=lambda figure: figure.key)]
         RESULTS.write_text(json.dumps({"runs": kept, "figures": entries}, indent=0) + "\n")
         print(
             f"{figure.size}x{figure.size} {figure.policy:6} {figure.give_up} s, exec {figure.cost} ms: "
@@ -131,7 +131,7 @@ class Harness:
         shape = (size, self.cost, policy, give_up)
         if "warm" in methods or "decision" in methods:
             prober = self.prober()
-            prober.observe([one for one in attempts if one.target == pods[0].tcp(8080)])
+            prober.observe([attempt for attempt in attempts if attempt.target == pods[0].tcp(8080)])
             if "warm" in methods:
                 self.ours(shape, "warm", prober, attempts, right, rounds=3 if size <= 30 and give_up == 1 else 1)
             if "decision" in methods and policy == "half":
@@ -158,7 +158,10 @@ class Harness:
             begun = time.perf_counter()
             seen = prober.observe(attempts)
             took.append(time.perf_counter() - begun)
-            wrong += sum((one.verdict is Verdict.CONNECTED) is not want for one, want in zip(seen, right, strict=True))
+            wrong += sum(
+                (observation.verdict is Verdict.CONNECTED) is not want
+                for observation, want in zip(seen, right, strict=True)
+            )
         execs = sum(prober.counts.starts.values()) - before
         self.note(
             shape,
@@ -204,13 +207,13 @@ class Harness:
             of_closed = round(count * len(closed) / len(pairs))
             chosen = draw.sample(closed, of_closed) + draw.sample(opened, count - of_closed)
             draw.shuffle(chosen)
-        one = Naive(self.where.kube, give_up=give_up, patience=60.0)
+        naive = Naive(self.where.kube, give_up=give_up, patience=60.0)
         busy, begun = load(), time.perf_counter()
-        seen = one.matrix([pairs[index] for index in chosen], workers)
+        seen = naive.matrix([pairs[index] for index in chosen], workers)
         seconds = time.perf_counter() - begun
         wrong = sum(found is not right[index] for found, index in zip(seen, chosen, strict=True))
         scale = len(pairs) / len(chosen)
-        execs = round(one.execs * scale)
+        execs = round(naive.execs * scale)
         self.note(
             shape, f"naive-{workers}", seconds * scale, execs=execs, pairs=len(chosen), rounds=1, wrong=wrong, load=busy
         )
@@ -234,7 +237,7 @@ class Harness:
 def section(book: Book) -> str:
     """The part of docs/performance.md."""
     found = book.figures
-    runs = {run: chr(ord("A") + number) for number, run in enumerate(sorted({one.run for one in found.values()}))}
+    runs = {run: chr(ord("A") + number) for number, run in enumerate(sorted({figure.run for figure in found.values()}))}
     lines = [
         BEGIN,
         "## Probing: the suite's agents against one exec per probe",
@@ -260,17 +263,17 @@ def section(book: Book) -> str:
         warm, three, cold = row["warm"], row["naive-3"], row["cold"]
         ratio = f"{three.seconds / warm.seconds:.0f}" if warm and three and warm.run == three.run else "-"
         execs = f"{cold.execs if cold else '-'} / {three.execs if three else '-'}"
-        of = dict.fromkeys(runs[one.run] for one in row.values() if one)
-        first = next(one for one in row.values() if one)
+        of = dict.fromkeys(runs[figure.run] for figure in row.values() if figure)
+        first = next(figure for figure in row.values() if figure)
         cells = [
             f"{size}x{size}",
             POLICY_WORDS[policy],
             f"{give_up} s",
             f"{cost} ms",
-            *(_shown(one) for one in row.values()),
+            *(_shown(figure) for figure in row.values()),
         ]
         lines.append(f"| {' | '.join(cells)} | {ratio} | {execs} | {first.load:g} | {', '.join(of)} |")
-    counted = [(one.wrong, one.pairs * one.rounds) for one in found.values() if one.wrong is not None]
+    counted = [(figure.wrong, figure.pairs * figure.rounds) for figure in found.values() if figure.wrong is not None]
     lines += [
         "",
         f"Pairs that were not found as policy makes them: {sum(wrong for wrong, _ in counted)} of "
@@ -340,10 +343,10 @@ def main() -> None:
                                 continue  # nothing is given up
                             key = (size, cost, policy, give_up)
                             methods = [
-                                one for one in given.method or METHODS
-                                if not (given.missing and (*key, one) in book.figures)
-                                and (one != "cold" or give_up == GIVE_UPS[0])
-                                and (one != "decision" or (size == SIZES[0] and policy == "half"))
+                                method for method in given.method or METHODS
+                                if not (given.missing and (*key, method) in book.figures)
+                                and (method != "cold" or give_up == GIVE_UPS[0])
+                                and (method != "decision" or (size == SIZES[0] and policy == "half"))
                             ]  # fmt: skip
                             harness.cell(size, policy, give_up, methods)
                     write(book)

@@ -59,12 +59,12 @@ class Topology:
 
     def settle(self, prober: Prober, pods: Sequence[Workload], policy: str) -> None:
         """Until one pod's paths to all are what policy makes of them."""
-        asks = [Attempt(source=pods[0], kind=Kind.TCP, give_up_after=0.5, target=one.tcp(8080)) for one in pods]
+        asks = [Attempt(source=pods[0], kind=Kind.TCP, give_up_after=0.5, target=pod.tcp(8080)) for pod in pods]
         until = time.monotonic() + 30
         while True:
             seen = prober.observe(asks)
-            if [one.verdict is Verdict.CONNECTED for one in seen] == [
-                self.allowed(policy, pods[0], one) for one in pods
+            if [observation.verdict is Verdict.CONNECTED for observation in seen] == [
+                self.allowed(policy, pods[0], pod) for pod in pods
             ]:
                 return
             if time.monotonic() > until:
@@ -99,7 +99,7 @@ def topology(kubeconfig: Path, folder: Path, count: int) -> Topology:
     changes = Changes(kube, Ownership(settings.run_id, settings.worker))
     pods = Pods(kube, changes, facts, settings)
     nodes = {
-        system: itertools.cycle([one for one in facts.by_os(system) if not one.taints])
+        system: itertools.cycle([node for node in facts.by_os(system) if not node.taints])
         for system in ("linux", "windows")
     }
     wishes = []
@@ -111,5 +111,5 @@ def topology(kubeconfig: Path, folder: Path, count: int) -> Topology:
     for start in range(0, count, TOGETHER):
         found |= pods.deploy(wishes[start : start + TOGETHER])
     running = [found[wish.called] for wish in wishes]
-    closed = frozenset(one.uid for index, one in enumerate(running) if _closed(index))
+    closed = frozenset(workload.uid for index, workload in enumerate(running) if _closed(index))
     return Topology(kube, changes, settings, folder, running, closed)

@@ -19,7 +19,7 @@ QUIT = {"type": "quit"}
 def packaged() -> str:
     """The text of the packaged file: one conversation a line, without hello and farewell, which all of them share."""
     found = [made for line in ALL.read_text().splitlines() if (made := _inner(json.loads(line)))]
-    return "[\n" + ",\n".join(json.dumps(one, separators=(",", ":")) for one in found) + "\n]\n"
+    return "[\n" + ",\n".join(json.dumps(item, separators=(",", ":")) for item in found) + "\n]\n"
 
 
 def _inner(conversation: dict[str, Any]) -> dict[str, Any] | None:

@@ -101,7 +101,7 @@ def _rerun(options: argparse.Namespace) -> int:
 
 
 def _set_lines() -> list[str]:
-    return [f"{one.name}: {one.purpose}" for one in sets().values()]
+    return [f"{gate_set.name}: {gate_set.purpose}" for gate_set in sets().values()]
 
 
 def _diff(options: argparse.Namespace) -> int:
@@ -128,7 +128,7 @@ def _summary(report: StoredReport) -> list[str]:
             if claim.word == word and claim.results:
                 first = (claim.reason or claim.statement).splitlines()[0].removeprefix(f"{claim.id}  ")
                 lines.append(f"{word:12} {claim.id:9} {first}")
-    lines += [f"gate: {one['headline']}" for one in report.plain.get("gates") or []]
+    lines += [f"gate: {item['headline']}" for item in report.plain.get("gates") or []]
     lines += [f"waived: {text}" for text in (report.plain.get("waived") or {}).values()]
     lines += [f"note: {note}" for note in run.get("notes") or []]
     lines.append("claims: " + ", ".join(f"{count} {word}" for word, count in report.plain["counts"].items()))
@@ -142,9 +142,9 @@ def _gate(options: argparse.Namespace) -> int:
     today = datetime.datetime.now(datetime.UTC).date()
     accepted = waivers.load(options.waivers, catalog(), today) if options.waivers else ()
     results = gate.judge(read(options.report), sets().named(options.require), accepted, catalog())
-    for one in results:
-        print(one.headline)
-        for obstacle in one.obstacles:
+    for result in results:
+        print(result.headline)
+        for obstacle in result.obstacles:
             print(f"  {obstacle}")
     for waiver in gate.unused(accepted, results):
         print(f"waiver not used: {waiver}")

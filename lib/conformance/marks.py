@@ -74,9 +74,9 @@ def manifest(path: str, *, otherwise: str = "") -> pytest.MarkDecorator:
 
     ``otherwise``: the same policy as Kubernetes writes it, for clusters where Calico's cannot be written.
     """
-    for one in filter(None, (path, otherwise)):
-        if not (MANIFESTS / one).is_file():
-            raise pytest.UsageError(f"manifest({one!r}): no such file under {MANIFESTS}")
+    for item in filter(None, (path, otherwise)):
+        if not (MANIFESTS / item).is_file():
+            raise pytest.UsageError(f"manifest({item!r}): no such file under {MANIFESTS}")
     return pytest.mark.manifest(path, otherwise=otherwise)
 
 

@@ -147,9 +147,9 @@ def converse() -> Iterator[Callable[..., Conversation]]:
         return begun[-1]
 
     yield start
-    for one in begun:
-        one.process.kill()
-        one.process.wait(5)
-        for pipe in (one.process.stdin, one.process.stdout):
+    for conversation in begun:
+        conversation.process.kill()
+        conversation.process.wait(5)
+        for pipe in (conversation.process.stdin, conversation.process.stdout):
             if pipe and not pipe.closed:
                 pipe.close()

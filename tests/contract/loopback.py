@@ -178,7 +178,7 @@ def made(query: bytes, *records: bytes, count: int | None = None, code: int = 0)
 def odd(query: bytes) -> dict[str, list[bytes]]:
     """Datagrams for the names that are answered in an odd way."""
     good = made(query, record(1, b"\x0a\1\2\3"))
-    six = [socket.inet_pton(socket.AF_INET6, one) for one in ("2001:db8:0:0:1:0:0:1", "::ffff:10.0.0.1")]
+    six = [socket.inet_pton(socket.AF_INET6, item) for item in ("2001:db8:0:0:1:0:0:1", "::ffff:10.0.0.1")]
     alias = record(5, labels("web.test.")) + labels("web.test.") + struct.pack(">HHIH", 1, 1, 30, 4) + b"\x0a\0\0\5"
     cut = {16: record(16, b"\x20hello"), 33: record(33, b"\0\1\0\1\0"), 28: record(28, b"\1" * 15)}
     kind = struct.unpack(">H", query[-4:-2])[0]
@@ -197,7 +197,7 @@ def odd(query: bytes) -> dict[str, list[bytes]]:
         "garbage": [b"\xff" * 30, b"\0" * 5],
         "capitals": [made(query[:12] + query[12:].upper(), record(1, b"\x0a\1\2\3"))],
         "refused": [made(query, code=5)],
-        "six": [made(query, *[record(28, one) for one in six])],
+        "six": [made(query, *[record(28, item) for item in six])],
         "text": [made(query, record(16, b"\5hello\5world"), record(16, b"\0"))],
         "alias": [made(query, alias, count=2)],
         "closes": [good],
@@ -245,8 +245,8 @@ def servers() -> Iterator[dict[str, int]]:
         ports: dict[str, int] = {}
 
         def keep(name: str, *sockets: socket.socket) -> tuple[socket.socket, ...]:
-            for one in sockets:
-                stack.callback(one.close)
+            for item in sockets:
+                stack.callback(item.close)
             ports[name] = sockets[0].getsockname()[1]
             return sockets
 

@@ -27,7 +27,7 @@ def ways(python: str, powershell: str) -> dict[str, tuple[str, ...]]:
 AGENTS = ways("agent.py", "matrix-agent.ps1")
 STREAM_AGENTS = ways("stream_agent.py", "stream-agent.ps1")
 ECHO_SERVERS = ways("echo_server.py", "echo-server.ps1")
-PAIRS = [(one, other) for one in STREAM_AGENTS for other in STREAM_AGENTS]
+PAIRS = [(stream_agent, other) for stream_agent in STREAM_AGENTS for other in STREAM_AGENTS]
 """Who opens a stream, and who accepts it."""
 TIMES = {"every_ms": 20, "stall_ms": 250}
 OTHER = {"opened": "accepted", "accepted": "opened"}

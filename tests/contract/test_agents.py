@@ -108,7 +108,7 @@ def test_want_of_an_answer_is_told_after_a_second_look(any_program: Any, ports: 
 
 def test_an_answer_between_the_two_looks_counts(any_program: Any, late: int) -> None:
     any_program.say(batch("b", *(attempt("udp", late, n, 300, send="312") for n in range(20))))
-    assert {one["verdict"] for one in any_program.whole("b")} == {"CONNECTED"}
+    assert {item["verdict"] for item in any_program.whole("b")} == {"CONNECTED"}
 
 
 def test_results_arrive_before_slower_attempts_end(any_program: Any, ports: dict[str, int], late: int) -> None:
@@ -162,7 +162,7 @@ def test_cancel_closes_two_hundred_open_attempts_at_once(any_program: Any, ports
 
 
 def sockets(pid: int) -> int:
-    open_files = (str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir() if os.path.lexists(one))
+    open_files = (str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir() if os.path.lexists(path))
     return sum(name.startswith("socket:") for name in open_files)
 
 
@@ -307,7 +307,7 @@ def test_standard_input_may_be_a_file(tmp_path: Path, agent: list[str], ports: d
         done = subprocess.run(agent, stdin=lines, capture_output=True, timeout=20, check=False)
     assert done.returncode == 0, done.stderr
     said = [json.loads(line.partition(b" ")[2]) for line in done.stdout.splitlines() if line.startswith(b"@@PROBE@@ ")]
-    assert [one["type"] for one in said if one["type"] != "beat"] == ["hello", "results", "bye"]
+    assert [item["type"] for item in said if item["type"] != "beat"] == ["hello", "results", "bye"]
 
 
 def test_the_linux_agent_runs_under_the_oldest_python_that_it_promises(converse: Callable[..., Any]) -> None:

@@ -111,7 +111,7 @@ def posting(size: int) -> bytes:
     return b"POST / HTTP/1.0\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % size
 
 
-@pytest.fixture(scope="module", params=[(one, other) for one in AGENTS for other in ECHO_SERVERS], ids="-to-".join)
+@pytest.fixture(scope="module", params=[(agent, other) for agent in AGENTS for other in ECHO_SERVERS], ids="-to-".join)
 def pair(request: pytest.FixtureRequest, ports: dict[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
     """An agent's name, and the golden ports with an echo server of one kind among them."""
     server = Server(request.param[1])
@@ -306,8 +306,8 @@ def test_slow_clients_block_nobody(server: Server) -> None:
         held.append(one)
     took = []
     for _number in range(60):
-        for one in held[1:120:3]:
-            one.sendall(b"a")
+        for sock in held[1:120:3]:
+            sock.sendall(b"a")
         begin = time.monotonic()
         assert server.get()[0] == 200
         took.append(time.monotonic() - begin)
@@ -315,8 +315,8 @@ def test_slow_clients_block_nobody(server: Server) -> None:
     with datagrams(server) as one:
         one.send(b"x")
         assert one.recv(1000)
-    for one in held:
-        one.close()
+    for sock in held:
+        sock.close()
 
 
 def test_200_clients_at_once(server: Server) -> None:

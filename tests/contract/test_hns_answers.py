@@ -41,9 +41,9 @@ def asked_of(host: KnownHost) -> Hosts:
 
 @pytest.fixture
 def host() -> KnownHost:
-    one = KnownHost()
-    one.answers |= {"networks": [NETWORK], "endpoints": [ENDPOINT, ENDPOINT]}
-    return one
+    known_host = KnownHost()
+    known_host.answers |= {"networks": [NETWORK], "endpoints": [ENDPOINT, ENDPOINT]}
+    return known_host
 
 
 def test_what_hns_has_is_read(host: KnownHost) -> None:

@@ -142,11 +142,11 @@ def test_the_sections_of_stream_agents_are_the_same_in_both_languages() -> None:
 def test_a_python_program_is_python_3_8_and_imports_the_standard_library_only(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 8))
     imported = {
-        alias.name.partition(".")[0] for one in ast.walk(tree) if isinstance(one, ast.Import) for alias in one.names
+        alias.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
     }
-    imported |= {str(one.module).partition(".")[0] for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)}
+    imported |= {str(node.module).partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert imported <= sys.stdlib_module_names
-    methods = {one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute)}
+    methods = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not methods & {"removeprefix", "removesuffix"}, "these came with Python 3.9"
 
 

@@ -164,8 +164,8 @@ def test_strangers_are_bounded(streamer: Any) -> None:
         held[0].recv(1)
     held[-1].sendall(b"stream a\n")
     settles(streamer, "SURVIVED")
-    for one in held:
-        one.close()
+    for sock in held:
+        sock.close()
 
 
 @pytest.mark.parametrize("when", ["at once", "after the first line", "after a heartbeat", "with a pending send"])
@@ -289,7 +289,7 @@ def test_every_line_says_when(kind: str, converse: Callable[..., Any]) -> None:
     assert [line["type"] for line in lines] == ["hello", "beat", "error", "result", "bye"]
     times = [line["up_ms"] for line in lines]
     assert times == sorted(times)
-    assert all(isinstance(one, int | float) for one in times)
+    assert all(isinstance(item, int | float) for item in times)
 
 
 def test_a_port_that_is_taken_is_said_and_another_can_be_had(streamer: Any, converse: Callable[..., Any]) -> None:
@@ -311,7 +311,7 @@ def test_a_port_that_is_taken_is_said_and_another_can_be_had(streamer: Any, conv
 
 
 def heard_events(streamer: Any, count: int, within: float = 10.0) -> list[dict[str, Any]]:
-    got = [one for one in streamer.aside if one["type"] == "event"]
+    got = [item for item in streamer.aside if item["type"] == "event"]
     streamer.aside = []
     while len(got) < count:
         document = streamer.hear(skip=("beat", "result"), within=within)
@@ -361,7 +361,7 @@ def test_events_are_told_in_order_as_they_happen(kinds: tuple[str, str], convers
         assert {(event["stream"], event["side"]) for event in events} == {("s1", side)}
         assert [event["at_ms"] for event in events] == sorted(event["at_ms"] for event in events)
         late = [event["up_ms"] - event["at_ms"] for event in events]
-        assert all(0 <= one < 100 for one in late), f"told at once: {late}"
+        assert all(0 <= item < 100 for item in late), f"told at once: {late}"
         assert (events[0]["sent"], events[0]["heard"]) == (0, 0)
         assert [event["heard"] for event in events] == sorted(event["heard"] for event in events)
         stalled, resumed = (

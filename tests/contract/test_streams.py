@@ -228,7 +228,7 @@ def test_a_system_that_gives_up_after_silence_is_told_by_its_end(programs: tuple
     ]
     done = subprocess.run([*alone, *script], capture_output=True, text=True, timeout=30, check=True)
     seen = json.loads(done.stdout)
-    assert [one[-2:] for one in seen] == [["STALLED", "ABORTED"]] * 2
+    assert [item[-2:] for item in seen] == [["STALLED", "ABORTED"]] * 2
 
 
 @pytest.mark.parametrize("kind", STREAM_AGENTS)

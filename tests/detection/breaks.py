@@ -151,5 +151,5 @@ BREAKS = (
         scope="own",
     ),
 )  # fmt: skip
-FAULTS = {one.fault for one in BREAKS if one.fault}
+FAULTS = {item.fault for item in BREAKS if item.fault}
 """Faults of the lab that the table puts in place."""

@@ -96,7 +96,7 @@ def on_each(api: Api, path: str, do: Callable[[Any], None]) -> Iterator[None]:
 
 
 def _affinity(api: Api, node: str) -> Any:
-    return next(one for one in api("GET", AFFINITIES)["items"] if one["spec"]["node"] == node)
+    return next(item for item in api("GET", AFFINITIES)["items"] if item["spec"]["node"] == node)
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def windows_reservation_on_linux(api: Api) -> Iterator[None]:
     """A Linux node's block keeps back its first two addresses as only Windows nodes' blocks do."""
     blocks = "/apis/crd.projectcalico.org/v1/ipamblocks"
     cidr = _affinity(api, "linux-2")["spec"]["cidr"]
-    before = next(one for one in api("GET", blocks)["items"] if one["spec"]["cidr"] == cidr)
+    before = next(item for item in api("GET", blocks)["items"] if item["spec"]["cidr"] == cidr)
     path, spec = f"{blocks}/{before['metadata']['name']}", before["spec"]
     ours = len(spec["attributes"])
     attributes = [*spec["attributes"], {"handle_id": "windows-reserved-ipam-handle"}]
@@ -307,8 +307,8 @@ def pods_never_go(api: Api) -> Iterator[None]:
 
 
 EDITS: dict[str, Callable[[Api], contextlib.AbstractContextManager[None]]] = {
-    one.__name__: one
-    for one in (
+    item.__name__: item
+    for item in (
         strict_affinity_off,
         second_block,
         second_pool,

@@ -56,7 +56,7 @@ def _how(row: Row) -> str:
     parts = [f"`--profile {row.profile}`"] if row.profile != DEFAULT else []
     target = row.external_target
     parts += [f"`pytest --external-target={target}`" if target else "no target named"] if target != OUTSIDE else []
-    parts += [f"`--set {one}`" for one in row.set] + [f"`faults inject {one}`" for one in row.faults]
+    parts += [f"`--set {item}`" for item in row.set] + [f"`faults inject {fault}`" for fault in row.faults]
     parts += [f"`service-backend-missing` on {', '.join(row.on_service)}"] if row.on_service else []
     parts += [f"`{row.edit}` in cluster_edits.py"] if row.edit else []
     parts += [f"`-k {row.only}`"] if row.only else []

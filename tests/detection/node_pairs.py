@@ -61,7 +61,7 @@ class NodePair:
         names = {"friend": FRIEND_NODE}
         for system in SYSTEMS:
             names |= {f"{part}-{system}": f"{system}-{self.number}" for part in ("subject", "open", "shut", "late")}
-        nodes = {one.name: one for one in facts.nodes}
+        nodes = {node.name: node for node in facts.nodes}
         wishes = [Wish(role=f"{nodes[node].os}-client", node=nodes[node], name=name) for name, node in names.items()]
         self.workloads = self.pods.deploy(wishes)
         for name in ("open", "shut"):
@@ -77,8 +77,8 @@ class NodePair:
         for system in SYSTEMS:
             self.close(f"shut-{system}")
             self.expect.blocked(
-                [self.subject(one) for one in SYSTEMS], self.server(f"shut-{system}"), because="only the friend may",
-                beside=[self.friend, *((self.subject(one), self.bystander) for one in SYSTEMS)],
+                [self.subject(item) for item in SYSTEMS], self.server(f"shut-{system}"), because="only the friend may",
+                beside=[self.friend, *((self.subject(item), self.bystander) for item in SYSTEMS)],
             )  # fmt: skip
 
     def end(self) -> None:
@@ -110,9 +110,9 @@ class NodePair:
 
     def read_again(self, name: str) -> None:
         """A pod that was restarted, as it is now, once it is ready."""
-        one = self.workloads[name]
+        workload = self.workloads[name]
         found = self.changes.waits.pods_ready(self.namespace, f"{SEAT}={name}", 1, within=90.0)
-        self.workloads[name] = self.pods.workload(found[0], ROLES[one.role])
+        self.workloads[name] = self.pods.workload(found[0], ROLES[workload.role])
 
     def replace(self, name: str) -> None:
         """A new pod in place of one that was restarted often, whose kubelet waits longer each time."""

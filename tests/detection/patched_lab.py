@@ -92,8 +92,8 @@ def every_update_replaces_lists() -> None:
 
 
 PATCHES: dict[str, Callable[[], None]] = {
-    one.__name__.replace("_", "-"): one
-    for one in (
+    item.__name__.replace("_", "-"): item
+    for item in (
         windows_allows_what_policy_denies,
         allow_rules_deny,
         ports_are_ignored,

@@ -73,7 +73,7 @@ def lab(folder: Path, overrides: tuple[str, ...], patch: str, *, profile: str) -
     path = folder / "kubeconfig"
     reading, writing = os.pipe()
     start = [str(Path(__file__).with_name("patched_lab.py")), patch] if patch else ["-m", "hybridlab"]
-    sets = [word for one in overrides for word in ("--set", one)]
+    sets = [word for override in overrides for word in ("--set", override)]
     log = folder / "lab.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -111,35 +111,39 @@ class Outcome:
     @property
     def verdicts(self) -> dict[str, str]:
         """Verdicts of the claims that were selected and have a test."""
-        return {one["id"]: one["verdict"] for one in self.report["claims"] if one["verdict"] and one["results"]}
+        return {
+            claim["id"]: claim["verdict"] for claim in self.report["claims"] if claim["verdict"] and claim["results"]
+        }
 
     @property
     def builds(self) -> dict[str, str]:
         """Windows node to its build, as decisions name it: ``20348``."""
         nodes = self.report["facts"]["nodes"]
-        return {one["name"]: str(one["windows_build"][0]) for one in nodes if one["windows_build"]}
+        return {node["name"]: str(node["windows_build"][0]) for node in nodes if node["windows_build"]}
 
     def claim(self, claim: str) -> dict[str, Any]:
         """What the report has of a claim."""
-        found: dict[str, Any] = next(one for one in self.report["claims"] if one["id"] == claim)
+        found: dict[str, Any] = next(item for item in self.report["claims"] if item["id"] == claim)
         return found
 
     def first_lines(self, claim: str) -> list[str]:
         """First lines of the reasons of a claim's results that are not CONFIRMED, and of the claim itself."""
         found = self.claim(claim)
-        worst = [one["reason"] for one in found["results"] if one["verdict"] != "CONFIRMED"]
+        worst = [result["reason"] for result in found["results"] if result["verdict"] != "CONFIRMED"]
         return list(dict.fromkeys(text.partition("\n")[0] for text in [found["reason"], *worst]))
 
     def red_pairs(self, claim: str) -> set[tuple[str, str]]:
         """The pairs of nodes between which a claim was violated; empty names where there is no pod."""
-        found = next(one for one in self.report["claims"] if one["id"] == claim)
-        decisions = [each for one in found["results"] for each in one["decisions"]]
-        return {(one["source"], one["target"]) for one in decisions if one["verdict"] in RED}
+        found = next(item for item in self.report["claims"] if item["id"] == claim)
+        decisions = [each for result in found["results"] for each in result["decisions"]]
+        return {(decision["source"], decision["target"]) for decision in decisions if decision["verdict"] in RED}
 
     def measured(self, claim: str, name: str) -> list[float]:
         """Figures that a claim's results kept under a name."""
         found = self.claim(claim)
-        return [float(one["measured"][name]) for one in found["results"] if name in (one.get("measured") or {})]
+        return [
+            float(result["measured"][name]) for result in found["results"] if name in (result.get("measured") or {})
+        ]
 
 
 def run(  # noqa: PLR0917
@@ -215,7 +219,7 @@ def _of_one_node(row: Row, outcome: Outcome) -> list[str]:
     lines = []
     for claim, verdict in (row.expect | row.on_node).items():
         found = outcome.claim(claim)
-        reasons = {one["reason"].partition("\n")[0] for one in found["results"] if one["verdict"] in RED}
+        reasons = {result["reason"].partition("\n")[0] for result in found["results"] if result["verdict"] in RED}
         lines += [
             f"{claim:8} expected to name {row.node} | observed {line}" for line in reasons if row.node not in line
         ]

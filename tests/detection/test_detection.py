@@ -19,7 +19,7 @@ from tests.detection.patched_lab import PATCHES
 from tests.detection.table import RED, Row, read
 
 TABLE = read()
-BY_LAB = sorted(TABLE.rows, key=lambda row: [one.lab for one in TABLE.rows].index(row.lab))
+BY_LAB = sorted(TABLE.rows, key=lambda row: [row.lab for row in TABLE.rows].index(row.lab))
 """Rows of one lab follow each other, so that it is started once."""
 
 
@@ -129,7 +129,7 @@ def test_the_documented_table_is_current() -> None:
 @pytest.mark.parametrize("of", [1, 2, 6, 7])
 def test_the_shares_of_a_gate_are_all_rows_each_once(of: int) -> None:
     shares = [shard.share(BY_LAB, index, of) for index in range(of)]
-    assert sorted(row.name for one in shares for row in one) == sorted(row.name for row in BY_LAB)
+    assert sorted(row.name for share in shares for row in share) == sorted(row.name for row in BY_LAB)
 
 
 def test_a_commit_always_gets_the_same_share_and_another_may_get_another() -> None:

@@ -27,7 +27,7 @@ def result(
     span: str = "lasting",
 ) -> Result:  # fmt: skip
     case = Case(
-        broken=next(one for one in BREAKS if one.name == broken), expected=expected, path=path,  # type: ignore[arg-type]
+        broken=next(item for item in BREAKS if item.name == broken), expected=expected, path=path,  # type: ignore[arg-type]
         source="linux", target="windows", agent="warm", span=span,  # type: ignore[arg-type]
     )  # fmt: skip
     return Result(case=case, answer=answer, line=line, seconds=1.0)
@@ -128,4 +128,4 @@ def test_a_sample_of_the_table_has_no_wrong_verdict_and_names_each_break(tmp_pat
     sample = [case for number, case in enumerate(cases()) if number % 8 == (number // 64) % 8]
     ours, naive = wrong_verdicts.measure(sample, tmp_path)
     assert [f"{our.case.label}: {our.answer} {our.line}" for our in ours if our.wrong or our.misnamed] == []
-    assert any(one.wrong for one in naive), "the method that this is compared with is wrong now and then"
+    assert any(item.wrong for item in naive), "the method that this is compared with is wrong now and then"

@@ -118,12 +118,12 @@ class Question:
     def naive(self) -> Result:
         """What the naive method says."""
         pair, case = self.pair, self.case
-        one = Naive(pair.kube, give_up=1, patience=4.0)
+        naive = Naive(pair.kube, give_up=1, patience=4.0)
         target = pair.by_name(self.server) if case.broken.by_name else pair.server(self.server)
         allowed = case.expected == "allow"
 
         def ask() -> None:
-            if not one.confirms(pair.subject(case.source), target, allowed=allowed):
+            if not naive.confirms(pair.subject(case.source), target, allowed=allowed):
                 wanted, seen = ("CONNECTED", "TIMED_OUT") if allowed else ("TIMED_OUT", "CONNECTED")
                 raise Nonconformance(f"expected {wanted}, observed {seen}")
 
@@ -291,7 +291,7 @@ def measure(chosen: Sequence[Case], folder: Path, labs: int = 1) -> tuple[list[R
         parts = list(pool.map(_measure, shares, [folder / f"lab-{number}" for number in range(labs)]))
     order = {name: number for number, name in enumerate(names)}
     ours, naive = (
-        sorted((one for part in parts for one in part[which]), key=lambda one: order[one.case.broken.name])
+        sorted((result for part in parts for result in part[which]), key=lambda result: order[result.case.broken.name])
         for which in (0, 1)
     )
     return ours, naive
@@ -406,7 +406,7 @@ def _plain(line: str) -> str:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--only", action="append", default=[], choices=[one.name for one in BREAKS])
+    arguments.add_argument("--only", action="append", default=[], choices=[item.name for item in BREAKS])
     arguments.add_argument("--labs", type=int, default=4, help="labs at once (default 4): most of the time is waiting")
     given = arguments.parse_args()
     chosen = [case for case in cases() if not given.only or case.broken.name in given.only]

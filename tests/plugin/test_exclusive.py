@@ -57,12 +57,12 @@ class Interval:
 def turns(run: Run) -> list[Interval]:
     assert run.folder, run.out
     lines = [line for path in RunDirectory(run.folder).turns.glob("*.jsonl") for line in path.read_text().splitlines()]
-    return sorted((Interval(**json.loads(line)) for line in lines), key=lambda one: one.began)
+    return sorted((Interval(**json.loads(line)) for line in lines), key=lambda interval: interval.began)
 
 
-def may_not_meet(one: Interval, other: Interval) -> bool:
-    kinds = {one.kind, other.kind}
-    return "cluster" in kinds or kinds == {"node", "shared"} or (kinds == {"node"} and one.node == other.node)
+def may_not_meet(interval: Interval, other: Interval) -> bool:
+    kinds = {interval.kind, other.kind}
+    return "cluster" in kinds or kinds == {"node", "shared"} or (kinds == {"node"} and interval.node == other.node)
 
 
 def assert_apart(found: list[Interval]) -> None:
@@ -84,7 +84,7 @@ def test_exclusive_tests_overlap_with_none_and_shared_ones_do(project: Project, 
 def test_without_workers_exclusive_tests_come_last_and_all_is_the_same(project: Project) -> None:
     project.suite(MIXED)
     alone, parallel = project.run("-n", "0"), project.run("-n", "4")
-    assert [one.kind for one in turns(alone)] == ["shared"] * 24 + ["node"] * 4 + ["cluster"] * 2
+    assert [interval.kind for interval in turns(alone)] == ["shared"] * 24 + ["node"] * 4 + ["cluster"] * 2
     assert verdicts(alone) == verdicts(parallel)
     assert alone.code == parallel.code == 0
 
@@ -96,16 +96,19 @@ def verdicts(run: Run) -> dict[str, str]:
 def test_node_exclusive_tests_are_dealt_out_over_the_nodes_alike_in_all_workers(project: Project) -> None:
     project.suite(MIXED)
     run = project.run("-n", "3", "-k", "test_node")
-    assert sorted(one.node for one in turns(run)) == ["win-0", "win-0", "win-1", "win-1"]
+    assert sorted(interval.node for interval in turns(run)) == ["win-0", "win-0", "win-1", "win-1"]
     told = {result["test"]: result["measured"]["node"] for result in run.claim("RST-3")["results"]}
-    assert told == {one.test: one.node for one in turns(run)}
+    assert told == {interval.test: interval.node for interval in turns(run)}
     assert {test["exclusive"] for test in run.report["tests"]} == {"node win-0", "node win-1"}
 
 
 def test_tests_of_two_nodes_may_run_side_by_side(project: Project) -> None:
     project.suite(MIXED.replace("SLEEP = 0.04", "SLEEP = 0.5"))
     found = turns(project.run("-n", "2", "-k", "test_node and (0 or 1)"))
-    assert [one.node for one in found] == ["win-0", "win-1"] or [one.node for one in found] == ["win-1", "win-0"]
+    assert [interval.node for interval in found] == ["win-0", "win-1"] or [interval.node for interval in found] == [
+        "win-1",
+        "win-0",
+    ]
     assert found[0].overlaps(found[1])
 
 
@@ -180,9 +183,11 @@ def test_cluster(number):
     first, second = turns(run)
     assert second.asked < first.released <= second.began
     tests = {test["test"]: test for test in run.report["tests"]}
-    for one in (first, second):
-        assert tests[one.test]["waited"] == round(one.began - one.asked, 3)
-        assert tests[one.test]["seconds"] <= round(one.ended - one.began, 3)  # its own time lies within its turn
+    for interval in (first, second):
+        assert tests[interval.test]["waited"] == round(interval.began - interval.asked, 3)
+        assert tests[interval.test]["seconds"] <= round(
+            interval.ended - interval.began, 3
+        )  # its own time lies within its turn
     assert {test["exclusive"] for test in tests.values()} == {"cluster"}
     assert run.folder
     (told,) = (run.folder / "attachments").glob("*/*waited*")
@@ -194,7 +199,7 @@ def test_cluster(number):
 def test_tests_that_do_not_run_stop_nobody(project: Project) -> None:
     project.suite(MIXED)
     run = project.run("-n", "2", "--no-disruptive")
-    assert {one.kind for one in turns(run)} == {"shared"}
+    assert {interval.kind for interval in turns(run)} == {"shared"}
     assert run.verdict("VXLAN-10") == "NOT_RUN"
 
 
@@ -283,7 +288,7 @@ def test_last_failed_and_stop_at_the_first_work_beside_it(project: Project, work
 def test_a_disruptive_node_takes_all_that_concerns_a_node(project: Project) -> None:
     project.suite(MIXED)
     run = project.run("--disruptive-node", "win-1", "-k", "test_node or test_cluster")
-    assert {one.node for one in turns(run)} == {"win-1"}
+    assert {interval.node for interval in turns(run)} == {"win-1"}
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def answer(attempt, number):
 @pytest.fixture
 def expect(record):
     SHUT.clear()
-    prober = ScriptedProber({one.pod: [answer] for one in (CLIENT, STRANGER)})
+    prober = ScriptedProber({client.pod: [answer] for client in (CLIENT, STRANGER)})
     context = Context(claims=("POL-1",), keep=lambda seen: record.decided(*seen))
     return Expect(prober, load_timings(), context, prober.clock)
 
@@ -124,7 +124,7 @@ def test_is_denied(expect):
 def test_starts(expect, record):
     pods = worker_pods(Deployer())
     pods.keep = lambda seen: record.decided(*seen)
-    there = [replace(one, windows_build="20348.2762") for one in pods.start("windows-server", because="it starts")]
+    there = [replace(pod, windows_build="20348.2762") for pod in pods.start("windows-server", because="it starts")]
     expect.started(there, because="it starts")
 
 @verifies("ENC-5")

@@ -175,7 +175,9 @@ def allure(run: Run) -> list[dict[str, Any]]:
 
 
 def of_test(run: Run, test: str) -> dict[str, Any]:
-    return next(one for one in allure(run) if {"name": "test", "value": f"suites/test_it.py::{test}"} in one["labels"])
+    return next(
+        item for item in allure(run) if {"name": "test", "value": f"suites/test_it.py::{test}"} in item["labels"]
+    )
 
 
 def test_allure_s_own_plugin_wrote_the_results_of_tests(run: Run) -> None:
@@ -198,17 +200,17 @@ def test_allure_has_the_statement_as_title_the_verdict_s_word_and_no_fixtures(ru
 
 
 def test_allure_s_steps_are_what_was_expected_and_seen_between_nodes(run: Run) -> None:
-    steps = [(one["name"], one["status"]) for one in of_test(run, "test_confirmed[linux-windows]")["steps"]]
+    steps = [(step["name"], step["status"]) for step in of_test(run, "test_confirmed[linux-windows]")["steps"]]
     assert steps == [
         ("linux-1 to win-0: as expected, silently dropped, reached, because decided by the stand-in", "passed")
     ]
 
 
 def test_a_claim_without_a_test_is_in_allure_with_its_reason_and_is_never_green(run: Run) -> None:
-    untested = [one for one in allure(run) if {"name": "tag", "value": "no test"} in one["labels"]]
-    assert {one["status"] for one in untested} == {"skipped", "unknown"}
-    assert any(one["statusDetails"]["message"] == "NOT_RUN: there is no test for it yet" for one in untested)
-    assert len({one["uuid"] for one in allure(run)}) == len(allure(run))
+    untested = [item for item in allure(run) if {"name": "tag", "value": "no test"} in item["labels"]]
+    assert {item["status"] for item in untested} == {"skipped", "unknown"}
+    assert any(item["statusDetails"]["message"] == "NOT_RUN: there is no test for it yet" for item in untested)
+    assert len({item["uuid"] for item in allure(run)}) == len(allure(run))
 
 
 def test_junit_names_versions_once_and_carries_no_machine_s_text(run: Run) -> None:
@@ -217,10 +219,10 @@ def test_junit_names_versions_once_and_carries_no_machine_s_text(run: Run) -> No
     assert suite is not None
     properties = suite.find("properties")
     assert properties is not None
-    told = {one.get("name"): one.get("value") for one in properties}
+    told = {property_.get("name"): property_.get("value") for property_ in properties}
     assert told["calico_version"] == "v3.31.2"
     assert told["node win-0"] == "Windows 20348.2762"
-    assert not [one for one in suite.iter("property") if one.get("name") == junit.OUTCOME]
+    assert not [element for element in suite.iter("property") if element.get("name") == junit.OUTCOME]
 
 
 def test_a_second_junit_file_has_a_case_per_claim_in_which_unmet_and_not_run_are_seen(run: Run) -> None:

@@ -13,12 +13,12 @@ def test_the_gates_know_every_part_that_the_suite_decides() -> None:
 
 
 def test_every_capability_with_a_test_is_in_a_set_or_left_out_for_a_reason() -> None:
-    demanded = {demand.claim for one in sets().values() for demand in one.demands}
+    demanded = {demand.claim for gate_set in sets().values() for demand in gate_set.demands}
     tested = set(parts.collected())
     capabilities = {claim for claim in tested if catalog()[claim].kind is ClaimKind.CAPABILITY}
     assert capabilities - demanded - set(sets().excluded) == set()
 
 
 def test_sets_demand_only_claims_that_have_tests() -> None:
-    demanded = {demand.claim for one in sets().values() for demand in one.demands}
+    demanded = {demand.claim for gate_set in sets().values() for demand in gate_set.demands}
     assert demanded - set(parts.collected()) == set()

@@ -192,4 +192,4 @@ def test_a_run_that_ends_before_its_tests_are_known_says_that_it_was_cut_short(p
     run = project.run("--require=policy")
     assert run.code == 2, run.out
     assert run.report["run"]["cut_short"] == "the run ended before its tests were known"
-    assert {one["answer"] for one in run.report["gates"]} == {"incomplete"}
+    assert {gate["answer"] for gate in run.report["gates"]} == {"incomplete"}

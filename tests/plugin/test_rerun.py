@@ -70,7 +70,7 @@ def test_a_violated_that_turns_green_stays_violated_and_is_flaky(rerun: tuple[Pr
     assert claim["reason"] == "FLAKY (VIOLATED, CONFIRMED): expected blocked, observed connected"
     assert claim["flaky"] is True
     assert claim["builds"] == {"20348": "CONFIRMED"}
-    assert {one["answer"] for one in second.report["gates"]} == {"not qualified"}
+    assert {gate["answer"] for gate in second.report["gates"]} == {"not qualified"}
 
 
 @pytest.mark.parametrize("claim", ["DEMO-6", "DEMO-7"])
@@ -88,7 +88,7 @@ def test_a_rerun_can_be_continued_and_still_shows_what_was_seen_first(rerun: tup
     third = started(project, f"--rerun-of={second.folder}")
     assert list(third.report["run"]["continues"]["again"]) == ["suites/test_it.py::test_leaks"]
     assert third.verdict("DEMO-5") == "VIOLATED"
-    assert next(one for one in third.report["tests"] if "leaks" in one["test"])["attempts"] == [
+    assert next(test for test in third.report["tests"] if "leaks" in test["test"])["attempts"] == [
         "VIOLATED", "CONFIRMED", "CONFIRMED",
     ]  # fmt: skip
 

@@ -41,8 +41,8 @@ def test_tests_wait_until_a_dead_workers_changes_are_put_back(project: Project) 
     project.suite(DIES)
     run = project.run("-n", "2", STAND_IN=json.dumps({"putting back takes": 0.7}))
     found = others(run)
-    assert {one["verdict"] for one in found} == {"CONFIRMED"}
-    assert all(one["measured"]["epoch"] for one in found), "what is kept was looked at again"
+    assert {item["verdict"] for item in found} == {"CONFIRMED"}
+    assert all(item["measured"]["epoch"] for item in found), "what is kept was looked at again"
     assert re.search(f"waits until what {DEAD} has changed is put back, since its worker gw. died", run.out)
 
 
@@ -60,9 +60,9 @@ def test_what_is_not_put_back_makes_the_tests_after_it_inconclusive(
     project.suite(DIES)
     run = project.run("-n", "2", STAND_IN=json.dumps(told))
     assert run.code == 6
-    for one in others(run):
-        assert one["verdict"] == "INCONCLUSIVE"
-        assert re.search(f"cluster may not be as before {DEAD}, whose changes are not put back: {why}", one["reason"])
+    for other in others(run):
+        assert other["verdict"] == "INCONCLUSIVE"
+        assert re.search(f"cluster may not be as before {DEAD}, whose changes are not put back: {why}", other["reason"])
 
 
 def test_tests_do_not_wait_for_ever(project: Project) -> None:
@@ -70,9 +70,9 @@ def test_tests_do_not_wait_for_ever(project: Project) -> None:
     (project.path / "timings.yaml").write_text("run:\n  put_back: 300 ms\n")
     run = project.run("-n", "2", "--timings=timings.yaml", STAND_IN=json.dumps({"putting back takes": 2}))
     assert run.code == 6
-    waited = [one for one in others(run) if "died, and that was not done in 0.3 s" in one["reason"]]
+    waited = [other for other in others(run) if "died, and that was not done in 0.3 s" in other["reason"]]
     assert waited
-    assert {one["verdict"] for one in waited} == {"INCONCLUSIVE"}
+    assert {item["verdict"] for item in waited} == {"INCONCLUSIVE"}
 
 
 def test_a_test_that_cannot_put_back_spoils_its_node_and_no_other(project: Project) -> None:

@@ -129,12 +129,12 @@ class Harness:
             case "controller":
                 run.kill()
             case "worker":
-                workers = [one for one in members if one.pid != run.pid and _is_worker(one)]
+                workers = [member for member in members if member.pid != run.pid and _is_worker(member)]
                 if not workers or not _kill(workers[point.number % len(workers)]):
                     return NO_WORKER
             case "all":
-                for one in members:
-                    _kill(one)
+                for member in members:
+                    _kill(member)
             case "api":
                 done = self.lab.hybridlab(
                     "faults", "--kubeconfig", str(self.lab.kubeconfig), "inject", "api-unreachable",
@@ -206,8 +206,8 @@ def environment(scratch: Path) -> dict[str, str]:
 
 def end_all(run: subprocess.Popen[bytes]) -> None:
     """Kill what lives of a run."""
-    for one in _members(run.pid):
-        _kill(one)
+    for member in _members(run.pid):
+        _kill(member)
     run.wait()
 
 
@@ -243,6 +243,6 @@ def _ended(run: subprocess.Popen[bytes], members: Sequence[psutil.Process]) -> t
     except subprocess.TimeoutExpired:
         return (f"the run hung: it had not ended {RUN_WITHIN:g} s after it was hit",)
     _, alive = psutil.wait_procs(members, RUN_WITHIN)
-    for one in alive:
-        _kill(one)
-    return tuple(f"the run hung: {one} outlived it by {RUN_WITHIN:g} s" for one in alive)
+    for item in alive:
+        _kill(item)
+    return tuple(f"the run hung: {item} outlived it by {RUN_WITHIN:g} s" for item in alive)

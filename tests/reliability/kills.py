@@ -126,17 +126,17 @@ def _nothing_known(point: Point) -> Kill:
 
 def pending(plan: Sequence[Point], kills: Sequence[Kill]) -> list[Point]:
     """What is to be tried yet: points that were not tried, and those that hit nothing, at another moment."""
-    tries = [(point, [one for one in kills if one.number == point.number]) for point in plan]
+    tries = [(point, [kill for kill in kills if kill.number == point.number]) for point in plan]
     return [
-        _elsewhere(point, of_it) for point, of_it in tries if all(one.missed for one in of_it) and len(of_it) < TRIES
+        _elsewhere(point, of_it) for point, of_it in tries if all(kill.missed for kill in of_it) and len(of_it) < TRIES
     ]
 
 
 def _elsewhere(point: Point, missed: Sequence[Kill]) -> Point:
     """Earlier when the run had ended, later when it had no worker yet."""
     after = point.after
-    for one in missed:
-        after = after + LATER if one.missed == NO_WORKER and not point.changed else after / 2
+    for kill in missed:
+        after = after + LATER if kill.missed == NO_WORKER and not point.changed else after / 2
     return replace(point, after=after)
 
 
@@ -178,7 +178,7 @@ def known(path: Path = RUNS) -> list[Kill]:
     if not path.exists():
         return []
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    wanted = {one.name for one in fields(Kill)}
+    wanted = {field.name for field in fields(Kill)}
     return [
         Kill(**{**entry, "left": tuple(entry["left"])})
         for entry in entries
@@ -198,10 +198,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plan = points(options.points, lasting(options.profile))
         while todo := pending(plan, known()):
             take_all(todo, options.profile, options.labs)
-    kills = [one for one in known() if one.number < options.points]
+    kills = [kill for kill in known() if kill.number < options.points]
     write("killed runs", summary(kills, options.labs))
-    left = sum(one.failed for one in kills)
-    print(f"{len({one.number for one in kills if not one.missed})} points hit, {left} with something left behind")
+    left = sum(kill.failed for kill in kills)
+    print(f"{len({kill.number for kill in kills if not kill.missed})} points hit, {left} with something left behind")
     return 1 if left else 0
 
 
@@ -251,22 +251,22 @@ def summary(kills: Sequence[Kill], labs: int = 1) -> list[str]:
         "api": f"API server, unreachable for {UNREACHABLE:g} s",
     }  # fmt: skip
     for victim, name in names.items():
-        some = [one for one in kills if one.victim == victim and not one.missed]
-        took = sorted(one.seconds for one in some if one.open_entries)
+        some = [kill for kill in kills if kill.victim == victim and not kill.missed]
+        took = sorted(kill.seconds for kill in some if kill.open_entries)
         times = f"{took[len(took) // 2]:.1f} | {took[-1]:.1f}" if took else "- | -"
         if some:
             lines.append(
-                f"| {name} | {len(some)} | {sum(one.open_at_hit > 0 for one in some)} | {len(took)} | "
-                f"{sum(one.restored for one in some)} | {sum(one.failed for one in some)} | {times} |"
+                f"| {name} | {len(some)} | {sum(kill.open_at_hit > 0 for kill in some)} | {len(took)} | "
+                f"{sum(kill.restored for kill in some)} | {sum(kill.failed for kill in some)} | {times} |"
             )
     lines += [
-        f"- point {one.number} ({one.victim}{f', not hit: {one.missed}' if one.missed else ''}): {line}"
-        for one in kills
-        for line in one.left
+        f"- point {kill.number} ({kill.victim}{f', not hit: {kill.missed}' if kill.missed else ''}): {line}"
+        for kill in kills
+        for line in kill.left
     ]
-    missed = [one for one in kills if one.missed]
-    reasons = ", ".join(f"{reason}: {count}" for reason, count in Counter(one.missed for one in missed).items())
-    never = {one.number for one in missed} - {one.number for one in kills if not one.missed}
+    missed = [kill for kill in kills if kill.missed]
+    reasons = ", ".join(f"{reason}: {count}" for reason, count in Counter(kill.missed for kill in missed).items())
+    never = {kill.number for kill in missed} - {kill.number for kill in kills if not kill.missed}
     tries = f"{len(missed)} {'try' if len(missed) == 1 else 'tries'} that hit nothing"
     return [
         *lines,

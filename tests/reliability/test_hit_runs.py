@@ -95,7 +95,7 @@ def test_processes_that_outlive_their_run_are_said_and_killed(monkeypatch: pytes
     run.kill()
     assert ["outlived it" in line for line in hit_run._ended(run, members)] == [True]
     psutil.wait_procs(members)
-    assert not any(one.is_running() for one in members)
+    assert not any(member.is_running() for member in members)
 
 
 def test_whatever_breaks_a_point_is_written_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_whatever_breaks_a_point_is_written_down(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(kills, "RUNS", tmp_path / "kills.jsonl")
     monkeypatch.setattr(kills, "one_point", broken)
     kills.take([point()], Played(Strike()), NOTHING, threading.Event())  # type: ignore[arg-type]
-    assert [one.left for one in known(tmp_path / "kills.jsonl")] == [("broke: OSError: no route",)]
+    assert [item.left for item in known(tmp_path / "kills.jsonl")] == [("broke: OSError: no route",)]
 
 
 # --- what hits nothing ------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_a_worker_of_a_run_is_found_and_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", "-q", str(tmp_path)]
     run = subprocess.Popen(command, cwd=tmp_path, env=hit_run.environment(tmp_path), stdout=subprocess.DEVNULL)
     try:
-        while not (workers := [one for one in hit_run._members(run.pid) if hit_run._is_worker(one)]):
+        while not (workers := [member for member in hit_run._members(run.pid) if hit_run._is_worker(member)]):
             assert run.poll() is None
         assert idle()._strike(point("worker"), run, workers) == ""
         assert psutil.wait_procs(workers)[1] == []
@@ -140,8 +140,8 @@ def test_a_worker_of_a_run_is_found_and_killed(tmp_path: Path) -> None:
 
 def test_a_point_that_hit_nothing_is_tried_at_another_moment_and_not_for_ever() -> None:
     started, changed = point("worker", changed=False), point()
-    assert [one.after for one in pending([started], [kill(missed=NO_WORKER)])] == [5.0]
-    assert [one.after for one in pending([changed], [kill(missed=ENDED)] * 2)] == [1.0]
+    assert [item.after for item in pending([started], [kill(missed=NO_WORKER)])] == [5.0]
+    assert [item.after for item in pending([changed], [kill(missed=ENDED)] * 2)] == [1.0]
     assert pending([changed], [kill(missed=ENDED)] * TRIES) == []
     assert pending([changed], [kill(missed=ENDED), kill()]) == []
 
@@ -182,4 +182,4 @@ def test_every_point_is_taken_once_on_labs_of_their_own(monkeypatch: pytest.Monk
     monkeypatch.setattr(snapshot, "take", lambda _: NOTHING)
     plan = kills.points(25, 10.0)
     kills.take_all(plan, "default", 3)
-    assert sorted(one.number for one in known(tmp_path / "kills.jsonl")) == list(range(25))
+    assert sorted(item.number for item in known(tmp_path / "kills.jsonl")) == list(range(25))

@@ -24,7 +24,7 @@ def test_every_option_of_the_suite_in_an_example_is_one(path: Path) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_attaches_the_page_the_allure_results_and_both_junit_files(path: Path) -> None:
     text = path.read_text()
-    assert [one for one in ("report.html", "conformance.json", "allure/", "junit*.xml") if one not in text] == []
+    assert [item for item in ("report.html", "conformance.json", "allure/", "junit*.xml") if item not in text] == []
 
 
 @pytest.mark.parametrize("path", [path for path in EXAMPLES if path.suffix == ".yaml"], ids=lambda path: path.name)

@@ -42,7 +42,7 @@ def test_a_policy_stays_inside_the_run(path: Path) -> None:
 
 @pytest.mark.parametrize("path", POLICIES, ids=ids)
 def test_a_policy_is_used_by_a_test(path: Path) -> None:
-    suites = "\n".join(one.read_text() for one in (ROOT / "suites").rglob("*.py"))
+    suites = "\n".join(item.read_text() for item in (ROOT / "suites").rglob("*.py"))
     name = str(path.relative_to(MANIFESTS))
     ways = name.replace("ingress", "{way}").replace("egress", "{way}")
     assert name in suites or f'either_policy_api("{path.stem}")' in suites or f'either_way("{ways}")' in suites

@@ -17,7 +17,9 @@ CHECKOUT = Path(__file__).parents[2]
 def patterns() -> tuple[str, ...]:
     tree = ast.parse((CHECKOUT / "setup.py").read_text(encoding="utf-8"))
     (value,) = (
-        one.value for one in tree.body if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "FILES"
+        assign.value
+        for assign in tree.body
+        if isinstance(assign, ast.Assign) and ast.unparse(assign.targets[0]) == "FILES"
     )
     found: tuple[str, ...] = ast.literal_eval(value)
     return found

@@ -48,12 +48,12 @@ class DemoPods:
     def across(self) -> list[Route]:
         """From Windows to Windows across nodes."""
         pairs = self.windows_clients.to(self.windows_servers)
-        return [(one, goal.tcp(PORT)) for one, goal in pairs if one.node != goal.node]
+        return [(workload, goal.tcp(PORT)) for workload, goal in pairs if workload.node != goal.node]
 
     @property
     def linux_nodes(self) -> list[str]:
         """The nodes of the Linux pods."""
-        return sorted({one.node for one in (*self.linux_clients, *self.linux_servers)})
+        return sorted({linux_client.node for linux_client in (*self.linux_clients, *self.linux_servers)})
 
 
 def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
@@ -68,14 +68,14 @@ def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
     found = deployer.deploy(wishes)
 
     def group(role: str) -> Group:
-        return Group(found[one.called] for one in wishes if one.role == role)
+        return Group(found[wish.called] for wish in wishes if wish.role == role)
 
     return DemoPods(
         linux_clients=group("linux-client"),
         linux_servers=group("linux-server"),
         windows_clients=group("windows-client"),
         windows_servers=group("windows-server"),
-        seats={one.uid: name for name, one in found.items()},
+        seats={workload.uid: name for name, workload in found.items()},
     )
 
 
@@ -94,7 +94,7 @@ class NewDeployments:
             Wish(role="windows-client", node=node, name=f"windows-new-pod-{next(self._numbers)}")
             for node in self._placement.covered("windows")
         ]
-        self._made += [one.called for one in wishes]
+        self._made += [wish.called for wish in wishes]
         self._deployer.deploy(wishes)
 
     def remove(self) -> None:

@@ -41,14 +41,14 @@ class Drain:
 
         Raises MissingCapability when one of them has no controller, or data in an emptyDir that may not be lost.
         """
-        evicted = [one for one in self._on(node) if not _stays(one)]
-        bare = [_label(one) for one in evicted if _controller(one) is None]
+        evicted = [item for item in self._on(node) if not _stays(item)]
+        bare = [_label(item) for item in evicted if _controller(item) is None]
         if bare:
             raise MissingCapability(
                 f"node {node} cannot be drained: pods without a controller would be lost: {', '.join(bare)}",
                 "move them away, or name another node by --disruptive-node NAME",
             )
-        holding = [_label(one) for one in evicted if _volumes(one)]
+        holding = [_label(item) for item in evicted if _volumes(item)]
         if holding and not self._lose_data:
             raise MissingCapability(
                 f"node {node} cannot be drained: the data in emptyDir of pods would be lost: {', '.join(holding)}",
@@ -69,7 +69,7 @@ class Drain:
         for pod in evicted:
             self._evict(pod, node, deadline)
         self._gone(node, evicted, deadline)
-        return [_label(one) for one in evicted]
+        return [_label(item) for item in evicted]
 
     def uncordon(self, node: str) -> None:
         """Let pods in again where this run has cordoned the node; what somebody else has cordoned stays so.
@@ -107,9 +107,9 @@ class Drain:
             self._clock.sleep(self._patience.evict_again)
 
     def _gone(self, node: str, evicted: Sequence[Obj], deadline: Deadline) -> None:
-        uids = {one["metadata"]["uid"] for one in evicted}
+        uids = {item["metadata"]["uid"] for item in evicted}
         settled = until(
-            lambda: [one for one in self._on(node) if one["metadata"]["uid"] in uids],
+            lambda: [item for item in self._on(node) if item["metadata"]["uid"] in uids],
             lambda left: not left,
             within=deadline.remaining,
             every=self._patience.poll_every,
@@ -129,7 +129,7 @@ def _node(name: str) -> ObjectRef:
 
 def _controller(pod: Obj) -> dict[str, Any] | None:
     owners = pod["metadata"].get("ownerReferences") or []
-    return next((one for one in owners if one.get("controller")), None)
+    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def _stays(pod: Obj) -> bool:
@@ -141,7 +141,7 @@ def _stays(pod: Obj) -> bool:
 
 def _volumes(pod: Obj) -> list[str]:
     """Names of a pod's emptyDir volumes."""
-    return [one["name"] for one in pod["spec"].get("volumes") or [] if "emptyDir" in one]
+    return [volume["name"] for volume in pod["spec"].get("volumes") or [] if "emptyDir" in volume]
 
 
 def _label(pod: Obj) -> str:

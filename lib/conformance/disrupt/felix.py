@@ -77,19 +77,19 @@ class Felix:
 
         settled = until(
             look,
-            lambda pods: any(_moved(before, one) and is_ready(one) for one in pods),
+            lambda pods: any(_moved(before, pod) and is_ready(pod) for pod in pods),
             within=patience.felix_restart,
             every=patience.poll_every,
             description=f"a new calico-node pod on node {node} is ready",
             clock=self._clock,
         )
         if not settled.converged:
-            states = "; ".join(f"{_told(one)} {pod_state(one)}" for one in settled.last) or "no pod"
+            states = "; ".join(f"{_told(item)} {pod_state(item)}" for item in settled.last) or "no pod"
             raise EnvironmentBroken(
                 f"Felix on node {node} is not back {settled.seconds:.0f} s after its pod {meta['name']} was deleted: "
                 f"{states}"
             )
-        after = next(one for one in settled.last if _moved(before, one) and is_ready(one))
+        after = next(item for item in settled.last if _moved(before, item) and is_ready(item))
         self._journal.close(entry)
         known_good()
         return Restart(node=node, before=_told(before), after=_told(after), seconds=settled.seconds, note=watched.note)
@@ -147,14 +147,14 @@ class Felix:
         patience = self._patience(self._os_of(node))
         settled = until(
             lambda: self._pods(node),
-            lambda pods: bool(pods) and all(is_ready(one) and not _ends(one) for one in pods),
+            lambda pods: bool(pods) and all(is_ready(pod) and not _ends(pod) for pod in pods),
             within=patience.felix_restart,
             every=patience.poll_every,
             description=f"Felix is ready on node {node}",
             clock=self._clock,
         )
         if not settled.converged:
-            states = "; ".join(f"{_told(one)} {pod_state(one)}" for one in settled.last) or "no pod"
+            states = "; ".join(f"{_told(item)} {pod_state(item)}" for item in settled.last) or "no pod"
             raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}")
 
     def pod(self, node: str) -> Obj:
@@ -190,9 +190,9 @@ class _Watched:
             found = self._kube.find("v1", "Node", self._node) or {}
         except (ApiRefused, ApiUnreachable):
             return True
-        for one in (found.get("status") or {}).get("conditions") or []:
-            if one.get("type") == "Ready" and one.get("status") != "True":
-                said = one.get("message") or one.get("reason") or "no message"
+        for condition in (found.get("status") or {}).get("conditions") or []:
+            if condition.get("type") == "Ready" and condition.get("status") != "True":
+                said = condition.get("message") or condition.get("reason") or "no message"
                 self.note = f"node {self._node} was not Ready meanwhile: {said}"
                 return False
         return True

@@ -69,7 +69,7 @@ class FelixProcess:
     def ready(self, pod: Obj) -> bool:
         """As :class:`Processes` says; asked by its readiness probe's own command, if it has one."""
         probe: Any = _with_container(pod)["spec"]["containers"]
-        commands = [one.get("readinessProbe") or {} for one in probe if one["name"] == CONTAINER]
+        commands = [item.get("readinessProbe") or {} for item in probe if item["name"] == CONTAINER]
         argv = (commands[0].get("exec") or {}).get("command")
         return not argv or self._run(pod, CONTAINER, argv).exit_code == 0
 
@@ -94,7 +94,7 @@ class DescribedProcess:
 
 
 def _with_container(pod: Obj) -> Obj:
-    if CONTAINER not in [one["name"] for one in pod["spec"]["containers"]]:
+    if CONTAINER not in [container["name"] for container in pod["spec"]["containers"]]:
         raise ProbeBroken(f"{_label(pod)} has no container {CONTAINER}")
     return pod
 

@@ -58,13 +58,13 @@ def _daemonsets(kube: Kube) -> Iterator[str]:
 def _statuses(kube: Kube) -> Iterator[str]:
     if not kube.discovery.serves(STATUS, "TigeraStatus"):
         return
-    for one in kube.objects(STATUS, "TigeraStatus"):
-        for condition in (one.get("status") or {}).get("conditions") or []:
+    for obj in kube.objects(STATUS, "TigeraStatus"):
+        for condition in (obj.get("status") or {}).get("conditions") or []:
             kind, on = condition.get("type"), condition.get("status") == "True"
             if (kind in ("Degraded", "Progressing") and on) or (kind == "Available" and not on):
                 said = condition.get("message") or condition.get("reason") or "no message"
                 word = kind if on else f"not {kind}"
-                yield f"TigeraStatus {one['metadata']['name']} is {word}: {' '.join(str(said).split())}"
+                yield f"TigeraStatus {obj['metadata']['name']} is {word}: {' '.join(str(said).split())}"
 
 
 def _owns(entry: Obj) -> bool:

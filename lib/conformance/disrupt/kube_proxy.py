@@ -34,12 +34,12 @@ class KubeProxy:
                 f"Services are dead on node {node} after its HNS network was made anew, and its kube-proxy runs in no "
                 f"pod of {NAMESPACE} ({' or '.join(LABELS)}): restart its service kube-proxy on the node"
             )
-        uids = {one["metadata"]["uid"] for one in before}
-        for one in before:
-            target = ObjectRef(api_version="v1", kind="Pod", name=one["metadata"]["name"], namespace=NAMESPACE)
+        uids = {item["metadata"]["uid"] for item in before}
+        for item in before:
+            target = ObjectRef(api_version="v1", kind="Pod", name=item["metadata"]["name"], namespace=NAMESPACE)
             self._journal.delete_owned_pod(target, f"revives Services on node {node}")
         settled = until(
-            lambda: [one for one in self._pods(node) if one["metadata"]["uid"] not in uids],
+            lambda: [pod for pod in self._pods(node) if pod["metadata"]["uid"] not in uids],
             lambda pods: any(map(is_ready, pods)),
             within=self._patience.pod_ready,
             every=self._patience.poll_every,
@@ -47,9 +47,9 @@ class KubeProxy:
             clock=self._clock,
         )
         if not settled.converged:
-            states = "; ".join(f"{one['metadata']['name']} {pod_state(one)}" for one in settled.last) or "no pod"
+            states = "; ".join(f"{item['metadata']['name']} {pod_state(item)}" for item in settled.last) or "no pod"
             raise EnvironmentBroken(f"kube-proxy on node {node} is not back in {settled.seconds:.0f} s: {states}")
 
     def _pods(self, node: str) -> list[Obj]:
-        found = [one for labels in LABELS for one in self._kube.objects("v1", "Pod", NAMESPACE, labels=labels)]
-        return [one for one in found if one["spec"].get("nodeName") == node]
+        found = [obj for labels in LABELS for obj in self._kube.objects("v1", "Pod", NAMESPACE, labels=labels)]
+        return [item for item in found if item["spec"].get("nodeName") == node]

@@ -59,7 +59,7 @@ class Procedure:
         self.possible(node)
         try:
             self._drain.drain(node)
-            before = {one.id for one in self._hosts.hns_networks(node) if one.name == NETWORK}
+            before = {hns_network.id for hns_network in self._hosts.hns_networks(node) if hns_network.name == NETWORK}
             entry, theirs = self._strangers.note(node)
             said = self._hosts.remove_hns_network(node)
             self._removed(node, before, said)
@@ -72,7 +72,7 @@ class Procedure:
         def look() -> set[str] | ProbeBroken:
             """A node that has just lost its network may be out of reach for a while."""
             try:
-                return {one.id for one in self._hosts.hns_networks(node)}
+                return {hns_network.id for hns_network in self._hosts.hns_networks(node)}
             except ProbeBroken as broken:
                 return broken
 

@@ -31,8 +31,12 @@ class Strangers:
     def note(self, node: str) -> tuple[Any, list[dict[str, str]]]:
         """Note those on a node, before they lose their network: the entry to close afterwards, and what it holds."""
         pods = [
-            {"namespace": one["metadata"]["namespace"], "name": one["metadata"]["name"], "uid": one["metadata"]["uid"]}
-            for one in strangers(self._kube, node)
+            {
+                "namespace": stranger["metadata"]["namespace"],
+                "name": stranger["metadata"]["name"],
+                "uid": stranger["metadata"]["uid"],
+            }
+            for stranger in strangers(self._kube, node)
         ]
         if not pods:
             return None, []
@@ -48,23 +52,23 @@ class Strangers:
     def renew(self, node: str, pods: Sequence[Mapping[str, str]]) -> None:
         """Delete these pods, those that are still the same, and wait for successors.  Raises EnvironmentBroken."""
         awaited: dict[str, str] = {}
-        for one in pods:
-            found = self._kube.find("v1", "Pod", one["name"], one["namespace"])
-            if found is None or found["metadata"].get("uid") != one["uid"]:
+        for pod in pods:
+            found = self._kube.find("v1", "Pod", pod["name"], pod["namespace"])
+            if found is None or found["metadata"].get("uid") != pod["uid"]:
                 continue
-            target = ObjectRef(api_version="v1", kind="Pod", name=one["name"], namespace=one["namespace"])
+            target = ObjectRef(api_version="v1", kind="Pod", name=pod["name"], namespace=pod["namespace"])
             self._journal.delete_owned_pod(target, f"gives it a network again, which node {node} has made anew")
             awaited[daemonset_of(found)] = label(found)
         if awaited:
-            self._back(node, awaited, {one["uid"] for one in pods})
+            self._back(node, awaited, {pod["uid"] for pod in pods})
 
     def _back(self, node: str, awaited: Mapping[str, str], old: set[str]) -> None:
         """Wait until each DaemonSet has a ready pod on the node that is not one of the old ones."""
 
         def missing() -> dict[str, str]:
-            there = [one for one in strangers(self._kube, node) if one["metadata"]["uid"] not in old]
-            ready = {daemonset_of(one) for one in there if is_ready(one)}
-            states = {daemonset_of(one): f"{label(one)} {pod_state(one)}" for one in there}
+            there = [stranger for stranger in strangers(self._kube, node) if stranger["metadata"]["uid"] not in old]
+            ready = {daemonset_of(item) for item in there if is_ready(item)}
+            states = {daemonset_of(item): f"{label(item)} {pod_state(item)}" for item in there}
             return {owner: states.get(owner, f"no successor of {was}") for owner, was in awaited.items()
                     if owner not in ready}  # fmt: skip
 

@@ -76,8 +76,10 @@ class Vni:
 
     def vsid(self, node: str) -> int | None:
         """The VSID of a Windows node's pod network; None when there is no such network.  Raises ProbeBroken."""
-        networks = [one for one in self._hosts.hns_networks(node) if one.name.startswith("Calico")]
-        known = [subnet.vsid for one in networks for subnet in one.subnets if subnet.vsid is not None]
+        networks = [
+            hns_network for hns_network in self._hosts.hns_networks(node) if hns_network.name.startswith("Calico")
+        ]
+        known = [subnet.vsid for network in networks for subnet in network.subnets if subnet.vsid is not None]
         return known[0] if known else None
 
     def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
@@ -178,8 +180,8 @@ _FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
 def cni_files(daemonset: Obj | None) -> list[str]:
     """Where ``install-cni`` of a DaemonSet writes the CNI configuration on its nodes, as its environment says."""
     spec = daemonset["spec"]["template"]["spec"] if daemonset else {}
-    names = [str(one["value"]) for one in _entries(spec, "CNI_CONF_NAME") if one.get("value")]
-    folders = [str(one["value"]) for one in _entries(spec, "CNI_NET_DIR") if one.get("value")]
+    names = [str(entry["value"]) for entry in _entries(spec, "CNI_CONF_NAME") if entry.get("value")]
+    folders = [str(entry["value"]) for entry in _entries(spec, "CNI_NET_DIR") if entry.get("value")]
     return [_windows_path(f"{folder}/{name}") for folder in folders for name in names]
 
 
@@ -191,7 +193,7 @@ def _windows_path(path: str) -> str:
 
 def _entries(spec: Obj, name: str = VARIABLE) -> list[dict[str, Any]]:
     containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
-    return [entry for one in containers for entry in one.get("env") or [] if entry.get("name") == name]
+    return [entry for container in containers for entry in container.get("env") or [] if entry.get("name") == name]
 
 
 def _variables(daemonset: Obj) -> list[dict[str, Any]]:

@@ -119,7 +119,7 @@ class VniChange:
         if self.changed is None:
             return
         before, self.changed = self.changed, None
-        wrong = [str(one) for one in self.journal.restore() if one.outcome in NOT_RESTORED]
+        wrong = [str(restored) for restored in self.journal.restore() if restored.outcome in NOT_RESTORED]
         if wrong:
             raise EnvironmentBroken(f"after the test: {'; '.join(wrong)}")
         self.vni.delivered(before, linux=self._demo_pods.linux_nodes, windows=self.windows)

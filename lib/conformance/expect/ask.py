@@ -103,7 +103,7 @@ class _Round:
         self._dependents: dict[int, list[Path]] = {}
         """Open path, by id(), to the closed ones that it is a control for."""
         for path in self._closed:
-            for control in {id(one): one for kind in path.controls for one in kind}.values():
+            for control in {id(item): item for kind in path.controls for item in kind}.values():
                 self._dependents.setdefault(id(control), []).append(path)
         self._due = dict.fromkeys(self._by_source, 0.0)
         self._held_until: dict[str, float] = {}
@@ -199,7 +199,7 @@ class _Round:
         standing = self._standing[id(path)]
         if isinstance(standing, NotYet) and standing.row and standing.row[0].at <= deadline:
             return True
-        return any(one.seen is None and one.asked <= deadline for one in path.recent)
+        return any(attempt.seen is None and attempt.asked <= deadline for attempt in path.recent)
 
     # --- hearing ---------------------------------------------------------------------------------------------------
 
@@ -219,18 +219,18 @@ class _Round:
             answered = self._asking.next(0)
 
     def _take(self, answered: Answered) -> None:
-        path, one = self._asked.pop(answered.ticket)
+        path, attempt = self._asked.pop(answered.ticket)
         seen = answered.observation
         if seen is None:
             path.error = path.error or answered.error or ProbeBroken(f"{path.attempt.label}: nothing was observed")
         else:
-            at, error = one.asked, float("inf")
+            at, error = attempt.asked, float("inf")
             if seen.began_at is not None and seen.began_at_error is not None:
                 at, error = seen.began_at - unix(self._began), seen.began_at_error
-            if one is path.tries[0] and at > self._cadence[path.attempt.source.uid]:
+            if attempt is path.tries[0] and at > self._cadence[path.attempt.source.uid]:
                 # Its agent had to be started: nothing could be seen before, and that time is not the network's.
                 path.rule = replace(path.rule, within=path.rule.within + at)
-            path.answer(one, seen, at=at, error=error, came=self._now)
+            path.answer(attempt, seen, at=at, error=error, came=self._now)
         self._changed.add(id(path))
         self._changed.update(id(dependent) for dependent in self._dependents.get(id(path), ()))
 
@@ -272,7 +272,7 @@ class _Round:
         """Whether no attempt could decide it any more; at least two were answered before that is said."""
         if path.want and self._denials_done is None:
             return False  # it is a control still
-        answered = sum(one.seen is not None for one in path.tries[: 2 * AT_LEAST])
+        answered = sum(attempt.seen is not None for attempt in path.tries[: 2 * AT_LEAST])
         return answered >= AT_LEAST and not self._may_begin(path) and self._now > self._deadline(path)
 
 

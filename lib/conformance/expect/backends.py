@@ -38,24 +38,33 @@ class Backends:
         """
         expect = self.expect
         clients = list(sources)
-        patience = [expect.timings.of(one.os) for one in clients]
+        patience = [expect.timings.of(workload.os) for workload in clients]
         attempts = [
-            Attempt(source=one, target=target, kind=Kind.HTTP, give_up_after=expect.timings.of(one.os).http_give_up)
-            for one in clients
+            Attempt(
+                source=workload,
+                target=target,
+                kind=Kind.HTTP,
+                give_up_after=expect.timings.of(workload.os).http_give_up,
+            )
+            for workload in clients
             for _ in range(AT_ONCE)
         ]
         settled = until(
             lambda: _by_source(expect.prober.observe(attempts)),
             lambda rounds: all(_right(seen, target) for seen in rounds),
-            within=max(one.service_effect for one in patience),
-            agree=max(one.agree for one in patience),
-            every=min(one.poll_every for one in patience),
+            within=max(timings.service_effect for timings in patience),
+            agree=max(timings.agree for timings in patience),
+            every=min(timings.poll_every for timings in patience),
             description=because,
             clock=expect.clock,
         )
         wrong = []
         for index, client in enumerate(clients):
-            seen = [one for round_ in settled.seen[-max(one.agree for one in patience) :] for one in round_[index]]
+            seen = [
+                observation
+                for round_ in settled.seen[-max(timings.agree for timings in patience) :]
+                for observation in round_[index]
+            ]
             sound = settled.converged or all(_right(round_[index], target) for round_ in settled.seen[-2:])
             if sound:
                 expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
@@ -69,9 +78,9 @@ class Backends:
         self, client: Workload, target: Target, seen: Sequence[Observation], seconds: float, because: str
     ) -> Nonconformance:
         """What one source's connections deserve; decided for each backend that none of them got to."""
-        used = Counter(_who(one) for one in seen)
+        used = Counter(_who(observation) for observation in seen)
         told = ", ".join(f"{who} {count} times" for who, count in used.most_common())
-        expected = f"answers of {' and '.join(one.pod for one in target.backends)}, and of nobody else"
+        expected = f"answers of {' and '.join(backend.pod for backend in target.backends)}, and of nobody else"
         text = message.connectivity(
             self.expect.context.claims,
             seen[-1].attempt,
@@ -92,9 +101,9 @@ def _by_source(seen: Sequence[Observation]) -> list[list[Observation]]:
 
 def _right(seen: Sequence[Observation], target: Target) -> bool:
     """All connected, each to a backend, and to each backend one."""
-    if any(one.verdict is not Verdict.CONNECTED or unexpected_backend(one) for one in seen):
+    if any(observation.verdict is not Verdict.CONNECTED or unexpected_backend(observation) for observation in seen):
         return False
-    return all(any(same_pod(backend, one.served_by) for one in seen) for backend in target.backends)
+    return all(any(same_pod(backend, observation.served_by) for observation in seen) for backend in target.backends)
 
 
 def _who(seen: Observation) -> str:

@@ -133,7 +133,7 @@ class Beyond:
 
     def _head(self, source: Workload, address: str, said: Sequence[_Said]) -> str:
         claims = ", ".join(self.expect.context.claims) or "no claim"
-        tries = f"{ECHOES * len(said)} tries, {sum(one.seconds for one in said):.1f} s"
+        tries = f"{ECHOES * len(said)} tries, {sum(item.seconds for item in said):.1f} s"
         return f"{claims}  {source.label} -> {address}  expected a reply, observed none ({tries})"
 
     def _wrong(self, source: Workload, address: str, said: Sequence[_Said], because: str) -> Nonconformance:

@@ -55,7 +55,7 @@ class Builds:
 
     def listed(self, there: BuildUnderCalico) -> bool:
         """Whether the Calico version on a node lists its Windows build."""
-        return any(Version.of(*there.build) in Range(one) for one in _row(there.calico))
+        return any(Version.of(*there.build) in Range(item) for item in _row(there.calico))
 
     @property
     def row(self) -> str:

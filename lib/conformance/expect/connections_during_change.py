@@ -129,9 +129,9 @@ class ConnectionsDuringChange:
 
     def _oldest_calico(self, stream: Stream) -> str:
         """The oldest version of Calico on the Windows nodes of a stream's ends; empty: one is not known."""
-        ends = [one for one in (stream.client, stream.server) if one.os == "windows"]
-        told = [self.facts.calico_on(one.node) for one in ends] or [self.facts.calico_version]
-        versions = [one.value for one in told if one.value]
+        ends = [workload for workload in (stream.client, stream.server) if workload.os == "windows"]
+        told = [self.facts.calico_on(workload.node) for workload in ends] or [self.facts.calico_version]
+        versions = [fact.value for fact in told if fact.value]
         return min(versions, key=Version.parse) if len(versions) == len(told) else ""
 
     def _say(self, stream: Stream, verdict: ClaimVerdict, reason: str) -> None:
@@ -160,7 +160,7 @@ class ConnectionsDuringChange:
             raise UsageProblem("connections are judged that were never opened: begin(...) opened others")
         chosen = [begun.streams[way] for way in watched]
         streams.mark("the change is made")
-        witnesses: list[Witness] = [Restarted(one) for one in restarts]
+        witnesses: list[Witness] = [Restarted(restart) for restart in restarts]
         witnesses += [Opens(self.expect, opened)] if opened else []
         if not witnesses:
             raise ControlBroken("nothing shows that the change took effect: no route opens by it", control="witness")

@@ -52,9 +52,9 @@ class Rule:
     def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
         """The rule that the slowest of a route's ends needs; its source is asked as often as its system says."""
         return cls(
-            agree=max(one.agree for one in ends),
-            agree_span=max(one.agree_span for one in ends),
-            hold=max(one.hold for one in ends),
+            agree=max(timings.agree for timings in ends),
+            agree_span=max(timings.agree_span for timings in ends),
+            hold=max(timings.hold for timings in ends),
             near=source.poll_every,
             within=within,
         )
@@ -111,13 +111,13 @@ class Path:
 
     def ask(self, asked: float) -> Try:
         """One attempt more."""
-        one = Try(asked)
-        self.tries.append(one)
-        return one
+        attempt = Try(asked)
+        self.tries.append(attempt)
+        return attempt
 
-    def answer(self, one: Try, seen: Observation, *, at: float, error: float, came: float) -> None:
+    def answer(self, attempt: Try, seen: Observation, *, at: float, error: float, came: float) -> None:
         """What an attempt showed; times as in :class:`Try`."""
-        one.seen, one.at, one.error, one.came = seen, at, error, came
+        attempt.seen, attempt.at, attempt.error, attempt.came = seen, at, error, came
         if self.want and as_wanted(seen, True):
             if seen.began is not None:
                 insort(self._connected.setdefault(seen.clock, []), seen.began)
@@ -126,12 +126,14 @@ class Path:
     @property
     def seconds(self) -> float:
         """From the expectation's beginning to the newest answer."""
-        return max((one.came for one in self.tries if one.seen is not None), default=0.0)
+        return max((attempt.came for attempt in self.tries if attempt.seen is not None), default=0.0)
 
     @property
     def first_right(self) -> float:
         """s.  When the first answer came that was as wanted; ``inf``: none did."""
-        right = (one.came for one in self.tries if one.seen is not None and as_wanted(one.seen, self.want))
+        right = (
+            attempt.came for attempt in self.tries if attempt.seen is not None and as_wanted(attempt.seen, self.want)
+        )
         return min(right, default=float("inf"))
 
     @property
@@ -145,9 +147,9 @@ class Path:
         An agent begins attempts in the order in which they are asked for; an agent that is started again has another
         clock, and its attempts come after those of the one before.
         """
-        prefix = list(takewhile(lambda one: one.seen is not None, self.recent))
+        prefix = list(takewhile(lambda attempt: attempt.seen is not None, self.recent))
         generations = {name: place for place, name in enumerate(dict.fromkeys(map(_clock, prefix)))}
-        return sorted(prefix, key=lambda one: (generations[_clock(one)], _began(one)))
+        return sorted(prefix, key=lambda attempt: (generations[_clock(attempt)], _began(attempt)))
 
     def pass_over(self, count: int, ended: Why | None) -> None:
         """The first so many of :meth:`answered` decide nothing any more, whatever is seen later.
@@ -157,17 +159,17 @@ class Path:
         self._passed += max(0, count)
         self.ended = ended
 
-    def connected_near(self, one: Try, near: float) -> bool:
+    def connected_near(self, attempt: Try, near: float) -> bool:
         """Whether one of its attempts that connected was begun so close to another route's attempt."""
-        assert one.seen is not None
-        moments = self._connected.get(one.seen.clock)
-        if moments is not None and one.seen.began is not None:
-            return _closest(moments, one.seen.began) <= near + EPSILON
-        first = bisect_left(self._placed, (one.at - near, 0.0))
+        assert attempt.seen is not None
+        moments = self._connected.get(attempt.seen.clock)
+        if moments is not None and attempt.seen.began is not None:
+            return _closest(moments, attempt.seen.began) <= near + EPSILON
+        first = bisect_left(self._placed, (attempt.at - near, 0.0))
         for at, error in self._placed[first:]:
-            if at > one.at + near:
+            if at > attempt.at + near:
                 break
-            if abs(at - one.at) + error + one.error <= near + EPSILON:
+            if abs(at - attempt.at) + error + attempt.error <= near + EPSILON:
                 return True
         return False
 
@@ -195,7 +197,7 @@ class Held:
     @property
     def seen(self) -> list[Observation]:
         """What the row's attempts showed."""
-        return [one.seen for one in self.row if one.seen is not None]
+        return [attempt.seen for attempt in self.row if attempt.seen is not None]
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,7 @@ def completes_at(path: Path, standing: Standing) -> float:
         return 0.0
     if standing.row:
         return standing.row[0].at + path.rule.span
-    pending = next((one for one in path.recent if one.seen is None), None)
+    pending = next((attempt for attempt in path.recent if attempt.seen is None), None)
     return (pending.asked + path.rule.span) if pending is not None else float("inf")
 
 
@@ -274,23 +276,23 @@ def _closed(path: Path) -> Standing:
     row: list[Try] = []
     ended, agreed, passed = path.ended, False, 0
     answered = path.answered()
-    for place, one in enumerate(answered):
-        assert one.seen is not None
-        if one.seen.verdict in DENIED_VERDICTS and one.seen.began is not None:
-            if _beside(path, one):
-                if row and _clock(row[-1]) != _clock(one):
+    for place, attempt in enumerate(answered):
+        assert attempt.seen is not None
+        if attempt.seen.verdict in DENIED_VERDICTS and attempt.seen.began is not None:
+            if _beside(path, attempt):
+                if row and _clock(row[-1]) != _clock(attempt):
                     row, agreed = [], False
-                row.append(one)
-                span = _began(one) - _began(row[0]) + EPSILON
+                row.append(attempt)
+                span = _began(attempt) - _began(row[0]) + EPSILON
                 agreed = agreed or (len(row) >= rule.agree and span >= rule.agree_span)
                 if agreed and span >= rule.span and row[0].at <= rule.within:
                     return Held(tuple(row))
             else:  # its control may be unanswered yet: what comes later can still make it one of a row
                 ended, row, agreed = Why.CONTROL, [], False
             continue
-        if agreed and _arrived(one):
+        if agreed and _arrived(attempt):
             return Wrong(Why.LEAK)
-        ended, row, agreed, passed = _ends_row(path, one), [], False, place + 1
+        ended, row, agreed, passed = _ends_row(path, attempt), [], False, place + 1
     if agreed and any(map(_arrived, path.recent[len(answered) :])):
         return Wrong(Why.LEAK)  # whatever becomes of those that were begun before it
     if passed:
@@ -298,28 +300,28 @@ def _closed(path: Path) -> Standing:
     return NotYet(tuple(row), ended)
 
 
-def _arrived(one: Try) -> bool:
+def _arrived(attempt: Try) -> bool:
     """Whether it shows that a packet got to the target."""
-    return one.seen is not None and one.seen.verdict in ARRIVED and not unexpected_backend(one.seen)
+    return attempt.seen is not None and attempt.seen.verdict in ARRIVED and not unexpected_backend(attempt.seen)
 
 
-def _ends_row(path: Path, one: Try) -> Why:
-    assert one.seen is not None
-    verdict = one.seen.verdict
-    if verdict in UNSENT or unexpected_backend(one.seen):
+def _ends_row(path: Path, attempt: Try) -> Why:
+    assert attempt.seen is not None
+    verdict = attempt.seen.verdict
+    if verdict in UNSENT or unexpected_backend(attempt.seen):
         return Why.ASTRAY
     if verdict in ARRIVED:
         return Why.OPEN
-    return Why.NO_DENIAL if _beside(path, one) else Why.CONTROL
+    return Why.NO_DENIAL if _beside(path, attempt) else Why.CONTROL
 
 
-def _beside(path: Path, one: Try) -> bool:
+def _beside(path: Path, attempt: Try) -> bool:
     """Whether a control of each kind connected beside an attempt."""
 
     def connected(control: Path) -> bool:
         own = control.attempt.source.uid == path.attempt.source.uid
         near = max(path.rule.near, control.rule.near)
-        return control.connected_near(one, near if own else max(near, path.attempt.give_up_after))
+        return control.connected_near(attempt, near if own else max(near, path.attempt.give_up_after))
 
     return bool(path.controls) and all(any(map(connected, kind)) for kind in path.controls)
 
@@ -329,20 +331,20 @@ def _open(path: Path) -> Standing:
     held: list[Try] = []
     """The newest row that decides, with an unanswered attempt after it."""
     ended, agree = path.ended, path.rule.agree
-    for one in path.recent:
-        if one.seen is None:
+    for attempt in path.recent:
+        if attempt.seen is None:
             held, row = (row if len(row) >= agree else held), []
-        elif as_wanted(one.seen, True):
-            row.append(one)
+        elif as_wanted(attempt.seen, True):
+            row.append(attempt)
         else:
-            held, row, ended = [], [], Why.ANOTHER_POD if unexpected_backend(one.seen) else Why.CLOSED
+            held, row, ended = [], [], Why.ANOTHER_POD if unexpected_backend(attempt.seen) else Why.CLOSED
     path.pass_over(len(path.answered()) - agree, ended)
     decides = row if len(row) >= agree else held
     return Held(tuple(decides)) if decides else NotYet(tuple(row), ended)
 
 
 def _conclude_open(path: Path, about_denial: bool) -> Standing:
-    newest = [one.seen for one in path.answered()][-path.rule.agree :]
+    newest = [attempt.seen for attempt in path.answered()][-path.rule.agree :]
     wrong = [seen for seen in newest if seen is not None and not as_wanted(seen, True)]
     if any(map(unexpected_backend, wrong)):
         return Wrong(Why.ANOTHER_POD)
@@ -354,26 +356,26 @@ def _conclude_open(path: Path, about_denial: bool) -> Standing:
 def link(paths: Iterable[Path]) -> None:
     """Tell each closed route its controls among the open ones."""
     several = list(paths)
-    opened = [one for one in several if one.want]
+    opened = [item for item in several if item.want]
     for path in several:
         if path.want:
             continue
         goal = path.attempt.target.label if path.attempt.target else ""
-        of_source = tuple(one for one in opened if one.attempt.source.uid == path.attempt.source.uid)
-        to_target = tuple(one for one in opened if one.attempt.target and one.attempt.target.label == goal)
+        of_source = tuple(item for item in opened if item.attempt.source.uid == path.attempt.source.uid)
+        to_target = tuple(item for item in opened if item.attempt.target and item.attempt.target.label == goal)
         path.controls = tuple(kind for kind in (of_source, to_target) if kind)
 
 
-def _clock(one: Try) -> str:
-    return one.seen.clock if one.seen else ""
+def _clock(attempt: Try) -> str:
+    return attempt.seen.clock if attempt.seen else ""
 
 
-def _began(one: Try) -> float:
+def _began(attempt: Try) -> float:
     """On the agent's clock; what sent no packet stands where it was asked for."""
-    return one.seen.began if one.seen and one.seen.began is not None else one.asked
+    return attempt.seen.began if attempt.seen and attempt.seen.began is not None else attempt.asked
 
 
 def _closest(moments: Sequence[float], moment: float) -> float:
     """Distance to the nearest of some ordered moments."""
     place = bisect_left(moments, moment)
-    return min((abs(one - moment) for one in moments[max(0, place - 1) : place + 1]), default=float("inf"))
+    return min((abs(number - moment) for number in moments[max(0, place - 1) : place + 1]), default=float("inf"))

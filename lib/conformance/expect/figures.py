@@ -48,10 +48,13 @@ class FigureLog:
     def decided(self, paths: Sequence[Path]) -> None:
         """An expectation ended as expected."""
         for path in paths:
-            seen = [one.seen for one in path.tries if one.seen is not None]
-            key = (direction(path.attempt), _stable_from([as_wanted(one, path.want) for one in seen]) + 1)
+            seen = [attempt.seen for attempt in path.tries if attempt.seen is not None]
+            key = (
+                direction(path.attempt),
+                _stable_from([as_wanted(observation, path.want) for observation in seen]) + 1,
+            )
             self.tries[key] += 1
-            self.resent[key] += sum(one.tries - 1 for one in seen)
+            self.resent[key] += sum(observation.tries - 1 for observation in seen)
 
     def took_effect(self, change: PolicyChange, turned: Sequence[Path], began: float) -> None:
         """The first expectation after a change ended as expected.
@@ -65,11 +68,11 @@ class FigureLog:
         for path in turned:
             judged = [
                 (
-                    as_wanted(one.seen, path.want),
-                    max(0.0, began - change.at + one.at + (one.seen.seconds if path.want else 0.0)),
+                    as_wanted(attempt.seen, path.want),
+                    max(0.0, began - change.at + attempt.at + (attempt.seen.seconds if path.want else 0.0)),
                 )
-                for one in path.tries
-                if one.seen is not None
+                for attempt in path.tries
+                if attempt.seen is not None
             ]
             fits = [right for right, _ in judged]
             wrong = [when for right, when in judged if not right]
@@ -77,7 +80,7 @@ class FigureLog:
             for os in _enforcers(change, path.attempt):
                 times.setdefault((os, path.want), []).append(found_at)
         for (os, want), found in times.items():
-            first_correct, until_stable, last_wrong = (round(max(one), 3) for one in zip(*found, strict=True))
+            first_correct, until_stable, last_wrong = (round(max(item), 3) for item in zip(*found, strict=True))
             self.effects.append(
                 Effect(
                     change=change.what, os=os, wanted="open" if want else "closed", first_correct=first_correct,

@@ -38,7 +38,9 @@ class KnownIssue:
         attempts = [
             Attempt(source=source, target=target, kind=telling(target), give_up_after=give_up) for target, _ in goals
         ]
-        polled = poll(expect, attempts, lambda seen: all(as_wanted(one, True) for one in seen), because=because)
+        polled = poll(
+            expect, attempts, lambda seen: all(as_wanted(observation, True) for observation in seen), because=because
+        )
         expect.control(source, beside, because=f"the witness, again: {because}")
         tally, told = Tally(expect.context, "behaviour"), list[str]()
         for index, (attempt, seen) in enumerate(polled):

@@ -30,7 +30,7 @@ class NodePorts:
 
         Raises MissingCapability when not.  A single Linux node has no other: then nothing is told apart.
         """
-        routes = [(one, target) for one in sources for target in of_linux if target.host != one.node_address]
+        routes = [(source, target) for source in sources for target in of_linux if target.host != source.node_address]
         if not routes:
             return
         try:

@@ -48,7 +48,7 @@ class NodeReadings:
         tally, decided = Tally(self.expect.context, "read"), False
         lacking: MissingCapability | None = None
         deadline: Deadline | None = None
-        for pod in {one.node: one for one in on}.values():
+        for pod in {workload.node: workload for workload in on}.values():
             patience = self.expect.timings.of(pod.os)
             deadline = deadline or Deadline(patience.service_effect, self.expect.clock)
             try:

@@ -31,7 +31,7 @@ class Outcome:
     @property
     def seen(self) -> list[Observation]:
         """All that its attempts showed, oldest first."""
-        return [one.seen for one in self.path.tries if one.seen is not None]
+        return [attempt.seen for attempt in self.path.tries if attempt.seen is not None]
 
     @property
     def label(self) -> str:
@@ -109,7 +109,7 @@ def failure(
     name_leads_to: Callable[[Outcome], str],
 ) -> Exception | None:
     """The worst of the routes' failures, which tells of the others too; None: every route is as it is to be."""
-    wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda one: one.rank)
+    wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
     if not wrong:
         return None
     first = wrong[0]

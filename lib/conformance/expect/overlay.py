@@ -77,7 +77,7 @@ class Overlay:
         polled = poll(
             expect,
             attempts,
-            lambda seen: all(one.verdict is Verdict.CONNECTED for one in seen[:count]),
+            lambda seen: all(observation.verdict is Verdict.CONNECTED for observation in seen[:count]),
             because=because,
         )
         last = polled.settled.last
@@ -146,8 +146,8 @@ class Overlay:
         """What is wrong with what both ends' nodes have for each other, there and back."""
         found: dict[str, None] = {}
         unread = ""
-        for one in target.backends:
-            for node, toward in ((source.node, one.node), (one.node, source.node)):
+        for server in target.backends:
+            for node, toward in ((source.node, server.node), (server.node, source.node)):
                 try:
                     facts = self.entries.otherwise(node, toward)
                 except SuiteError as error:

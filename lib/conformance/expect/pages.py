@@ -46,7 +46,7 @@ class Pages:
             return
         seen = polled.seen(0)
         page = f"{_said(seen[-1], text)}: {' '.join(_page(seen[-1]).split())[:200] or 'empty'}"
-        observed = message.tally([_said(one, text) for one in seen])
+        observed = message.tally([_said(observation, text) for observation in seen])
         wrong = Nonconformance(
             polled.message(0, f"HTTP 200 and {text!r}", {"page": page}, observed=observed), seen=seen
         )

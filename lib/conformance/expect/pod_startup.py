@@ -85,20 +85,20 @@ class PodStartup:
         """
         expect, clock = self.expect, self.expect.clock
         patience = expect.timings.of(new_pods[0].pod.os)
-        targets = [*(one.pod.tcp(port) for one in new_pods), beside]
+        targets = [*(new_pod.pod.tcp(port) for new_pod in new_pods), beside]
         attempts = [self._attempt(client, target) for target in targets]
         ran: dict[int, float] = {}
 
         def look() -> list[_Look]:
             *answers, witness = expect.prober.observe(attempts)
-            found = [_Look(seen, witness, one.stage()) for one, seen in zip(new_pods, answers, strict=True)]
-            for index, one in enumerate(found):
-                if one.stage != "to start":
+            found = [_Look(seen, witness, look.stage()) for look, seen in zip(new_pods, answers, strict=True)]
+            for index, look in enumerate(found):
+                if look.stage != "to start":
                     ran.setdefault(index, clock.monotonic())
             return found
 
         def enough(looks: list[_Look]) -> bool:
-            if any(one.answered or one.beside.verdict is not Verdict.CONNECTED for one in looks):
+            if any(look.answered or look.beside.verdict is not Verdict.CONNECTED for look in looks):
                 return True
             return all(
                 one.stage == "done" and clock.monotonic() - ran[index] >= patience.hold
@@ -115,11 +115,11 @@ class PodStartup:
         )
         tally = Tally(expect.context, "closed")
         for index, attempt in enumerate(attempts[:-1]):
-            trouble = self._wrong([attempt, attempts[-1]], [one[index] for one in watched.seen], watched, because)
-            if trouble is None:
+            failure = self._wrong([attempt, attempts[-1]], [item[index] for item in watched.seen], watched, because)
+            if failure is None:
                 tally.right(client, attempt.target, because)
             else:
-                tally.wrong(client, attempt.target, unless_changed(expect, [client, *beside.backends], trouble))
+                tally.wrong(client, attempt.target, unless_changed(expect, [client, *beside.backends], failure))
         tally.end()
         expect.context.record("seconds watched", round(watched.seconds, 3))
         expect.context.record("seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3))
@@ -130,22 +130,22 @@ class PodStartup:
         Raises ControlBroken when a policy does not take effect at all.
         """
         expect = self.expect
-        attempts = [self._attempt(one.pod, target) for one in new_pods]
+        attempts = [self._attempt(new_pod.pod, target) for new_pod in new_pods]
         denied = [Verdict.TIMED_OUT] * len(attempts)
         polled = poll(
-            expect, attempts, lambda seen: [one.verdict for one in seen] == denied, because=because,
+            expect, attempts, lambda seen: [observation.verdict for observation in seen] == denied, because=because,
             within=lambda patience: patience.policy_effect,
         )  # fmt: skip
         tally, told = Tally(expect.context, "behaviour"), list[str]()
         for index, (one, (attempt, seen)) in enumerate(zip(new_pods, polled, strict=True)):
             if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
                 line = polled.headline(index, "TIMED_OUT")
-                trouble = ControlBroken(
+                failure = ControlBroken(
                     f"control failed: {line}: its egress policy is not in force, so its first action says nothing",
                     control=attempt.label,
                     seen=seen,
                 )
-                tally.wrong(one.pod, target, unless_changed(expect, [one.pod, *target.backends], trouble))
+                tally.wrong(one.pod, target, unless_changed(expect, [one.pod, *target.backends], failure))
                 continue
             connected = one.connected_first()
             told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
@@ -161,15 +161,15 @@ class PodStartup:
     def sent_nothing(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
         """No pod's first action was answered.  Raises Nonconformance for the first that was."""
         wrong = []
-        for one in new_pods:
-            attempt = self._attempt(one.pod, target)
-            connected = one.connected_first()
+        for new_pod in new_pods:
+            attempt = self._attempt(new_pod.pod, target)
+            connected = new_pod.connected_first()
             line = (
                 f"{', '.join(self.expect.context.claims)}  {attempt.label}  expected TIMED_OUT, observed CONNECTED "
                 "(its first action, 1 try)"
             )
             verdict = ClaimVerdict.VIOLATED if connected else ClaimVerdict.CONFIRMED
-            self.expect.context.decided(one.pod, target, verdict, line if connected else because, "closed")
+            self.expect.context.decided(new_pod.pod, target, verdict, line if connected else because, "closed")
             wrong += [line] if connected else []
         if wrong:
             raise Nonconformance(f"{wrong[0]}\n  because  {because}")
@@ -185,14 +185,14 @@ class PodStartup:
         expect, claims = self.expect, self.expect.context.claims
         patience = expect.timings.of(new_pods[0].pod.os)
         settled = until(
-            lambda: [one.ready() for one in new_pods],
+            lambda: [new_pod.ready() for new_pod in new_pods],
             all,
             within=patience.pod_ready,
             every=patience.poll_every,
             description=because,
             clock=expect.clock,
         )
-        targets = [*(one.pod.tcp(port) for one in new_pods), beside]
+        targets = [*(new_pod.pod.tcp(port) for new_pod in new_pods), beside]
         *answers, witness = expect.prober.observe([self._attempt(client, target) for target in targets])
         if witness.verdict is not Verdict.CONNECTED:
             line = message.headline(claims, witness.attempt, "CONNECTED", [witness], settled.seconds)
@@ -223,8 +223,8 @@ class PodStartup:
     @staticmethod
     def routes(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Route]:
         """From a client to each new pod, and from each to the target of its first action."""
-        there = [(client, one.pod.tcp(ECHO_PORT)) for one in new_pods]
-        return [*there, *((one.pod, target) for one in new_pods)]
+        there = [(client, new_pod.pod.tcp(ECHO_PORT)) for new_pod in new_pods]
+        return [*there, *((new_pod.pod, target) for new_pod in new_pods)]
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
@@ -237,7 +237,7 @@ class PodStartup:
     ) -> Exception | None:
         """What the looks at one new pod deserve; None: nothing is wrong."""
         claims, last = self.expect.context.claims, looks[-1]
-        seen, beside = [one.new_pod for one in looks], [one.beside for one in looks]
+        seen, beside = [look.new_pod for look in looks], [look.beside for look in looks]
         if last.answered:
             further = {
                 "beside": f"{attempts[1].label} {message.summary(beside)}",

@@ -97,13 +97,13 @@ def poll(
     ``within``: for how long of it rounds are made; one that is right by then is let agree.
     """
     several = patience(expect, attempts)
-    agree = max(one.agree for one in several)
+    agree = max(timings.agree for timings in several)
     settled = until(
         lambda: expect.prober.observe(attempts),
         right,
         within=max(map(within, several)),
         agree=agree,
-        every=min(one.poll_every for one in several),
+        every=min(timings.poll_every for timings in several),
         description=because,
         clock=expect.clock,
     )
@@ -112,6 +112,6 @@ def poll(
 
 def patience(expect: Polling, attempts: Sequence[Attempt]) -> list[OsTimings]:
     """The patience that the sources of some attempts, and the pods behind their targets, need."""
-    systems: set[OS] = {one.source.os for one in attempts}
-    systems |= {backend.os for one in attempts if one.target for backend in one.target.backends}
+    systems: set[OS] = {attempt.source.os for attempt in attempts}
+    systems |= {backend.os for attempt in attempts if attempt.target for backend in attempt.target.backends}
     return [expect.timings.of(system) for system in sorted(systems)]

@@ -23,7 +23,7 @@ class Pools:
 
     def are_all_used(self, pools: Mapping[str, Fact[str]], *, by: Iterable[Workload], because: str) -> None:
         """Each pool (name to its CIDR) has given one of these pods its address.  Raises MissingCapability."""
-        addresses = [ipaddress.ip_address(one.address) for one in by]
+        addresses = [ipaddress.ip_address(workload.address) for workload in by]
         unused = [
             f"{name} ({fact.value})"
             for name, fact in pools.items()

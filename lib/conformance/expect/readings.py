@@ -83,7 +83,7 @@ def deviation(
 
 def shown(value: object) -> str:
     """As people read it: ``true`` as Kubernetes writes it, lists by their members, builds with a dot."""
-    if isinstance(value, tuple) and all(isinstance(one, int) for one in value):
+    if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
         return ".".join(map(str, value))
     if isinstance(value, bool):
         return str(value).lower()

@@ -52,14 +52,14 @@ def resolves(
     wanted = sorted(to)
     attempts = [
         Attempt(
-            source=one,
+            source=source,
             kind=Kind.DNS,
-            give_up_after=expect.timings.of(one.os).dns_give_up,
+            give_up_after=expect.timings.of(source.os).dns_give_up,
             query=name,
             record=record,
             dns_over_tcp=over_tcp,
         )
-        for one in sources
+        for source in sources
     ]
 
     def right(seen: Observation) -> bool:

@@ -35,7 +35,7 @@ def _is_product(routes: Routes) -> bool:
         return False
     second = routes[1]
     return isinstance(second, Target) or (
-        isinstance(second, Sequence) and all(isinstance(one, Target) for one in second)
+        isinstance(second, Sequence) and all(isinstance(item, Target) for item in second)
     )
 
 

@@ -95,9 +95,11 @@ class ServiceSource:
     def _lift_beside(self, hidden: Pairs, kept: Pairs) -> None:
         """What the stranger shows stands beside the pairs that it is a control of: alone it confirms no limitation."""
         told = "the policy was in force beside it: a stranger was kept out of the servers, and of nothing else"
-        ends = {one.uid for pair in kept for one in pair} - {one.uid for pair in hidden for one in pair}
+        ends = {workload.uid for pair in kept for workload in pair} - {
+            workload.uid for pair in hidden for workload in pair
+        }
         for source, target in [*self._beside, *self._strangers(direct=True)]:
-            if ends.issuperset(one.uid for one in target.backends):
+            if ends.issuperset(backend.uid for backend in target.backends):
                 self.expect.context.decided(source, target, ClaimVerdict.LIFTED, told)
 
     @property
@@ -108,7 +110,7 @@ class ServiceSource:
     def _strangers(self, *, direct: bool) -> list[Route]:
         """The stranger's ways to the servers, by their addresses or by ClusterIP."""
         servers = self.pairs.servers
-        return [(self.stranger, one.tcp(ECHO_PORT) if direct else self.service(one)) for one in servers]
+        return [(self.stranger, server.tcp(ECHO_PORT) if direct else self.service(server)) for server in servers]
 
     def _seen(self, because: str) -> dict[Pair, list[Observation]]:
         """Whom servers see by ClusterIP, once both ways are open and clients' addresses show by the direct one."""
@@ -181,11 +183,11 @@ class ServiceSource:
 
 
 def _addresses(seen: Sequence[Observation]) -> set[str]:
-    return {one.seen_client for one in seen}
+    return {observation.seen_client for observation in seen}
 
 
 def _observed(seen: Sequence[Observation]) -> str:
-    return f"source {message.tally([one.seen_client for one in seen])}"
+    return f"source {message.tally([observation.seen_client for observation in seen])}"
 
 
 def _span(seen: Sequence[Observation]) -> float:

@@ -73,7 +73,7 @@ class Sizes:
         How large they are is recorded only: the MTU of Windows pods is whatever HNS gave them.  Each way's result, in
         order: there and back of the first pair, and so on.
         """
-        ways = [way for one, other in pairs for way in ((one, other.udp(port)), (other, one.udp(port)))]
+        ways = [way for workload, other in pairs for way in ((workload, other.udp(port)), (other, workload.udp(port)))]
         self.expect.controls([ways], because="without small datagrams nothing is said about larger ones")
         found: list[Carried] = []
         tally = Tally(self.expect.context, "behaviour")
@@ -143,7 +143,7 @@ class Sizes:
                 return carried
             again = self._once_more(source, target, carried.mtu + 1, because)
             above = again.seen(0)
-            forbidden = [one for one in above if one.verdict is Verdict.PROHIBITED]
+            forbidden = [observation for observation in above if observation.verdict is Verdict.PROHIBITED]
             if forbidden:  # the way said so meanwhile (ICMP fragmentation needed), and the system keeps to it
                 return Carried(mtu=carried.mtu, above=forbidden[-1], seen=tuple(above), seconds=again.settled.seconds)
             if all(map(_hole, again.settled.seen)):
@@ -160,7 +160,7 @@ class Sizes:
         seen: list[Observation] = []
         seconds = 0.0
         for _ in range(2):  # a server that was away for one batch is no way that carries nothing
-            carried = self._largest(source, target, lambda one: one.verdict is Verdict.CONNECTED)
+            carried = self._largest(source, target, lambda observation: observation.verdict is Verdict.CONNECTED)
             if carried.mtu >= SMALLEST:
                 return carried
             seen += carried.seen
@@ -212,7 +212,7 @@ class Sizes:
                     return Carried(mtu=good, above=seen[0], seen=(seen[0],), seconds=took)
             began = self.expect.clock.monotonic()
             above = self._try(source, target, [good + 1] * agree)
-            if not any(passes(one) for one in above):
+            if not any(passes(observation) for observation in above):
                 took = self.expect.clock.monotonic() - began
                 return Carried(mtu=good, above=above[-1], seen=tuple(above), seconds=took)
             good, bad = good + 1, LARGEST + 1
@@ -265,8 +265,10 @@ class Sizes:
         )
         flat = [*above, *small]
         text = f"{text}\n  searched  {SEARCHES} times; each time looking again showed something else"
-        away = any(one.verdict is not Verdict.CONNECTED for one in small)
-        if away or any(one.verdict is Verdict.CONNECTED or one.verdict in ANSWERED for one in above):
+        away = any(observation.verdict is not Verdict.CONNECTED for observation in small)
+        if away or any(
+            observation.verdict is Verdict.CONNECTED or observation.verdict in ANSWERED for observation in above
+        ):
             return ControlBroken(f"control failed: {text}", control=carried.above.attempt.label, seen=flat)
         return ProbeBroken(text, flat)
 

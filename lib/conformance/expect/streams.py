@@ -90,9 +90,9 @@ class StreamExpect:
             return states
         settled = until(
             lambda: self.streams.look(streams),
-            lambda now: all(not one.lost or self._decided(one, patience) for one in now),
-            within=max(one.stream_recover for one in patience),
-            every=min(one.poll_every for one in patience),
+            lambda now: all(not state.lost or self._decided(state, patience) for state in now),
+            within=max(timings.stream_recover for timings in patience),
+            every=min(timings.poll_every for timings in patience),
             description=because,
             clock=self.expect.clock,
         )
@@ -138,8 +138,8 @@ class StreamExpect:
         return until(
             lambda: self.streams.look(streams),
             done,
-            within=max(one.stream_watch for one in patience),
-            every=min(one.poll_every for one in patience),
+            within=max(timings.stream_watch for timings in patience),
+            every=min(timings.poll_every for timings in patience),
             description=because,
             clock=self.expect.clock,
         )
@@ -147,7 +147,7 @@ class StreamExpect:
     @staticmethod
     def _decided(state: StreamState, patience: Sequence[OsTimings]) -> bool:
         """Lost for good, and recovered: an end has ended, or has heard nothing for twice the stall time."""
-        stall = 2 * max(one.stream_stall for one in patience)
+        stall = 2 * max(timings.stream_stall for timings in patience)
         gone = any(
             end.lost and (end.verdict is not StreamVerdict.STALLED or (end.quiet or 0.0) >= stall) for end in state.ends
         )
@@ -158,5 +158,5 @@ class StreamExpect:
         return self._decided(state, patience) and all(end.lost for end in state.ends)
 
     def _patience(self, streams: Sequence[Stream]) -> list[OsTimings]:
-        systems = sorted({one.os for stream in streams for one in (stream.client, stream.server)})
+        systems = sorted({workload.os for stream in streams for workload in (stream.client, stream.server)})
         return [self.expect.timings.of(system) for system in systems]

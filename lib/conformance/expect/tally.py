@@ -47,8 +47,8 @@ class Tally:
         if not self._errors:
             return
         worst, *others = sorted(dict.fromkeys(self._errors), key=_rank)
-        for one in others[:NAMED]:
-            worst.add_note(f"  also      {first_line(one)}")
+        for other in others[:NAMED]:
+            worst.add_note(f"  also      {first_line(other)}")
         if len(others) > NAMED:
             worst.add_note(f"  also      {len(others) - NAMED} more ways")
         raise worst

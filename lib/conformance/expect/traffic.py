@@ -26,6 +26,7 @@ from conformance.model import decision
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half, Seen
+from conformance.model.endpoint import Path as TargetPath
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation
 from conformance.settings import OsTimings, Timings
@@ -157,7 +158,7 @@ class Expect:
         ``sources`` needs a route of its own there, or it could as well have lost its network.
         """
         named = beside if isinstance(beside, list) else [beside]
-        controls = [(one, target) if isinstance(one, Workload) else one for one in named]
+        controls = [(workload, target) if isinstance(workload, Workload) else workload for workload in named]
         return self._decide(controls, each([(sources, target)]), because, kind, open_is_control=True)[-1]
 
     def matrix(
@@ -219,8 +220,9 @@ class Expect:
         wrong: list[tuple[list[Observation], Sequence[str]]] = []
         for (source, target), seen in self.told(routes, because=because).items():
             allowed = are(source)
-            if any(one.seen_client not in allowed for one in seen):
-                reason = f"{seen[-1].attempt.label}  source {message.tally([one.seen_client for one in seen])}"
+            if any(observation.seen_client not in allowed for observation in seen):
+                sources = message.tally([observation.seen_client for observation in seen])
+                reason = f"{seen[-1].attempt.label}  source {sources}"
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
                 wrong.append((seen, allowed))
         if wrong:
@@ -233,9 +235,9 @@ class Expect:
                     expected=f"source {' or '.join(allowed)}",
                     because=because,
                     seen=seen,
-                    seconds=sum(one.seconds for one in seen),
+                    seconds=sum(observation.seconds for observation in seen),
                     further={"also wrong": "; ".join(others)} if others else {},
-                    observed=f"source {message.tally([one.seen_client for one in seen])}",
+                    observed=f"source {message.tally([observation.seen_client for observation in seen])}",
                 ),
                 seen=seen,
             )
@@ -246,14 +248,14 @@ class Expect:
         rounds = self._decide(ways, [], because, telling(ways[0][1]), open_is_control=False)
         found = {way: [round_[index] for round_ in rounds] for index, way in enumerate(ways)}
         for seen in found.values():
-            if not all(one.seen_client for one in seen):
+            if not all(observation.seen_client for observation in seen):
                 raise ProbeBroken(f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen)
         return found
 
     def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:
         """These pods, which were only just started, became ready; what stands in front of pods stands for them."""
-        for one in pods:
-            self.context.decided(None, one, ClaimVerdict.CONFIRMED, because, "behaviour")
+        for pod in pods:
+            self.context.decided(None, pod, ClaimVerdict.CONFIRMED, because, "behaviour")
 
     def resolves(
         self,
@@ -283,7 +285,7 @@ class Expect:
 
     def _make(self, policies: Iterable[Policies], routes: Iterable[Route]) -> None:
         """Apply policies once all these routes are seen open, but those that an earlier change of this test closed."""
-        before = [one for one in dict.fromkeys(routes) if route_key(*one) not in self._closed]
+        before = [fromkey for fromkey in dict.fromkeys(routes) if route_key(*fromkey) not in self._closed]
         if before:
             self.controls([before], because="before the change nothing closes this path")
         for policy in policies:
@@ -310,7 +312,7 @@ class Expect:
         if (
             open_is_control and not closed
         ):  # its pods may be new, and a policy that is late on their node keeps them shut
-            ends = {one.os for path in paths for one in _pods(path)}
+            ends = {pod.os for path in paths for pod in _pods(path)}
             within = max(within, *(self.timings.of(system).warm_up for system in ends))
         for path in paths:  # one budget: a route may have to wait for what another shows
             path.rule = replace(path.rule, within=within)
@@ -332,11 +334,13 @@ class Expect:
         ]
         self._look_after_pods(outcomes)
         self._demand_same_addresses(outcomes)
-        for one in outcomes:
-            if not one.is_control:
-                half: Half = "open" if one.path.want else "closed"
-                target = one.path.attempt.target
-                self.context.decided(one.path.attempt.source, target, one.verdict, one.reason(because), half)
+        for outcome in outcomes:
+            if not outcome.is_control:
+                half: Half = "open" if outcome.path.want else "closed"
+                target = outcome.path.attempt.target
+                self.context.decided(
+                    outcome.path.attempt.source, target, outcome.verdict, outcome.reason(because), half
+                )
         if len(outcomes) > 1:
             self.context.attach("matrix", table(outcomes))
         wrong = failure(
@@ -346,14 +350,14 @@ class Expect:
         if wrong is not None:
             self.context.draw("matrix", drawing(", ".join(self.context.claims) or "matrix", outcomes))
             raise wrong
-        rows = [one.standing.seen for one in outcomes if isinstance(one.standing, Held)]
+        rows = [outcome.standing.seen for outcome in outcomes if isinstance(outcome.standing, Held)]
         self._record_result(outcomes, began)
         return [list(seen) for seen in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)]
 
     def _record_result(self, outcomes: Sequence[Outcome], began: float) -> None:
         """Remember which routes are open and closed now, and what it took to see that."""
-        paths = [one.path for one in outcomes]
-        rows = [one.standing.row for one in outcomes if isinstance(one.standing, Held)]
+        paths = [outcome.path for outcome in outcomes]
+        rows = [outcome.standing.row for outcome in outcomes if isinstance(outcome.standing, Held)]
         self.context.record("seconds to first correct answer", round(max(path.first_right for path in paths), 3))
         self.context.record("seconds to stable answer", round(max(row[0].came for row in rows), 3))
         figures, change = self.context.figures, self.context.change()
@@ -374,9 +378,12 @@ class Expect:
     def _path(self, source: Workload, target: Target, kind: Kind, *, want: bool) -> Path:
         """A route as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
         own = self.timings.of(source.os)
-        ends = [own, *(self.timings.of(one.os) for one in target.backends)]
+        ends = [own, *(self.timings.of(backend.os) for backend in target.backends)]
         attempt = self._attempt(source, target, kind)
-        rule = Rule.of(own, ends, within=max(one.policy_effect for one in ends))
+        within = max(timings.policy_effect for timings in ends)
+        if want and target.path in (TargetPath.CLUSTER_IP, TargetPath.NODE_PORT, TargetPath.NAME):
+            within = max(within, *(timings.service_effect for timings in ends))  # kube-proxy may not know it yet
+        rule = Rule.of(own, ends, within=within)
         return Path(attempt, want, rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule)
 
     def _look_after_pods(self, outcomes: Sequence[Outcome]) -> None:
@@ -384,18 +391,24 @@ class Expect:
 
         Where something is wrong, asks for as long as the API may not know yet of a container that ended.
         """
-        doubtful = [one for one in outcomes if isinstance(one.standing, Wrong | BrokenControl) or not one.path.want]
+        doubtful = [
+            outcome
+            for outcome in outcomes
+            if isinstance(outcome.standing, Wrong | BrokenControl) or not outcome.path.want
+        ]
         if not doubtful:
             return
-        failed = any(not one.held for one in outcomes)
-        involved = [pod for one in doubtful for pod in _pods(one.path)]
+        failed = any(not outcome.held for outcome in outcomes)
+        involved = [pod for outcome in doubtful for pod in _pods(outcome.path)]
         try:
             pods_unchanged(self, involved, doubtful=failed)
         except EnvironmentBroken as broken:
-            changed = [one for one in doubtful if self._has_changed(one)] or doubtful
-            for one in changed:
-                text = message.headline(self.context.claims, one.path.attempt, one.expected, one.seen, one.path.seconds)
-                one.standing = Broken(EnvironmentBroken(f"{broken}, while this was seen: {text}"))
+            changed = [outcome for outcome in doubtful if self._has_changed(outcome)] or doubtful
+            for outcome in changed:
+                text = message.headline(
+                    self.context.claims, outcome.path.attempt, outcome.expected, outcome.seen, outcome.path.seconds
+                )
+                outcome.standing = Broken(EnvironmentBroken(f"{broken}, while this was seen: {text}"))
 
     def _has_changed(self, outcome: Outcome) -> bool:
         try:
@@ -406,18 +419,18 @@ class Expect:
 
     def _demand_same_addresses(self, outcomes: Sequence[Outcome]) -> None:
         """A denial by a name that no longer leads where it led while the path was open proves nothing."""
-        for one in outcomes:
-            attempt = one.path.attempt
+        for outcome in outcomes:
+            attempt = outcome.path.attempt
             before = self._addresses_when_open.get(_key(attempt), "")
-            if one.path.want or not one.held or not before or not names.named(attempt):
+            if outcome.path.want or not outcome.held or not before or not names.named(attempt):
                 continue
-            now = self._name_leads_to(one)
+            now = self._name_leads_to(outcome)
             if before not in now.split(", "):
                 text = (
                     f"{attempt.label}: the name led to {before} while the path was open, and leads to "
                     f"{now or 'nothing'} now: that nothing arrived proves nothing"
                 )
-                one.standing = Broken(ControlBroken(text, control="name"))
+                outcome.standing = Broken(ControlBroken(text, control="name"))
 
     def _name_leads_to(self, outcome: Outcome) -> str:
         attempt = outcome.path.attempt

@@ -25,7 +25,7 @@ class Underlay:
         It is kept with the test's result, too, and the report's summary shows it beside the claim.
         """
         several = list(ways)
-        ends = {source.node for source, _ in several} | {one.node for _, target in several for one in target.backends}
+        ends = {source.node for source, _ in several} | {pod.node for _, target in several for pod in target.backends}
         places = sorted({subnet(node) for node in self.facts.nodes if node.name in ends})
         self.context.record("underlay subnets", len(places))
         told = _told(places)

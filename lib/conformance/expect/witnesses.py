@@ -146,8 +146,8 @@ class AclLists:
         self.expect.context.attach("ACL lists", shown)
         tally = Tally(self.expect.context, "behaviour")
         for pod, had, now in pairs:
-            own = [one for one in streams if pod.uid in {end.workload.uid for end in one.ends}]
-            lost = next((one for one in own if one.lost), None)
+            own = [stream for stream in streams if pod.uid in {end.workload.uid for end in stream.ends}]
+            lost = next((state for state in own if state.lost), None)
             if had == now:
                 after = f", while a stream was lost ({lost.label}: {lost.words})" if lost else ""
                 text = (
@@ -169,5 +169,7 @@ class AclLists:
 def _difference(had: Rules, now: Rules) -> str:
     """Both lists, a rule a line: ``-`` before only, ``+`` after only."""
     return "\n".join(
-        line.rstrip() for line in ndiff([str(one) for one in had], [str(one) for one in now]) if line[0] != "?"
+        line.rstrip()
+        for line in ndiff([str(acl_rule) for acl_rule in had], [str(acl_rule) for acl_rule in now])
+        if line[0] != "?"
     )

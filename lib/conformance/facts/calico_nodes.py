@@ -46,7 +46,7 @@ def _version(node: NodeFacts, pods: Sequence[tuple[str, Obj]], reading: Reading)
                 return Fact(version, f"image {image} of pod {space}/{pod['metadata']['name']}")
     if here:
         space, pod = here[0]
-        images = ", ".join(str(one.get("image")) for one in (pod.get("spec") or {}).get("containers") or [])
+        images = ", ".join(str(item.get("image")) for item in (pod.get("spec") or {}).get("containers") or [])
         return Fact(None, f"not known: pod {space}/{pod['metadata']['name']} has {images}, which names no version")
     why = "" if pods else reading.why.get("Pod", "")
     return Fact(None, f"not known: {why or f'no pod of calico-node is on node {node.name}'}")

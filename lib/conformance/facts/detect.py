@@ -21,7 +21,7 @@ CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.
 def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
     """Read everything.  Raises ApiUnreachable, and ApiRefused when not even nodes may be listed."""
     version = kube.version()
-    nodes = with_dsr(kube, [node_facts(one) for one in kube.objects("v1", "Node")])
+    nodes = with_dsr(kube, [node_facts(obj) for obj in kube.objects("v1", "Node")])
     reading = Reading(kube)
     calico = CalicoReading(reading, nodes)
     git = str(version.get("gitVersion") or "")
@@ -49,10 +49,13 @@ def node_facts(node: Obj) -> NodeFacts:
     info: dict[str, Any] = status.get("nodeInfo") or {}
     labels = dict(meta.get("labels") or {})
     windows = (info.get("operatingSystem") or labels.get("kubernetes.io/os")) == "windows"
-    addresses = {one.get("type"): one.get("address") for one in reversed(status.get("addresses") or [])}
+    addresses = {address.get("type"): address.get("address") for address in reversed(status.get("addresses") or [])}
     kernel = str(info.get("kernelVersion") or "")
     match = KERNEL.match(kernel) if windows else None
-    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or [])
+    ready = any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in status.get("conditions") or []
+    )
     return NodeFacts(
         name=meta["name"],
         os="windows" if windows else "linux",
@@ -74,7 +77,7 @@ def kube_proxy_mode(reading: Reading) -> Fact[str]:
     """kube-proxy's mode on Linux; an empty mode in its configuration means iptables."""
     for name in KUBE_PROXY_CONFIGURATIONS:
         config = reading.one("v1", "ConfigMap", name, "kube-system")
-        text = "\n".join(str(one) for one in ((config or {}).get("data") or {}).values())
+        text = "\n".join(str(item) for item in ((config or {}).get("data") or {}).values())
         found = re.search(r"^mode:[ \t]*[\"']?(\w*)[\"']?[ \t]*$", text, re.MULTILINE)
         if found:
             where = f"ConfigMap kube-system/{name} mode" + ("" if found[1] else " (empty: iptables)")

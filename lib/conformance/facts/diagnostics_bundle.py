@@ -42,10 +42,10 @@ def collect(
         if spec["containers"][0]["name"] == "calico-node":
             where = (meta["namespace"], meta["name"], "calico-node")
             parts[f"fdb of {spec['nodeName']}"] = functools.partial(_ask, kube, where, CALICO_COMMANDS, within)
-    for one in node_pods:
-        if one.node in nodes:
-            where = (one.namespace, one.pod, one.container)
-            parts[f"routes of {one.node}"] = functools.partial(_ask, kube, where, NODE_COMMANDS, within)
+    for node_pod in node_pods:
+        if node_pod.node in nodes:
+            where = (node_pod.namespace, node_pod.pod, node_pod.container)
+            parts[f"routes of {node_pod.node}"] = functools.partial(_ask, kube, where, NODE_COMMANDS, within)
     with ThreadPoolExecutor(max_workers=8) as pool:
         return dict(zip(parts, pool.map(_guarded, parts.values()), strict=True))
 
@@ -63,7 +63,7 @@ def late_pods(kube: Kube, namespaces: Sequence[str]) -> list[Obj]:
 
 def states(pods: Sequence[Obj]) -> dict[str, str]:
     """Name of an attachment to the status of each of these pods, as the API server has it."""
-    return {f"status of pod {one['metadata']['name']}": json.dumps(one.get("status") or {}, indent=2) for one in pods}
+    return {f"status of pod {pod['metadata']['name']}": json.dumps(pod.get("status") or {}, indent=2) for pod in pods}
 
 
 def _guarded(read: Callable[[], str]) -> str:
@@ -75,11 +75,11 @@ def _guarded(read: Callable[[], str]) -> str:
 
 def _events(kube: Kube, namespace: str) -> str:
     lines = []
-    for one in sorted(kube.objects("v1", "Event", namespace), key=when):
-        involved = one.get("involvedObject") or {}
+    for obj in sorted(kube.objects("v1", "Event", namespace), key=when):
+        involved = obj.get("involvedObject") or {}
         lines.append(
-            f"{when(one)} {one.get('type')} {one.get('reason')} {involved.get('kind')}/{involved.get('name')}: "
-            f"{one.get('message')}"
+            f"{when(obj)} {obj.get('type')} {obj.get('reason')} {involved.get('kind')}/{involved.get('name')}: "
+            f"{obj.get('message')}"
         )
     return "\n".join(lines)
 
@@ -92,9 +92,9 @@ def _calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
         except SuiteError:
             continue
         found += [
-            one
-            for one in pods
-            if one["metadata"]["name"].startswith("calico-node") and one["spec"].get("nodeName") in nodes
+            pod
+            for pod in pods
+            if pod["metadata"]["name"].startswith("calico-node") and pod["spec"].get("nodeName") in nodes
         ]
     return found
 

@@ -76,10 +76,14 @@ def _ran(pod: Obj) -> Iterator[tuple[str, str, str]]:
     """Container, image and digest of what a pod has started."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     named = {
-        one["name"]: str(one.get("image") or "")
-        for one in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+        init_container["name"]: str(init_container.get("image") or "")
+        for init_container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
     }
-    for one in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        digest = str(one.get("imageID") or "").rpartition("@")[2]
-        if one.get("name") in named:
-            yield one["name"], named[one["name"]], digest if digest.startswith("sha256:") else ""
+    for container_status in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        digest = str(container_status.get("imageID") or "").rpartition("@")[2]
+        if container_status.get("name") in named:
+            yield (
+                container_status["name"],
+                named[container_status["name"]],
+                digest if digest.startswith("sha256:") else "",
+            )

@@ -199,7 +199,7 @@ class CalicoObjects:
         """
         mode, datastore, install = self._facts.mode, self._facts.datastore, self._facts.install
         asked: list[Fact[Any]] = [mode, datastore, *([install] if datastore.value == "etcd" else [])]
-        unknown = next((one for one in asked if one.value is None), None)
+        unknown = next((fact for fact in asked if fact.value is None), None)
         if unknown is not None:
             return {"mode and datastore": Fact(None, unknown.source)}
         source = f"mode: {mode.source}; datastore: {datastore.source}; installation: {install.source}"

@@ -28,10 +28,10 @@ def preflight(
     for os in systems:
         nodes, name = facts.by_os(os), os.capitalize()
         if not nodes:
-            have = ", ".join(f"{one.name} ({one.os})" for one in facts.nodes) or "none at all"
+            have = ", ".join(f"{item.name} ({item.os})" for item in facts.nodes) or "none at all"
             reasons.append(f"the cluster has no {name} node (nodes: {have})")
-        elif all(unusable(one) for one in nodes):
-            why = "; ".join(f"{one.name}: {unusable(one)}" for one in nodes)
+        elif all(unusable(item) for item in nodes):
+            why = "; ".join(f"{item.name}: {unusable(item)}" for item in nodes)
             reasons.append(f"no {name} node can take pods ({why})")
     if not _has_calico(facts):
         groups = ", ".join(facts.calico_apis.value or ()) or "none"
@@ -49,4 +49,4 @@ def lacking_rights(kube: Kube, rights: Sequence[Right] = READING) -> list[str]:
 
 def _has_calico(facts: Facts) -> bool:
     served = facts.calico_apis.value or ()
-    return facts.calico_version.known or any(one.partition("/")[0].endswith("projectcalico.org") for one in served)
+    return facts.calico_version.known or any(item.partition("/")[0].endswith("projectcalico.org") for item in served)

@@ -78,7 +78,7 @@ class VxlanFacts:
     def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
         """What the overlay needs on a node for another one's pods, and is not as announced or configured."""
         peers = self._peers(node, [toward])
-        if any(one.name == node for one in self._facts.by_os("linux")):
+        if any(linux.name == node for linux in self._facts.by_os("linux")):
             seen = self._hosts.linux(node)
             found = self._device_vni(seen)
             found |= _merged(read(seen, peer) for peer in peers for read in (vxlan_entries.routes, forwarding))
@@ -154,19 +154,19 @@ class VxlanFacts:
         now, blocks = self._annotations(), self._calico.blocks(of_all=True)
         return [
             Peer(
-                name=one.name,
-                os=one.os,
-                address=now[one.name].get(ADDRESS, one.address).partition("/")[0],
-                tunnel=now[one.name].get(TUNNEL, ""),
-                mac=now[one.name].get(MAC, "").lower() or self._mac(one),
+                name=other.name,
+                os=other.os,
+                address=now[other.name].get(ADDRESS, other.address).partition("/")[0],
+                tunnel=now[other.name].get(TUNNEL, ""),
+                mac=now[other.name].get(MAC, "").lower() or self._mac(other),
                 blocks=tuple(
                     ipaddress.IPv4Network(cidr)
-                    for cidr in blocks[f"blocks of node {one.name}"].value or []
+                    for cidr in blocks[f"blocks of node {other.name}"].value or []
                     if ":" not in cidr
                 ),
             )
-            for one in self._facts.nodes
-            if one.name != node and one.name in now and (not only or one.name in only)
+            for other in self._facts.nodes
+            if other.name != node and other.name in now and (not only or other.name in only)
         ]
 
     def _mac(self, node: NodeFacts) -> str:
@@ -181,8 +181,8 @@ class VxlanFacts:
     def _annotations(self) -> dict[str, dict[str, str]]:
         """Node to its annotations of now."""
         return {
-            one["metadata"]["name"]: one["metadata"].get("annotations") or {}
-            for one in self._kube.objects("v1", "Node")
+            found["metadata"]["name"]: found["metadata"].get("annotations") or {}
+            for found in self._kube.objects("v1", "Node")
         }
 
     def _windows(self) -> list[tuple[NodeFacts, dict[str, str]]]:
@@ -196,4 +196,4 @@ class VxlanFacts:
 
 
 def _merged(several: Iterable[Mapping[str, Fact[str]]]) -> dict[str, Fact[str]]:
-    return {name: fact for one in several for name, fact in one.items()}
+    return {name: fact for facts in several for name, fact in facts.items()}

@@ -58,9 +58,13 @@ def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
     """Where a Linux node sends frames for a peer's tunnel; nothing for a peer that it does not reach by its tunnel."""
     if not peer.blocks or not (peer.os == "windows" or any(_by_tunnel(route, peer) for route in seen.routes)):
         return {}
-    macs = {one.mac.lower() for one in seen.neighbours if (one.device, one.address) == (DEVICE, peer.tunnel)}
+    macs = {
+        neighbour.mac.lower()
+        for neighbour in seen.neighbours
+        if (neighbour.device, neighbour.address) == (DEVICE, peer.tunnel)
+    }
     mac = peer.mac or next(iter(macs), "")
-    ends = {one.destination for one in seen.fdb if one.device == DEVICE and one.mac.lower() == mac and mac}
+    ends = {entry.destination for entry in seen.fdb if entry.device == DEVICE and entry.mac.lower() == mac and mac}
     if peer.os == "windows" and not peer.mac:
         told = f"node {peer.name} announces no MAC address"
     elif not macs:
@@ -90,9 +94,9 @@ def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: i
         return {_route(node, block, peer): nothing for block in peer.blocks}
     found = {}
     for block in peer.blocks:
-        ways = [one for network in networks for one in network.remote_subnets if one.prefix == str(block)]
-        told = ", ".join(words for one in ways for words in _otherwise(one, peer, vni)) if ways else NO_ROUTE
-        there = "; ".join(f"to {one.provider} with VNI {one.vni} and MAC address {one.mac}" for one in ways)
+        ways = [way for network in networks for way in network.remote_subnets if way.prefix == str(block)]
+        told = ", ".join(words for way in ways for words in _otherwise(way, peer, vni)) if ways else NO_ROUTE
+        there = "; ".join(f"to {way.provider} with VNI {way.vni} and MAC address {way.mac}" for way in ways)
         found[_route(node, block, peer)] = Fact(
             told or ANNOUNCED,
             f"RemoteSubnetRoute policies of HNS network Calico on node {node}: {there or 'none'}; node {peer.name} is "
@@ -101,11 +105,11 @@ def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: i
     return found
 
 
-def _otherwise(one: RemoteSubnet, peer: Peer, vni: int) -> list[str]:
+def _otherwise(way: RemoteSubnet, peer: Peer, vni: int) -> list[str]:
     """What in a policy is not as the peer announces it."""
-    given = [f"to node address {one.provider}"] if one.provider != peer.address else []
-    given += [f"with VNI {one.vni}"] if one.vni != vni else []
-    return given + ([f"with MAC address {one.mac}"] if peer.mac and one.mac != peer.mac else [])
+    given = [f"to node address {way.provider}"] if way.provider != peer.address else []
+    given += [f"with VNI {way.vni}"] if way.vni != vni else []
+    return given + ([f"with MAC address {way.mac}"] if peer.mac and way.mac != peer.mac else [])
 
 
 def listed(values: Iterable[object]) -> str:

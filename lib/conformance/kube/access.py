@@ -127,7 +127,7 @@ def _why_no_credentials(plugin: Mapping[str, Any], folder: Path) -> str:
     command = [str(plugin.get("command") or ""), *map(str, plugin.get("args") or [])]
     said = " ".join(command)
     info = {"apiVersion": plugin.get("apiVersion"), "kind": "ExecCredential", "spec": {"interactive": False}}
-    own = {str(one.get("name")): str(one.get("value")) for one in plugin.get("env") or []}
+    own = {str(item.get("name")): str(item.get("value")) for item in plugin.get("env") or []}
     try:
         done = subprocess.run(
             command, cwd=folder, env={**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(info)}, text=True,
@@ -181,7 +181,7 @@ def _by_name(parts: Sequence[Mapping[str, Any]], files: Sequence[Path], kind: st
     found: dict[str, dict[str, Any]] = {}
     for part, path in zip(parts, files, strict=True):
         entries = part.get(kind) or []
-        if not isinstance(entries, list) or not all(isinstance(one, dict) and one.get("name") for one in entries):
+        if not isinstance(entries, list) or not all(isinstance(item, dict) and item.get("name") for item in entries):
             raise UsageProblem(f"kubeconfig {path}: {kind} is not a list of entries with a name")
         for entry in entries:
             found.setdefault(str(entry["name"]), entry)

@@ -71,11 +71,11 @@ class Discovery:
                 return {}
             raise
         return {
-            one["kind"]: Resource(
-                prefix, one["name"], one["kind"], bool(one["namespaced"]), tuple(one.get("verbs") or ())
+            item["kind"]: Resource(
+                prefix, item["name"], item["kind"], bool(item["namespaced"]), tuple(item.get("verbs") or ())
             )
-            for one in found
-            if "/" not in one["name"]
+            for item in found
+            if "/" not in item["name"]
         }
 
     def serves(self, api_version: str, kind: str | None = None) -> bool:

@@ -13,7 +13,7 @@ from conformance.kube.client import Obj
 def load(path: Path) -> list[Obj]:
     """The objects of a YAML file, in order.  Raises UsageProblem with file and line."""
     try:
-        documents = [one for one in yaml.safe_load_all(path.read_text()) if one is not None]
+        documents = [item for item in yaml.safe_load_all(path.read_text()) if item is not None]
     except OSError as error:
         raise UsageProblem(f"manifest {path} cannot be read: {error.strerror}") from None
     except yaml.YAMLError as error:

@@ -68,7 +68,7 @@ class Waits:
         end = time.monotonic() + within
         while True:
             items, since = self.kube.objects_at(api_version, kind, namespace, labels=labels, fields=fields)
-            now = {one["metadata"]["name"]: one for one in items}
+            now = {item["metadata"]["name"]: item for item in items}
             yield now
             left = end - time.monotonic()
             if left <= 0:
@@ -136,12 +136,12 @@ class Waits:
             return LOOK_AGAIN if len(now) < count or any(map(unschedulable, now.values())) else within
 
         for now in self.states("v1", "Pod", namespace, labels=labels, within=within, quiet=quiet):
-            pods = [one for one in now.values() if not one["metadata"].get("deletionTimestamp")]
-            state = ", ".join(f"{one['metadata']['name']} {pod_state(one)}" for one in pods) or refused or "no pod"
+            pods = [item for item in now.values() if not item["metadata"].get("deletionTimestamp")]
+            state = ", ".join(f"{item['metadata']['name']} {pod_state(item)}" for item in pods) or refused or "no pod"
             if progress and (not seen.states or seen.states[-1][1] != state):
                 progress(state)
             seen.add(time.monotonic() - begin, state)
-            if len(pods) == count and all(is_ready(one) for one in pods):
+            if len(pods) == count and all(is_ready(item) for item in pods):
                 return pods
             for pod in pods:
                 problem = hopeless(pod)
@@ -153,11 +153,11 @@ class Waits:
                     f"{len(pods)} of {count} pods with {labels} in {namespace} were created after "
                     f"{time.monotonic() - begin:.0f} s: {refused}"
                 )
-            stuck = [one for one in pods if unschedulable(one)]
+            stuck = [item for item in pods if unschedulable(item)]
             unscheduled = unscheduled if stuck else time.monotonic()
             if stuck and time.monotonic() - unscheduled > self.kube.timings.unschedulable:
                 raise EnvironmentBroken(self._pod_message(stuck[0], pod_state(stuck[0])))
-        bad = [one for one in now.values() if not is_ready(one)]
+        bad = [item for item in now.values() if not is_ready(item)]
         detail = self._pod_message(bad[0], pod_state(bad[0])) if bad else f"no pod with {labels} in {namespace}"
         ready = sum(map(is_ready, now.values()))
         raise EnvironmentBroken(f"{ready} of {count} pods ready after {within:.0f} s: {detail}\n  seen    {seen}")
@@ -168,8 +168,8 @@ class Waits:
             sets = self.kube.objects("apps/v1", "ReplicaSet", namespace, labels=labels)
         except ApiRefused:
             return ""  # who may not read them learns it from the wait's end
-        for one in sets:
-            for condition in (one.get("status") or {}).get("conditions") or []:
+        for set_ in sets:
+            for condition in (set_.get("status") or {}).get("conditions") or []:
                 if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
                     return f"{condition.get('reason')}: {condition.get('message')}"
         return ""
@@ -186,10 +186,12 @@ class Waits:
         newest = f"; {texts[-1].partition(chr(10))[0][:EVENT_SHOWN]}" if texts else ""
         lines = [f"pod {meta['namespace']}/{meta['name']} ({node}): {problem}{newest}"]
         lines += [f"  event   {text}" for text in dict.fromkeys(texts[-3:])]
-        for one in (pod.get("status") or {}).get("containerStatuses") or []:
-            if one.get("restartCount"):
+        for container_status in (pod.get("status") or {}).get("containerStatuses") or []:
+            if container_status.get("restartCount"):
                 try:
-                    log = self.kube.logs(meta["namespace"], meta["name"], one["name"], tail=5, previous=True)
+                    log = self.kube.logs(
+                        meta["namespace"], meta["name"], container_status["name"], tail=5, previous=True
+                    )
                 except (ApiRefused, ApiUnreachable) as error:
                     log = f"(not readable: {error})"
                 lines += [f"  log     {line}" for line in log.strip().splitlines()[-5:]]
@@ -205,7 +207,7 @@ class Waits:
         except ApiRefused:
             return []
         uid = meta.get("uid")
-        mine = [one for one in found if (one.get("involvedObject") or {}).get("uid") in (None, "", uid)]
+        mine = [item for item in found if (item.get("involvedObject") or {}).get("uid") in (None, "", uid)]
         return sorted(mine, key=when)
 
 
@@ -232,7 +234,10 @@ def unschedulable(pod: Obj) -> bool:
 
 def restarts(pod: Obj) -> int:
     """Container restarts of a pod, all containers together."""
-    return sum(int(one.get("restartCount") or 0) for one in (pod.get("status") or {}).get("containerStatuses") or [])
+    return sum(
+        int(container_status.get("restartCount") or 0)
+        for container_status in (pod.get("status") or {}).get("containerStatuses") or []
+    )
 
 
 def pod_state(pod: Obj) -> str:
@@ -245,16 +250,16 @@ def pod_state(pod: Obj) -> str:
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return f"{condition.get('reason')}: {condition.get('message')}"
-    for one in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        state = one.get("state") or {}
+    for container_status in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        state = container_status.get("state") or {}
         if "waiting" in state:
             waiting = state["waiting"]
-            return f"{one['name']} {waiting.get('reason')}" + (
+            return f"{container_status['name']} {waiting.get('reason')}" + (
                 f": {waiting['message']}" if waiting.get("message") else ""
             )
         if "terminated" in state:
             ended = state["terminated"]
-            how = f"{one['name']} ended with {ended.get('exitCode')} ({ended.get('reason')})"
+            how = f"{container_status['name']} ended with {ended.get('exitCode')} ({ended.get('reason')})"
             return f"{how} {ended.get('message') or ''}".strip()
     return f"{status.get('phase') or 'Pending'}, not ready"
 
@@ -262,15 +267,15 @@ def pod_state(pod: Obj) -> str:
 def hopeless(pod: Obj) -> str:
     """Why waiting for this pod is useless; empty while there is hope."""
     status = pod.get("status") or {}
-    for one in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        waiting = (one.get("state") or {}).get("waiting") or {}
+    for container_status in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        waiting = (container_status.get("state") or {}).get("waiting") or {}
         reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
         if reason in ("InvalidImageName", "ErrImageNeverPull") or (
             reason in PULL_TROUBLE and any(text in message.lower() for text in HOPELESS_PULL)
         ):
-            return f"image {one.get('image')} cannot be pulled: {reason}: {message}"
+            return f"image {container_status.get('image')} cannot be pulled: {reason}: {message}"
         if reason in ("RunContainerError", "CreateContainerError") and any(
             text in message.lower() for text in HOPELESS_START
         ):
-            return f"container {one.get('name')} cannot start: {reason}: {message}"
+            return f"container {container_status.get('name')} cannot start: {reason}: {message}"
     return ""

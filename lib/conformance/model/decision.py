@@ -65,7 +65,7 @@ def seen(
     ``enforced_at``: the end whose node decides whether it is so.
     """
     backends = target.backends if isinstance(target, Target) else (target,) if target else ()
-    ends: Sequence[Workload | None] = list({one.node: one for one in backends}.values()) or [None]
+    ends: Sequence[Workload | None] = list({backend.node: backend for backend in backends}.values()) or [None]
     return tuple(
         Seen(
             source=source.node if source else "",
@@ -105,15 +105,15 @@ BETWEEN_TWO = (
 def folded(several: Iterable[Seen]) -> tuple[Seen, ...]:
     """One for each pair of nodes: the verdict that counts most between them, with all halves."""
     found: dict[tuple[str, str], Seen] = {}
-    for one in several:
-        key = one.source, one.target
-        had = found.get(key, one)
-        first = min((had, one), key=lambda each: BETWEEN_TWO.index(each.verdict))
+    for item in several:
+        key = item.source, item.target
+        had = found.get(key, item)
+        first = min((had, item), key=lambda each: BETWEEN_TWO.index(each.verdict))
         found[key] = replace(
             first,
-            builds=tuple(sorted({*had.builds, *one.builds})),
+            builds=tuple(sorted({*had.builds, *item.builds})),
             about=first.about,
-            halves=tuple(sorted({*had.halves, *one.halves})),
+            halves=tuple(sorted({*had.halves, *item.halves})),
         )
     return tuple(found.values())
 
@@ -125,9 +125,9 @@ def by_build(decisions: Sequence[Seen]) -> dict[str, ClaimVerdict]:
     other is well with all others.
     """
     found: dict[str, ClaimVerdict] = {}
-    for one in decisions:
-        for build in _blamed(one, decisions):
-            found[build] = min(found.get(build, one.verdict), one.verdict, key=PRECEDENCE.index)
+    for decision in decisions:
+        for build in _blamed(decision, decisions):
+            found[build] = min(found.get(build, decision.verdict), decision.verdict, key=PRECEDENCE.index)
     return dict(sorted(found.items()))
 
 
@@ -137,7 +137,7 @@ def over_builds(verdicts: Collection[ClaimVerdict], builds: Mapping[str, ClaimVe
     Within a build LIFTED counts before CONFIRMED: the control that makes it believable is CONFIRMED beside it.
     ``builds``: what was decided on each (:func:`by_build`).
     """
-    verdict = next(one for one in PRECEDENCE if one in verdicts)
+    verdict = next(item for item in PRECEDENCE if item in verdicts)
     still_there = ClaimVerdict.CONFIRMED in builds.values()
     return ClaimVerdict.CONFIRMED if verdict is ClaimVerdict.LIFTED and still_there else verdict
 
@@ -164,7 +164,7 @@ def _ends(one: Seen) -> tuple[str, str]:
 
 def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:
     """The builds of the Windows pods among them."""
-    return tuple(sorted({one.build for one in ends if one and one.build}))
+    return tuple(sorted({workload.build for workload in ends if workload and workload.build}))
 
 
 def _about(source: Workload | None, target: Workload | None, enforced_at: Side) -> tuple[str, ...]:

@@ -144,4 +144,4 @@ class LinuxFacts:
 
     def link(self, name: str) -> Link | None:
         """The device of that name."""
-        return next((one for one in self.links if one.name == name), None)
+        return next((link for link in self.links if link.name == name), None)

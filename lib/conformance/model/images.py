@@ -32,8 +32,8 @@ class RanImage:
 def together(images: Iterable[RanImage]) -> tuple[RanImage, ...]:
     """The same image of several nodes or processes as one, in a fixed order."""
     nodes: dict[tuple[str, str, OS], set[str]] = {}
-    for one in images:
-        nodes.setdefault((one.image, one.image_id, one.os), set()).update(one.nodes)
+    for image in images:
+        nodes.setdefault((image.image, image.image_id, image.os), set()).update(image.nodes)
     return tuple(
         RanImage(image=image, image_id=image_id, os=os, nodes=tuple(sorted(there)))
         for (image, image_id, os), there in sorted(nodes.items())

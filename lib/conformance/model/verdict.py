@@ -48,6 +48,6 @@ def precedence(kind: ClaimKind) -> tuple[ClaimVerdict, ...]:
     before one that does not."""
     if kind not in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE):
         return PRECEDENCE
-    others = [one for one in PRECEDENCE if one is not ClaimVerdict.LIFTED]
+    others = [verdict for verdict in PRECEDENCE if verdict is not ClaimVerdict.LIFTED]
     place = others.index(ClaimVerdict.CONFIRMED) + 1
     return (*others[:place], ClaimVerdict.LIFTED, *others[place:])

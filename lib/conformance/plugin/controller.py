@@ -100,7 +100,7 @@ class Controller:
     def _keep_others_out(self) -> None:
         """Take the run lock if something exclusive is planned."""
         planned = self.run.directory.read_plan() if self.run.directory and not self.run.settings.dry_run else None
-        if self._exclusive or not any(from_plain(PlannedTest, one).exclusivity.exclusive for one in planned or ()):
+        if self._exclusive or not any(from_plain(PlannedTest, item).exclusivity.exclusive for item in planned or ()):
             return
         self._exclusive = True
         try:
@@ -139,7 +139,7 @@ class Controller:
             self._first = self._paced = now - heard.seconds
             self.pace = Pace(recorded=recorded(directory.path.parent, directory.path))
         if not self.pace.planned:
-            self.pace.planned = [str(one["test"]) for one in directory.read_plan() or []]
+            self.pace.planned = [str(item["test"]) for item in directory.read_plan() or []]
         self.pace.ended(heard.test, sum(len(result.decisions) for result in heard.results))
         if now - self._paced >= self.run.settings.timings.run.progress_every:
             self._paced = now
@@ -219,10 +219,10 @@ class Controller:
             images=together(
                 [
                     *(again.images if again else ()),
-                    *(from_plain(RanImage, one) for one in self.run.directory.read_images()),
+                    *(from_plain(RanImage, read_image) for read_image in self.run.directory.read_images()),
                 ]
             ),
-            probing=cost(from_plain(Probing, one) for one in self.run.directory.read_probing()),
+            probing=cost(from_plain(Probing, item) for item in self.run.directory.read_probing()),
         )
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
@@ -254,7 +254,9 @@ class Controller:
         for entry in given:
             test = from_plain(PlannedTest, entry)
             tests[test.test] = self._outcome(test)
-        return tuple({**tests, **{name: one for name, one in self.outcomes.items() if name not in tests}}.values())
+        return tuple(
+            {**tests, **{name: outcome for name, outcome in self.outcomes.items() if name not in tests}}.values()
+        )
 
     def _outcome(self, test: PlannedTest) -> TestOutcome:
         heard = self.outcomes.get(test.test)
@@ -304,8 +306,8 @@ class Controller:
         assert self.run.facts is not None
         notes += header.assumptions(self.run.facts)
         planned = [
-            from_plain(PlannedTest, one)
-            for one in (self.run.directory.read_plan() if self.run.directory else None) or []
+            from_plain(PlannedTest, item)
+            for item in (self.run.directory.read_plan() if self.run.directory else None) or []
         ]
         ran = [test.test for test in tests if test.ran]
         if said := plan.by_kubernetes(planned, ran, self.run.facts, self.run.settings):
@@ -317,7 +319,9 @@ class Controller:
         notes += claims_blocked_by_missing_rights(self.run.settings.lacking, tests)
         notes += self.left
         for why in (self.run.settings.not_disruptive, self.run.settings.not_cluster_disruptive):
-            if costs := sorted({one.claim for test in tests for one in test.results if why and one.reason == why}):
+            if costs := sorted(
+                {result.claim for test in tests for result in test.results if why and result.reason == why}
+            ):
                 notes.append(f"{why}: that costs {', '.join(costs)}")
         if gone := self.run.gone:
             notes.append(f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there")

@@ -93,7 +93,7 @@ class Exclusive:
         return mark
 
     def _under_way(self) -> list[Future[Any]]:
-        return [one for ask in self.state.background for one in ask()]
+        return [future for ask in self.state.background for future in ask()]
 
     def _note(self, test: str, exclusivity: Exclusivity, hold: HeldLocks, ended: float) -> None:
         """Record a turn that has ended."""

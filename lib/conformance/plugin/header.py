@@ -52,10 +52,10 @@ def facts_lines(facts: Facts) -> list[str]:
 def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     """Which nodes the run decides on and why; and which builds it leaves out because the user named others."""
     found = _coverage(facts, settings)
-    names = {one.node.name for one in found}
-    left_out = {node.build for node in facts.by_os("windows")} - {one.node.build for one in found}
+    names = {item.node.name for item in found}
+    left_out = {node.build for node in facts.by_os("windows")} - {item.node.build for item in found}
     others = [node.name for node in facts.nodes if node.name not in names]
-    text = [f"covered: {', '.join(f'{one.node.name} ({one.why})' for one in found) or 'no node'}"]
+    text = [f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}"]
     text += [f"         not {', '.join(others)}"] if others else []
     text += [f"note: no node of Windows build {', '.join(sorted(left_out))} is covered"] if left_out else []
     return text
@@ -63,13 +63,13 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
 
 def covered(facts: Facts, settings: Settings) -> dict[str, str]:
     """Covered node to why it is."""
-    return {one.node.name: one.why for one in _coverage(facts, settings)}
+    return {item.node.name: item.why for item in _coverage(facts, settings)}
 
 
 def _coverage(facts: Facts, settings: Settings) -> list[Covered]:
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
     systems: tuple[OS, ...] = ("linux", "windows")
-    return [one for os in systems for one in placement.coverage(os)]
+    return [item for os in systems for item in placement.coverage(os)]
 
 
 def nodes(facts: Facts, os: OS) -> str:

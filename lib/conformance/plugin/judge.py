@@ -70,7 +70,7 @@ class Judge:
             claims = test.claims(self.catalog)
             for claim in claims:
                 item.extra_keyword_matches |= claim.tags | {claim.id}
-            if any(one.kind in plan.CHANGING for one in plan.isolation_of(test.parts, self.catalog)):
+            if any(isolation.kind in plan.CHANGING for isolation in plan.isolation_of(test.parts, self.catalog)):
                 item.add_marker(pytest.mark.disruptive)  # a keyword, too
             for kind, value in allure_results.labels(claims):
                 item.add_marker(pytest.mark.allure_label(value, label_type=kind))
@@ -256,7 +256,7 @@ class Judge:
         test, statement = item.stash[PLANNED], item.stash.get(STATEMENT, Statement())
         results = tuple(self._result(item, part, statement) for part in test.parts)
         verdict = worst({result.verdict for result in results}) if results else statement.verdict
-        speaker = next((one for one in results if one.verdict is verdict), None)
+        speaker = next((result for result in results if result.verdict is verdict), None)
         told = bool(speaker) and statement.verdict is None and verdict is not ClaimVerdict.CONFIRMED
         return TestOutcome(
             test=test.test,
@@ -307,10 +307,10 @@ class Judge:
         builds = {node.name: node.build for node in self.run.facts.by_os("windows")}
         wrong = {
             name
-            for one in statement.seen
-            if one.verdict is ClaimVerdict.VIOLATED
-            for name in (one.source, one.target)
-            if builds.get(name, "") in one.about
+            for seen in statement.seen
+            if seen.verdict is ClaimVerdict.VIOLATED
+            for name in (seen.source, seen.target)
+            if builds.get(name, "") in seen.about
         }
         return sorted(wrong) if set(builds) - wrong else []
 

@@ -35,7 +35,7 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         raise pytest.UsageError(str(error)) from None
     kube = Kube(access, settings.timings.run)
     try:
-        print("\n".join(of_nodes([node_facts(one) for one in kube.objects("v1", "Node")], settings.images)))
+        print("\n".join(of_nodes([node_facts(obj) for obj in kube.objects("v1", "Node")], settings.images)))
         return 0
     except (ApiRefused, ApiUnreachable) as error:
         print(f"ERROR: {first_contact(access, error)}", file=sys.stderr)

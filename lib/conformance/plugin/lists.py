@@ -71,9 +71,13 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
 def _costs(run: Run, tests: Sequence[PlannedTest]) -> Iterator[str]:
     """What tests that change the whole cluster cost others on it."""
     assert run.facts is not None
-    runs = [one for one in tests if not plan.prospect_of(one, catalog(), run.facts, run.settings).verdict]
+    runs = [
+        planned_test
+        for planned_test in tests
+        if not plan.prospect_of(planned_test, catalog(), run.facts, run.settings).verdict
+    ]
     exclusive = plan.assign_exclusivity(runs, catalog(), run.facts, run.settings)
-    if run.inspection is None or not any(one.kind == "cluster" for one in exclusive):
+    if run.inspection is None or not any(exclusivity.kind == "cluster" for exclusivity in exclusive):
         return
     windows = [node.name for node in run.facts.by_os("windows")]
     yield "\nWhat this costs others"

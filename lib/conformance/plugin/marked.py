@@ -45,7 +45,7 @@ def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
 def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[str, ...]:
     """What a test takes rights for: seen from the fixtures that it asks for, and from its claims' isolation."""
     fixtures = set(getattr(item, "fixturenames", ()))
-    kinds = {one.kind for one in isolation_of(parts, catalog)}
+    kinds = {isolation.kind for isolation in isolation_of(parts, catalog)}
     disrupts = bool(kinds & CHANGING) or "journalled" in fixtures
     found = {"pods": "deployer" in fixtures, "policies": "policy" in fixtures, "disruption": disrupts}
     return tuple(name for name, needed in found.items() if needed)

@@ -68,27 +68,27 @@ class Qualification:
         """The report with its exit code, gates and waivers; and lines about the baseline."""
         tests = [self._excused(test) for test in report.tests]
         excused = [one for one, test in zip(tests, report.tests, strict=True) if one is not test]
-        remaining = {one.verdict for one in tests} & {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE}
+        remaining = {outcome.verdict for outcome in tests} & {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE}
         status = 0 if pytest_status == 1 and excused and not remaining else pytest_status
         codes = [exit_code(tests, status, by_user=by_user)]
         waived = self._waived(report.claims)
-        if any(self._attested_against(one) for one in report.claims):
+        if any(self._attested_against(claim) for claim in report.claims):
             codes.append(1)
         stored = parse(to_json(report), "this run")
         gates = gate.judge(stored, self.required, self.waivers, catalog())
         codes.append(gate.exit_code(gates))
-        if any(self._fails(one) for one in report.claims):
+        if any(self._fails(claim) for claim in report.claims):
             codes.append(1)
         lines: tuple[str, ...] = ()
         if self.baseline:
             found = compare(self.baseline, stored)
             codes.append(found.exit_code)
             lines = tuple(as_text(found).splitlines())
-        used = {id(one) for one in self.waivers} - {id(one) for one in gate.unused(self.waivers, gates)}
+        used = {id(waiver) for waiver in self.waivers} - {id(waiver) for waiver in gate.unused(self.waivers, gates)}
         used |= {
             id(waiver) for claim in report.claims for result in claim.results for waiver in self._waivers_of(result)
         }
-        notes = (*report.notes, *(f"waiver not used: {one}" for one in self.waivers if id(one) not in used))
+        notes = (*report.notes, *(f"waiver not used: {waiver}" for waiver in self.waivers if id(waiver) not in used))
         return (
             replace(
                 report,
@@ -98,14 +98,14 @@ class Qualification:
                 notes=notes,
                 gates=tuple(
                     Gate(
-                        name=one.name,
-                        build=one.build,
-                        answer=one.answer,
-                        headline=one.headline,
-                        obstacles=tuple(map(str, one.standing)),
-                        waived=tuple(str(each) for each in one.obstacles if each.waiver),
+                        name=result.name,
+                        build=result.build,
+                        answer=result.answer,
+                        headline=result.headline,
+                        obstacles=tuple(map(str, result.standing)),
+                        waived=tuple(str(each) for each in result.obstacles if each.waiver),
                     )
-                    for one in gates
+                    for result in gates
                 ),
             ),
             lines,
@@ -121,27 +121,31 @@ class Qualification:
                 found[claim.claim.id] = str(accepted[0])
         return found
 
-    def _attested_against(self, one: ClaimOutcome) -> bool:
+    def _attested_against(self, outcome: ClaimOutcome) -> bool:
         """Whether a person says that a claim is violated, and no waiver accepts it."""
-        if one.results or one.claim.id not in self.attested or one.verdict is not ClaimVerdict.VIOLATED:
+        if outcome.results or outcome.claim.id not in self.attested or outcome.verdict is not ClaimVerdict.VIOLATED:
             return False
-        return waiver_for(self.waivers, one.claim.id, one.verdict) is None
+        return waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
 
-    def _fails(self, one: ClaimOutcome) -> bool:
+    def _fails(self, outcome: ClaimOutcome) -> bool:
         """Whether a claim has a verdict of ``--fail-on`` somewhere, on one build only included, that is not waived."""
-        if not one.results:
-            return one.verdict in self.fail_on and waiver_for(self.waivers, one.claim.id, one.verdict) is None
+        if not outcome.results:
+            return (
+                outcome.verdict in self.fail_on and waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
+            )
         return any(
             not all(self._waivers_of(replace(result, verdict=verdict)))
-            for result in one.results
+            for result in outcome.results
             for verdict in {result.verdict, *(each.verdict for each in result.decisions)} & self.fail_on
         )
 
     def _excused(self, test: TestOutcome) -> TestOutcome:
         """A test as the exit code counts it: what is waived is left out, and hides nothing beside it."""
         guilty = [result for result in test.results if result.verdict is ClaimVerdict.VIOLATED]
-        if test.verdict is ClaimVerdict.VIOLATED and guilty and all(all(self._waivers_of(one)) for one in guilty):
-            beside = {one.verdict for one in test.results} | {each.verdict for one in guilty for each in one.decisions}
+        if test.verdict is ClaimVerdict.VIOLATED and guilty and all(all(self._waivers_of(result)) for result in guilty):
+            beside = {result.verdict for result in test.results} | {
+                each.verdict for result in guilty for each in result.decisions
+            }
             open_ = ClaimVerdict.INCONCLUSIVE in beside
             return replace(test, verdict=ClaimVerdict.INCONCLUSIVE if open_ else ClaimVerdict.CONFIRMED)
         return test
@@ -168,7 +172,7 @@ def _first(codes: Sequence[int]) -> int:
 
 
 def _verdicts(text: str) -> frozenset[ClaimVerdict]:
-    known = {str(one): one for one in ClaimVerdict}
+    known = {str(verdict): verdict for verdict in ClaimVerdict}
     words = [word.strip().upper() for word in text.split(",") if word.strip()]
     strange = [word for word in words if word not in known]
     if strange or not words:

@@ -47,15 +47,15 @@ class Rerun:
     @property
     def whole(self) -> bool:
         """Whether the earlier run was of everything, so that a claim without results has no test."""
-        return all(one.verdict is not None for one in self.report.claims.values())
+        return all(claim.verdict is not None for claim in self.report.claims.values())
 
     @property
     def images(self) -> tuple[RanImage, ...]:
         """What the earlier run's pods ran."""
         plain: Sequence[Mapping[str, Any]] = self.report.plain.get("images") or []
-        known = {one.name for one in fields(RanImage)}
+        known = {field.name for field in fields(RanImage)}
         return tuple(
-            from_plain(RanImage, {name: value for name, value in one.items() if name in known}) for one in plain
+            from_plain(RanImage, {name: value for name, value in item.items() if name in known}) for item in plain
         )
 
     def check(self, facts: Facts, installed: Installed) -> None:
@@ -66,11 +66,13 @@ class Rerun:
     def together(self, now: Sequence[TestOutcome]) -> tuple[TestOutcome, ...]:
         """All tests of the earlier run with what both runs say of them."""
         kinds = {claim.id: claim.kind for claim in catalog().values()}
-        later = {one.test: one for one in now}
+        later = {outcome.test: outcome for outcome in now}
         earlier = [self._outcome(plain) for plain in self.report.plain["tests"]]
-        known = {one.test for one in earlier}
-        both = [_together(one, later[one.test], kinds) if one.test in later else one for one in earlier]
-        return (*both, *(one for one in now if one.test not in known))
+        known = {outcome.test for outcome in earlier}
+        both = [
+            _together(outcome, later[outcome.test], kinds) if outcome.test in later else outcome for outcome in earlier
+        ]
+        return (*both, *(outcome for outcome in now if outcome.test not in known))
 
     def continued(self, now: Sequence[TestOutcome]) -> Continued:
         """What the report tells of the earlier run, and of each test that was run again."""
@@ -80,7 +82,7 @@ class Rerun:
             id=str(run["id"]),
             started=str(run["started"]),
             command=str(run["command"]),
-            again={one.test: (before.get(one.test, ""), str(one.verdict)) for one in now},
+            again={outcome.test: (before.get(outcome.test, ""), str(outcome.verdict)) for outcome in now},
         )
 
     def _outcome(self, plain: Mapping[str, Any]) -> TestOutcome:
@@ -106,10 +108,10 @@ def _together(before: TestOutcome, now: TestOutcome, kinds: Mapping[str, ClaimKi
     results = again.merged(before.results, now.results, kinds)
     verdict = again.together(before.verdict, now.verdict, ClaimKind.CAPABILITY)
     if results:
-        verdict = worst({one.verdict for one in results})
-    speaker: ClaimResult | TestOutcome = next((one for one in results if one.verdict is verdict), now)
+        verdict = worst({result.verdict for result in results})
+    speaker: ClaimResult | TestOutcome = next((result for result in results if result.verdict is verdict), now)
     told = [*(before.attempts or (str(before.verdict),)), *(now.attempts or (str(now.verdict),))]
-    decided = tuple(one for one in told if ClaimVerdict(one) not in UNDECIDED)
+    decided = tuple(item for item in told if ClaimVerdict(item) not in UNDECIDED)
     return replace(
         now,
         verdict=verdict,

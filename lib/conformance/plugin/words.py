@@ -73,7 +73,7 @@ class _Test:
 
 def _may_be_an_id(word: str, suites: Path, tests: Iterable[_Test]) -> bool:
     """Whether a word may stand in a parameter's id: a number, one that is known to, or one that only the text has."""
-    if word.isdecimal() or any(word in one for one in UNTOLD):
+    if word.isdecimal() or any(word in item for item in UNTOLD):
         return True
     if any(word in name.lower() for test in tests for name in test.names):
         return False
@@ -109,7 +109,7 @@ def _read(marks: ast.AST, into: _Test) -> None:
     """Take the claims and subjects of the marks somewhere in this code."""
     for call in ast.walk(marks):
         name = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
-        given = [str(one.value) for one in getattr(call, "args", ()) if isinstance(one, ast.Constant)]
+        given = [str(constant.value) for constant in getattr(call, "args", ()) if isinstance(constant, ast.Constant)]
         if name == "verifies":
             into.claims.update(given[:1])
         elif name == "about":

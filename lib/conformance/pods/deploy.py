@@ -126,7 +126,9 @@ class Pods:
 
     def _object(self, wish: Wish) -> Obj:
         role = ROLES[wish.role]
-        template = next(one for one in manifest.load(MANIFESTS / role.manifest) if one["metadata"]["name"] == role.name)
+        template = next(
+            item for item in manifest.load(MANIFESTS / role.manifest) if item["metadata"]["name"] == role.name
+        )
         return tailor.deployment(
             template, role=wish.role, name=wish.called, node=wish.node, images=self.settings.images, labels=wish.labels,
             tolerations=tolerations(self.settings.tolerations), limits=self.settings.pod_limits,
@@ -167,17 +169,19 @@ class Pods:
         """A running pod as attempts see it.  Raises EnvironmentBroken when it landed on a node of another OS."""
         meta, status = pod["metadata"], pod["status"]
         name = pod["spec"].get("nodeName") or ""
-        node = next((one for one in self.facts.nodes if one.name == name), None)
+        node = next((item for item in self.facts.nodes if item.name == name), None)
         found: OS = node.os if node else _os_of(self.kube.get("v1", "Node", name))
         if found != role.os:
             raise EnvironmentBroken(
                 f"pod {meta['namespace']}/{meta['name']} is to be a {role.os} pod, but landed on {found} node {name}"
             )
         self.ran |= {
-            RanImage(image=wanted["image"], image_id=str(one.get("imageID") or ""), os=found, nodes=(name,))
+            RanImage(
+                image=wanted["image"], image_id=str(container_status.get("imageID") or ""), os=found, nodes=(name,)
+            )
             for wanted in pod["spec"].get("containers") or []
-            for one in status.get("containerStatuses") or []
-            if one.get("name") == wanted["name"]
+            for container_status in status.get("containerStatuses") or []
+            if container_status.get("name") == wanted["name"]
         }
         return Workload(
             namespace=meta["namespace"], pod=meta["name"], container=role.agent, uid=meta["uid"], role=role.name,
@@ -230,22 +234,25 @@ def changed(workload: Workload, pod: Obj | None) -> str:
     if again:
         statuses = (pod.get("status") or {}).get("containerStatuses") or []
         ends = [
-            f"{one['name']}: {end.get('reason')} ({end.get('exitCode')})"
-            for one in statuses
-            if (end := (one.get("lastState") or {}).get("terminated"))
+            f"{item['name']}: {end.get('reason')} ({end.get('exitCode')})"
+            for item in statuses
+            if (end := (item.get("lastState") or {}).get("terminated"))
         ]
         return f"{what} restarted {again} {'time' if again == 1 else 'times'}: {', '.join(ends) or 'no reason given'}"
     status = pod.get("status") or {}
     if status.get("phase") != "Running":
         return f"{what} is {status.get('phase')}"
     once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
-    for one in status.get("containerStatuses") or []:  # ended, and not started again yet: no restart is counted so far
-        state = one.get("state") or {}
+    for container_status in (
+        status.get("containerStatuses") or []
+    ):  # ended, and not started again yet: no restart is counted so far
+        state = container_status.get("state") or {}
         ended = state.get("terminated") or state.get("waiting")
-        if ended is not None and once and one["name"] != workload.container:
+        if ended is not None and once and container_status["name"] != workload.container:
             continue  # it has done what it was there for; who waits for that looks at how it ended
         if ended is not None:
-            return f"{what}: its container {one['name']} is not running: {ended.get('reason') or 'no reason given'}"
+            why = ended.get("reason") or "no reason given"
+            return f"{what}: its container {container_status['name']} is not running: {why}"
     if status.get("podIP", workload.address) != workload.address:  # its sandbox was made anew
         return f"{what} has another address, {status['podIP']} instead of {workload.address}"
     return ""
@@ -253,7 +260,7 @@ def changed(workload: Workload, pod: Obj | None) -> str:
 
 def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
     """Uid to what happened (:func:`changed`), of those to which something did: one request per namespace."""
-    several = {one.uid: one for one in workloads}
+    several = {workload.uid: workload for workload in workloads}
     now = there_now(kube, several.values())
     found = {uid: changed(one, now.get((one.namespace, one.pod))) for uid, one in several.items()}
     return {uid: text for uid, text in found.items() if text}
@@ -262,9 +269,9 @@ def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
 def there_now(kube: Kube, workloads: Iterable[Workload]) -> dict[tuple[str, str], Obj]:
     """Every pod of the namespaces of some workloads by namespace and name: one request per namespace."""
     return {
-        (namespace, one["metadata"]["name"]): one
-        for namespace in sorted({one.namespace for one in workloads})
-        for one in kube.objects("v1", "Pod", namespace)
+        (namespace, workload["metadata"]["name"]): workload
+        for namespace in sorted({workload.namespace for workload in workloads})
+        for workload in kube.objects("v1", "Pod", namespace)
     }
 
 

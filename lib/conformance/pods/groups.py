@@ -39,7 +39,9 @@ class Pairs(tuple[Pair, ...]):
 
     def one_per_build(self) -> Pairs:
         """As few pairs as have a client and a server of each Windows build; between Linux pods one pair."""
-        lacking = {("client", one.build) for one in self.clients} | {("server", one.build) for one in self.servers}
+        lacking = {("client", workload.build) for workload in self.clients} | {
+            ("server", workload.build) for workload in self.servers
+        }
         found: list[Pair] = []
         while lacking:
             client, server = max(self, key=lambda pair: len(_ends(pair) & lacking))
@@ -50,12 +52,12 @@ class Pairs(tuple[Pair, ...]):
     @property
     def clients(self) -> Group:
         """The clients, each once."""
-        return Group({one.uid: one for one, _ in self}.values())
+        return Group({workload.uid: workload for workload, _ in self}.values())
 
     @property
     def servers(self) -> Group:
         """The servers, each once."""
-        return Group({one.uid: one for _, one in self}.values())
+        return Group({workload.uid: workload for _, workload in self}.values())
 
 
 class Group(tuple[Workload, ...]):
@@ -85,20 +87,20 @@ class Group(tuple[Workload, ...]):
     def one_per_build(self) -> Group:
         """The first pod of each Windows build; of Linux pods the first."""
         found: dict[str, Workload] = {}
-        for one in self:
-            found.setdefault(one.build, one)
+        for workload in self:
+            found.setdefault(workload.build, workload)
         return Group(found.values())
 
     def one_per_os(self) -> Group:
         """The first pod of each operating system."""
         found: dict[str, Workload] = {}
-        for one in self:
-            found.setdefault(one.os, one)
+        for workload in self:
+            found.setdefault(workload.os, workload)
         return Group(found.values())
 
     def at(self, *nodes: str) -> Group:
         """Those on these nodes, in the nodes' order.  Raises MissingCapability where one has none."""
-        there = {one.node: one for one in self}
+        there = {workload.node: workload for workload in self}
         missing = [name for name in nodes if name not in there]
         if missing:
             raise MissingCapability(
@@ -109,15 +111,15 @@ class Group(tuple[Workload, ...]):
 
     def elsewhere_than(self, *nodes: str) -> Group:
         """Those on other nodes."""
-        return Group(one for one in self if one.node not in nodes)
+        return Group(workload for workload in self if workload.node not in nodes)
 
     def tcp(self, port: int) -> list[Target]:
         """That TCP port of each pod's own address."""
-        return [one.tcp(port) for one in self]
+        return [workload.tcp(port) for workload in self]
 
     def udp(self, port: int) -> list[Target]:
         """That UDP port of each pod's own address."""
-        return [one.udp(port) for one in self]
+        return [workload.udp(port) for workload in self]
 
     @property
     def first(self) -> Workload:
@@ -127,7 +129,7 @@ class Group(tuple[Workload, ...]):
     def _some(self, pairs: Iterable[Pair], servers: tuple[Workload, ...], where: str) -> Pairs:
         found = Pairs(pairs)
         if not found:
-            ends = ", ".join(f"{one.role} on {one.node}" for one in (*self, *servers)) or "there are none"
+            ends = ", ".join(f"{server.role} on {server.node}" for server in (*self, *servers)) or "there are none"
             raise MissingCapability(f"needs a pair of pods on {where}: {ends}", "cover more nodes: --max-nodes-per-os")
         return found
 

@@ -56,12 +56,12 @@ class HostPods:
             known = self._there.get(node)
             if known and not changed(known, self._pods.kube.find("v1", "Pod", known.pod, known.namespace)):
                 return known
-            place = next(one for one in self._pods.facts.nodes if one.name == node)
+            place = next(item for item in self._pods.facts.nodes if item.name == node)
             self._there[node] = self._windows(place) if place.os == "windows" else self._deployed(self._wish(place))
             return self._there[node]
 
     def _wish(self, node: NodeFacts) -> Wish:
-        number = [one.name for one in self._pods.facts.by_os(node.os)].index(node.name) + 1
+        number = [item.name for item in self._pods.facts.by_os(node.os)].index(node.name) + 1
         return Wish(role=ROLE[node.os], node=node, name=f"host-{ROLE[node.os]}-{number}")
 
     def _deployed(self, wish: Wish) -> Workload:
@@ -90,7 +90,7 @@ class HostPods:
 
         def state() -> tuple[int, str]:
             made: Any = kube.get("apps/v1", "DaemonSet", wish.called, namespace)
-            refusals = [one for one in self._pods.changes.waits.events(made) if one.get("reason") == REFUSED]
+            refusals = [event for event in self._pods.changes.waits.events(made) if event.get("reason") == REFUSED]
             count = len(kube.objects("v1", "Pod", namespace, labels=f"{SEAT}={wish.called}"))
             return count, _message(refusals)
 

@@ -69,10 +69,10 @@ def mirrored(image: str, mirrors: Iterable[Mirror]) -> str:
     Of a named upstream the rest of the path stays: ``mcr.microsoft.com/windows/servercore:ltsc2022`` with
     ``mcr.microsoft.com=r.example/mcr`` is ``r.example/mcr/windows/servercore:ltsc2022``.
     """
-    fitting = [one for one in mirrors if not one.upstream or image.startswith(f"{one.upstream}/")]
+    fitting = [item for item in mirrors if not item.upstream or image.startswith(f"{item.upstream}/")]
     if not fitting:
         return image
-    mirror = max(fitting, key=lambda one: len(one.upstream))
+    mirror = max(fitting, key=lambda mirror: len(mirror.upstream))
     if mirror.upstream:
         return f"{mirror.prefix}/{image.removeprefix(f'{mirror.upstream}/')}"
     first, slash, rest = image.partition("/")
@@ -82,8 +82,8 @@ def mirrored(image: str, mirrors: Iterable[Mirror]) -> str:
 
 def pull_secrets(published: Iterable[str], images: Images) -> list[str]:
     """Secrets that pods with these images pull with."""
-    single = (images.choices[one].pull_secret for one in published if one in images.choices)
-    return list(dict.fromkeys((*images.pull_secrets, *(one for one in single if one))))
+    single = (images.choices[item].pull_secret for item in published if item in images.choices)
+    return list(dict.fromkeys((*images.pull_secrets, *(item for item in single if item))))
 
 
 def is_on(image: str, present: set[str]) -> bool:

@@ -46,17 +46,17 @@ class NewPods:
         Raises EnvironmentBroken when one cannot start, MissingCapability when there is no node for one.
         """
         nodes = self._placement.covered(os)
-        names = {one.name: f"{role_of(os)}-{self._placement.number(one.name)}" for one in nodes}
-        self._there = tuple(NewPod(self._pods, one, names[one.name]) for one in nodes)
+        names = {node.name: f"{role_of(os)}-{self._placement.number(node.name)}" for node in nodes}
+        self._there = tuple(NewPod(self._pods, node, names[node.name]) for node in nodes)
         with ThreadPoolExecutor(max_workers=len(self._there)) as threads:
-            for done in [threads.submit(one.create, target) for one in self._there]:
+            for done in [threads.submit(new_pod.create, target) for new_pod in self._there]:
                 done.result()
         return self._there
 
     def remove(self) -> None:
         """Delete those that were made."""
-        for one in self._there:
-            one.remove()
+        for new_pod in self._there:
+            new_pod.remove()
 
 
 class NewPod:
@@ -80,7 +80,7 @@ class NewPod:
         made["metadata"]["name"] = self._name
         made["metadata"]["labels"] |= {tailor.SEAT: self._name}
         tailor.fit(made["spec"], node, pods.settings.images, pods.settings.pod_limits)
-        made["spec"]["tolerations"] = [dict(one) for one in tolerations(pods.settings.tolerations)]
+        made["spec"]["tolerations"] = [dict(toleration) for toleration in tolerations(pods.settings.tolerations)]
         terms = {"nodeSelectorTerms": [tailor.on_node(node.name)]}
         made["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
         said = {
@@ -89,7 +89,7 @@ class NewPod:
             "GIVE_UP_MS": round(1000 * patience.tcp_give_up),
             "NETWORK_MS": round(1000 * patience.warm_up),
         }
-        first = next(one for one in made["spec"]["containers"] if one["name"] == _FIRST)
+        first = next(container for container in made["spec"]["containers"] if container["name"] == _FIRST)
         first["env"] = [{"name": name, "value": str(value)} for name, value in said.items()]
         self._made = True
         pods.changes.apply(made, "a pod whose first seconds are watched", namespace=pods.namespace)
@@ -173,4 +173,4 @@ def _state(pod: Obj) -> Obj:
 def _status(pod: Obj, container: str) -> Obj:
     """What the API says of a container; empty: nothing yet."""
     statuses: list[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
-    return next((one for one in statuses if one["name"] == container), {})
+    return next((status for status in statuses if status["name"] == container), {})

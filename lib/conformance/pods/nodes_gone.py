@@ -38,4 +38,4 @@ def _why(kube: Kube, name: str) -> str:
     if node["metadata"].get("deletionTimestamp"):
         return "it is being deleted"
     taints = (node.get("spec") or {}).get("taints") or []
-    return next((REMOVERS[one["key"]] for one in taints if one.get("key") in REMOVERS), "")
+    return next((REMOVERS[taint["key"]] for taint in taints if taint.get("key") in REMOVERS), "")

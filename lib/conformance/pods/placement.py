@@ -29,12 +29,12 @@ RKE1's on Linux nodes, and the control plane's and AKS's system pool's (the only
 def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
     """Tolerations of every pod of the suite, as they stand in its spec."""
     more = []
-    for one in extra:
-        entry = {"key": one.key, "operator": "Exists" if one.value is None else "Equal"}
-        entry |= {} if one.value is None else {"value": one.value}
-        entry |= {} if one.effect is None else {"effect": one.effect}
+    for toleration in extra:
+        entry = {"key": toleration.key, "operator": "Exists" if toleration.value is None else "Equal"}
+        entry |= {} if toleration.value is None else {"value": toleration.value}
+        entry |= {} if toleration.effect is None else {"effect": toleration.effect}
         more.append(entry)
-    return [*(dict(one) for one in USUAL_TOLERATIONS), *more]
+    return [*(dict(usual_toleration) for usual_toleration in USUAL_TOLERATIONS), *more]
 
 
 def tolerated(taint: dict[str, Any], all_tolerations: Sequence[dict[str, str]]) -> bool:
@@ -65,7 +65,7 @@ class Placement:
     def covered(self, os: OS) -> tuple[NodeFacts, ...]:
         """Those of them that the run decides on, turned by the worker's number.  Raises MissingCapability."""
         self.first(os)
-        return self._turned([one.node for one in self.coverage(os)])
+        return self._turned([item.node for item in self.coverage(os)])
 
     def one_per_build(self) -> tuple[NodeFacts, ...]:
         """The first covered node of each Windows build, turned by the worker's number.  Raises MissingCapability."""
@@ -84,7 +84,7 @@ class Placement:
         Raises MissingCapability when it takes no pods.
         """
         for os in ("linux", "windows"):
-            names = [one.name for one in self._ordered(os)]
+            names = [item.name for item in self._ordered(os)]
             if node in names:
                 return names.index(node) + 1
         raise MissingCapability(f"node {node} takes no pods", "uncordon it, or name another by --disruptive-node")
@@ -113,7 +113,7 @@ class Placement:
 
     def first(self, os: OS) -> NodeFacts:
         """A covered node of an OS.  Raises MissingCapability."""
-        if found := self._turned([one.node for one in self.coverage(os)]):
+        if found := self._turned([item.node for item in self.coverage(os)]):
             return found[0]
         reasons = [f"{node.name}: {why}" for node in self._facts.by_os(os) if (why := self.unusable(node))]
         name = os.capitalize()

@@ -36,13 +36,13 @@ def needed(node: NodeFacts, settings: Settings) -> list[str]:
         for obj in manifest.load(MANIFESTS / path):
             spec = copy.deepcopy(obj["spec"]["template"]["spec"])
             tailor.fit(spec, node, settings.images)
-            found += [one["image"] for one in spec["containers"]]
+            found += [container["image"] for container in spec["containers"]]
     return list(dict.fromkeys(found))
 
 
 def present(node: Obj) -> set[str]:
     """Images that a Node object reports, in every spelling it uses (a kubelet reports at most 50)."""
-    names = {name for one in (node.get("status") or {}).get("images") or [] for name in one.get("names") or []}
+    names = {name for image in (node.get("status") or {}).get("images") or [] for name in image.get("names") or []}
     return names | {name.removeprefix("docker.io/library/") for name in names}
 
 
@@ -58,14 +58,14 @@ class Prepull:
 
         Raises EnvironmentBroken with the event's text when an image cannot be pulled.
         """
-        reported = {one["metadata"]["name"]: present(one) for one in self.kube.objects("v1", "Node")}
+        reported = {obj["metadata"]["name"]: present(obj) for obj in self.kube.objects("v1", "Node")}
         missing: dict[tuple[str, ...], list[NodeFacts]] = {}
         for node in nodes:
             try:
                 wanted = needed(node, self.settings)
             except MissingCapability:  # told by the tests that ask for a pod on that node
                 continue
-            images = tuple(one for one in wanted if not is_on(one, reported.get(node.name, set())))
+            images = tuple(item for item in wanted if not is_on(item, reported.get(node.name, set())))
             if images:
                 missing.setdefault((node.os, *images), []).append(node)
         if not missing:
@@ -78,8 +78,8 @@ class Prepull:
                     pool.submit(self._pull, f"prepull-{os}-{number}", images, group)
                     for number, ((os, *images), group) in enumerate(missing.items())
                 ]
-                for one in work:
-                    one.result()
+                for future in work:
+                    future.result()
         finally:
             target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
             self.changes.delete(target, "the images are there")
@@ -98,7 +98,7 @@ class Prepull:
         ]
         spec["tolerations"] = tolerations(self.settings.tolerations)
         if self.settings.images.all_pull_secrets:
-            spec["imagePullSecrets"] = [{"name": one} for one in self.settings.images.all_pull_secrets]
+            spec["imagePullSecrets"] = [{"name": pull_secret} for pull_secret in self.settings.images.all_pull_secrets]
         if self.settings.pod_limits:
             tailor.limit(spec, self.settings.pod_limits)
         terms = [tailor.on_node(node.name) for node in nodes]

@@ -57,7 +57,7 @@ class ResetTopology:
     @property
     def windows_nodes(self) -> tuple[str, ...]:
         """The nodes of the watched Windows pods, each once."""
-        return tuple(dict.fromkeys(one.node for one in self.windows))
+        return tuple(dict.fromkeys(workload.node for workload in self.windows))
 
     @property
     def ingress(self) -> Way:
@@ -75,10 +75,10 @@ def reset_topology_of(worker_pods: WorkerPods, client_os: OS, server_os: OS, *no
     clients = windows["client"] if client_os == "windows" else linux["client"]
     servers = windows["server"] if server_os == "windows" else linux["server"]
     streams = clients.beside(servers) if client_os == server_os else clients.to(servers)
-    watched = Group(one for one in (*streams.clients, *streams.servers) if one.os == "windows")
+    watched = Group(item for item in (*streams.clients, *streams.servers) if item.os == "windows")
     names = {"client_app": clients.first.role, "server_app": servers.first.role}
-    entries = tuple((client, one.tcp(ECHO_PORT)) for one in (*watched, server))
-    calls = tuple((one, server.tcp(ECHO_PORT)) for one in (*watched, client))
+    entries = tuple((client, item.tcp(ECHO_PORT)) for item in (*watched, server))
+    calls = tuple((item, server.tcp(ECHO_PORT)) for item in (*watched, client))
     ways = {
         "ingress": Way(guest=client, selects=names | {"beside_app": server.role}, routes=entries),
         "egress": Way(guest=server, selects=names | {"beside_app": client.role}, routes=calls),

@@ -43,7 +43,7 @@ class Service:
     @property
     def addresses(self) -> list[str]:
         """Its backends' own addresses: what a headless Service's name leads to."""
-        return [one.address for one in self.backends]
+        return [backend.address for backend in self.backends]
 
     @property
     def full_name(self) -> str:
@@ -132,7 +132,7 @@ class Services:
 
     def node_ports_at(self, backend: Workload, elsewhere: Sequence[Workload]) -> list[Target]:
         """That pod's NodePort at the nodes of these pods."""
-        return [self.node_port(backend).on(one) for one in elsewhere]
+        return [self.node_port(backend).on(workload) for workload in elsewhere]
 
     def node_ports(self, backends: Sequence[Workload]) -> list[Target]:
         """For each of these pods a NodePort Service of its own, at the node that it runs on."""

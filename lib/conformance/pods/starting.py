@@ -23,17 +23,17 @@ def own_fault(pod: Obj) -> str:
     if problem:
         return problem
     status = pod.get("status") or {}
-    for one in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        state, again = one.get("state") or {}, int(one.get("restartCount") or 0)
+    for container_status in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        state, again = container_status.get("state") or {}, int(container_status.get("restartCount") or 0)
         waiting = str((state.get("waiting") or {}).get("reason") or "")
-        ended = state.get("terminated") or (one.get("lastState") or {}).get("terminated")
+        ended = state.get("terminated") or (container_status.get("lastState") or {}).get("terminated")
         words = [waiting] if waiting in OWN else []
         if ended is not None:
             words.append(f"ended with exit code {ended.get('exitCode')} ({ended.get('reason') or 'no reason given'})")
         if again:
             words.append(f"restarted {again} {'time' if again == 1 else 'times'}")
         if words:
-            return f"container {one.get('name')} {', '.join(words)}"
+            return f"container {container_status.get('name')} {', '.join(words)}"
     return ""
 
 
@@ -46,9 +46,9 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     """
     status = pod.get("status") or {}
     containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-    if any("running" in (one.get("state") or {}) for one in containers):
+    if any("running" in (container.get("state") or {}) for container in containers):
         return ""
-    said = {str(one.get("reason")): str(one.get("message") or "") for one in events}
+    said = {str(event.get("reason")): str(event.get("message") or "") for event in events}
     if "Pulled" in said or NETWORK.search(said.get("FailedCreatePodSandBox", "")):
         return ""
     if "FailedCreatePodSandBox" in said:

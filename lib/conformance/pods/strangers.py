@@ -28,5 +28,5 @@ def label(pod: Obj) -> str:
 def daemonset_of(pod: Obj) -> str:
     """Its DaemonSet, by namespace and name; empty when it has none."""
     owners = pod["metadata"].get("ownerReferences") or []
-    owner = next((one for one in owners if one.get("controller") and one.get("kind") == "DaemonSet"), None)
+    owner = next((item for item in owners if item.get("controller") and item.get("kind") == "DaemonSet"), None)
     return f"{pod['metadata']['namespace']}/{owner['name']}" if owner else ""

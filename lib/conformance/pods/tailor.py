@@ -40,7 +40,7 @@ def deployment(
     pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **(labels or {}), **own}
     spec = pod["spec"]
     fit(spec, node, images, limits)
-    spec["tolerations"] = [dict(one) for one in tolerations]
+    spec["tolerations"] = [dict(toleration) for toleration in tolerations]
     selector = dict(spec.get("nodeSelector") or {})
     for key in ("kubernetes.io/hostname", "node.kubernetes.io/windows-build"):
         if key in node.labels:
@@ -58,7 +58,7 @@ def fit(spec: Obj, node: NodeFacts, images: Images, limits: PodLimits | None = N
     """
     own_build = node.os == "windows" and not spec.get("hostNetwork")
     containers = [*spec.get("initContainers", ()), *spec["containers"]]
-    published = [windows_image(one["image"], node) if own_build else one["image"] for one in containers]
+    published = [windows_image(item["image"], node) if own_build else item["image"] for item in containers]
     for container, image in zip(containers, published, strict=True):
         container["image"] = reference(image, images)
     if secrets := pull_secrets(published, images):

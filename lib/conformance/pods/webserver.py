@@ -51,7 +51,7 @@ class WebServer:
         ports: list[Target] = []
         for node, service in zip(nodes, services, strict=True):
             found = self._ready(node, because)
-            replicas += [one.tcp(80) for one in found]
+            replicas += [workload.tcp(80) for workload in found]
             ports.append(self._node_port(service, found))
         return replicas, ports
 

@@ -145,7 +145,7 @@ class WorkerPods:
         if verdicts:
             raise verdicts[0].with_traceback(None) from None  # how the pods were waited for is nobody's business
         self.used |= {seat: one.result() for seat, one in work.items()}
-        return Group(one.result() for one in work.values())
+        return Group(future.result() for future in work.values())
 
     def ensure_ready(self, *roles: str) -> Group:
         """All pods of these roles, for a test that reads about them: ready, whatever their network does.
@@ -178,7 +178,7 @@ class WorkerPods:
         """What is still being deployed or warmed up."""
         with self._lock:
             work: list[Future[Any]] = [*self._work.values(), *self._warmth.values()]
-        return [one for one in work if not one.done()]
+        return [future for future in work if not future.done()]
 
     def close(self) -> None:
         """Wait for what is still being deployed, and start nothing more."""
@@ -196,10 +196,10 @@ class WorkerPods:
         wait(work)
         found: dict[str, Workload] = {}
         errors: list[BaseException] = []
-        for seat, one in zip(seats, work, strict=True):
-            error = one.exception() or self._warmth[seat].exception()
+        for seat, future in zip(seats, work, strict=True):
+            error = future.exception() or self._warmth[seat].exception()
             if error is None:
-                found[seat] = one.result()
+                found[seat] = future.result()
                 continue
             errors.append(error)
             if isinstance(error, SuiteError):
@@ -226,26 +226,26 @@ class WorkerPods:
 
     def _look_again(self, *, patient: bool) -> None:
         with self._lock:
-            done = {name: one for name, one in self._work.items() if one.done()}
-            there = {name: one.result() for name, one in done.items() if not one.exception()}
-            lost = {name: one for name, one in self._lost.items() if name in done and name not in there}
+            done = {name: workload for name, workload in self._work.items() if workload.done()}
+            there = {name: workload.result() for name, workload in done.items() if not workload.exception()}
+            lost = {name: workload for name, workload in self._lost.items() if name in done and name not in there}
             now = there_now(self._pods.kube, [*there.values(), *lost.values()])
-            for name, one in (there | lost).items():
-                why = changed(one, now.get((one.namespace, one.pod)))
+            for name, workload in (there | lost).items():
+                why = changed(workload, now.get((workload.namespace, workload.pod)))
                 if name in lost:
-                    why = why or f"pod {one.label} was not ready"
-                    here = [pod for (namespace, _), pod in now.items() if namespace == one.namespace]
+                    why = why or f"pod {workload.label} was not ready"
+                    here = [pod for (namespace, _), pod in now.items() if namespace == workload.namespace]
                     if not patient and not any(is_ready(pod) and _seat(pod) == self._wish(name).called for pod in here):
                         continue
                 if why:
-                    self._lost[name] = one
+                    self._lost[name] = workload
                     self._work[name] = self._threads.submit(self._pods.again, self._wish(name), why)
                     self._warmth[name] = self._threads.submit(self._warm_up, self._work[name])
 
     def _deployed(self, seats: Sequence[str]) -> tuple[Workload, ...]:
         work = self._begun(seats)
         wait(work)
-        found = tuple(one.result() for one in work)
+        found = tuple(future.result() for future in work)
         self.used |= dict(zip(seats, found, strict=True))
         return found
 
@@ -291,7 +291,7 @@ class WorkerPods:
         own, role = name.rpartition("/")[2], self._role(name)
         number = int(own.rpartition("-")[2])
         usable = self._placement.usable(ROLES[role].os)
-        node = next(one for one in usable if self._placement.number(one.name) == number)
+        node = next(item for item in usable if self._placement.number(item.name) == number)
         return Wish(role=role, node=node, name=own, namespace=self.namespace_elsewhere if "/" in name else "")
 
     @staticmethod

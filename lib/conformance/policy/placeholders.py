@@ -50,7 +50,7 @@ def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> l
             f"manifest {where}: no value for {', '.join(f'${{{name}}}' for name in unknown)}; "
             f"there are {', '.join(sorted(known))}"
         )
-    filled = [_filled(one, known) for one in objects]
+    filled = [_filled(obj, known) for obj in objects]
     left = next((text for text in _texts(filled) if "${" in text), None)
     if left is not None:
         raise UsageProblem(f"manifest {where}: {left!r} is a placeholder that cannot be read")
@@ -79,7 +79,7 @@ def _each(entry: Any, known: Mapping[str, Value]) -> list[Mapping[str, Value]]:
     several = sorted(name for name in asked if not isinstance(known[name], str))
     if not several:
         return [known]
-    return [{**known, several[0]: one} for one in known[several[0]]]
+    return [{**known, several[0]: item} for item in known[several[0]]]
 
 
 def _without_lists(value: Any) -> Any:

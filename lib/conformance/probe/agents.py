@@ -128,7 +128,7 @@ class Agents:
 
     def gone(self, several: Iterable[Workload]) -> MissingCapability | None:
         """What to raise when the node of one of these pods has gone away."""
-        return gone(self.kube, [one.node for one in several])
+        return gone(self.kube, [workload.node for workload in several])
 
     def close(self) -> None:
         """End all of them."""

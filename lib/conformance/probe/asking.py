@@ -65,14 +65,14 @@ class LiveAsking:
         """As :class:`Asking` says.  Raises ValueError, and sends nothing, for an attempt that names too little."""
         tries = [Try(next(self._numbers), attempt, protocol.spec(attempt)) for attempt in attempts]
         by_source: dict[str, list[Try]] = {}
-        for one in tries:
-            by_source.setdefault(one.attempt.source.uid, []).append(one)
+        for attempt in tries:
+            by_source.setdefault(attempt.attempt.source.uid, []).append(attempt)
         self.pending += len(tries)
         for uid, several in by_source.items():
             if uid not in self._lanes:
                 self._lanes[uid] = Lane(several[0].attempt.source, self._agents, self._came.put)
             self._lanes[uid].begin(several)
-        return [one.ticket for one in tries]
+        return [attempt.ticket for attempt in tries]
 
     def next(self, within: float) -> Answered | None:
         """As :class:`Asking` says."""
@@ -81,7 +81,7 @@ class LiveAsking:
                 told = self._came.get(timeout=within) if within > 0 else self._came.get_nowait()
             except queue.Empty:
                 return None
-            self._ready.extend(Answered(*one) for one in told)
+            self._ready.extend(Answered(*item) for item in told)
         self.pending -= 1
         return self._ready.popleft()
 

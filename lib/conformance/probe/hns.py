@@ -39,7 +39,7 @@ def documents(stdout: bytes, what: str) -> list[Obj]:
     if found is None or found == "":
         raise ProbeBroken(f"{what}: HNS gave no answer (printed: {text})", transport=text)
     several = many(found)
-    if not all(isinstance(one, dict) for one in several):
+    if not all(isinstance(item, dict) for item in several):
         raise ProbeBroken(f"{what}: output is not of objects: {stdout[:200]!r}", transport="not objects")
     return several
 
@@ -66,7 +66,7 @@ def network(found: Obj) -> HnsNetwork:
             f"HNS network {name} has its subnets under Ipams, where no VSID is read: {str(found)[:200]}",
             transport="another shape",
         )
-    policies = [one for one in many(found.get("Policies")) if isinstance(one, dict)]
+    policies = [policy for policy in many(found.get("Policies")) if isinstance(policy, dict)]
     return HnsNetwork(
         id=_text(found, "ID"),
         name=name,
@@ -79,7 +79,7 @@ def network(found: Obj) -> HnsNetwork:
 
 def endpoint(found: Obj) -> HnsEndpoint:
     """One of Get-HnsEndpoint's objects.  Raises ProbeBroken."""
-    policies = [one for one in many(found.get("Policies")) if isinstance(one, dict)]
+    policies = [item for item in many(found.get("Policies")) if isinstance(item, dict)]
     return HnsEndpoint(
         id=_text(found, "ID"),
         name=str(found.get("Name") or ""),
@@ -94,7 +94,7 @@ def endpoint(found: Obj) -> HnsEndpoint:
 def _subnet(found: Any) -> HnsSubnet:
     if not isinstance(found, dict):
         raise ProbeBroken(f"a subnet of an HNS network is no object: {found!r}", transport="garbled output")
-    vsids = [one.get("VSID") for one in many(found.get("Policies")) if isinstance(one, dict)]
+    vsids = [item.get("VSID") for item in many(found.get("Policies")) if isinstance(item, dict)]
     known = [_number(vsid, "VSID", found) for vsid in vsids if vsid is not None]
     return HnsSubnet(
         prefix=_text(found, "AddressPrefix"),
@@ -132,7 +132,7 @@ def _acl(found: Obj) -> AclRule:
 
 def _listed(value: Any) -> str:
     """HNS writes lists as text with commas, some versions as arrays or numbers."""
-    return ",".join(str(one) for one in many(value))
+    return ",".join(str(item) for item in many(value))
 
 
 def _text(found: Obj, key: str) -> str:

@@ -65,19 +65,24 @@ class Hosts:
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
-        return [hns.network(one) for one in self._documents(node, _listing("Get-HnsNetwork", hns.NETWORK_MEMBERS))]
+        return [
+            hns.network(document) for document in self._documents(node, _listing("Get-HnsNetwork", hns.NETWORK_MEMBERS))
+        ]
 
     def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
         """HNS endpoints of a Windows node.  Raises as :meth:`hns_networks`."""
-        return [hns.endpoint(one) for one in self._documents(node, _listing("Get-HnsEndpoint", hns.ENDPOINT_MEMBERS))]
+        return [
+            hns.endpoint(document)
+            for document in self._documents(node, _listing("Get-HnsEndpoint", hns.ENDPOINT_MEMBERS))
+        ]
 
     def acl_list(self, node: str, workload: Workload) -> tuple[AclRule, ...]:
         """The access rules of a pod's endpoint, in HNS' order.  Raises ProbeBroken when it has no endpoint there."""
         endpoints = self.hns_endpoints(node)
-        for one in endpoints:
-            if one.address == workload.address:
-                return one.acls
-        there = ", ".join(one.address for one in endpoints) or "none"
+        for endpoint in endpoints:
+            if endpoint.address == workload.address:
+                return endpoint.acls
+        there = ", ".join(endpoint.address for endpoint in endpoints) or "none"
         raise ProbeBroken(f"node {node} has no HNS endpoint for {workload.label}, {workload.address}; it has {there}")
 
     def cni_configuration(self, node: str, places: Sequence[str] = ()) -> str:
@@ -85,7 +90,7 @@ class Hosts:
 
         Raises as :meth:`hns_networks`.
         """
-        paths = ", ".join(f"'{one}'" for one in dict.fromkeys((*places, *CNI_CONFIGURATIONS)))
+        paths = ", ".join(f"'{fromkey}'" for fromkey in dict.fromkeys((*places, *CNI_CONFIGURATIONS)))
         script = f"foreach ($path in {paths}) {{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }}"
         return self._text(node, STOP + script, empty_is_broken=True).decode("utf-8-sig", errors="replace")
 

@@ -116,19 +116,21 @@ class Lane:
 
     def _batch(self, agent: Agent, tries: Sequence[Try]) -> Batch:
         left = dict(enumerate(tries))
-        for one in tries:
-            one.tries += 1
+        for attempt in tries:
+            attempt.tries += 1
 
         def heard(results: Sequence[tuple[int, dict[str, Any]]], when: protocol.When) -> None:
             ended = [(left.pop(place), result) for place, result in results]
             if not left:
                 self._done(batch)
             told = list[Told]()  # at once: each waking of who waits for it costs more than all of this
-            for one, result in ended:
+            for attempt, result in ended:
                 try:
-                    told.append((one.ticket, protocol.observation(one.attempt, result, when, one.tries), None))
+                    told.append(
+                        (attempt.ticket, protocol.observation(attempt.attempt, result, when, attempt.tries), None)
+                    )
                 except ProbeBroken as broken:
-                    self._broke([one], broken)
+                    self._broke([attempt], broken)
             if told:
                 self._hear(told)
 
@@ -137,8 +139,8 @@ class Lane:
             self._agents.note_error(self._source, self._program, error)
             self._broke(list(left.values()), error)
 
-        within = protocol.PATIENCE * max(one.attempt.give_up_after for one in tries) + self._overhead
-        batch = Batch(specs=[one.spec for one in tries], within=within, heard=heard, broken=broken)
+        within = protocol.PATIENCE * max(attempt.attempt.give_up_after for attempt in tries) + self._overhead
+        batch = Batch(specs=[attempt.spec for attempt in tries], within=within, heard=heard, broken=broken)
         return batch
 
     def _done(self, batch: Batch) -> None:
@@ -149,9 +151,9 @@ class Lane:
 
     def _broke(self, tries: Sequence[Try], error: ProbeBroken) -> None:
         hopeless = isinstance(error, AgentRefused) or (isinstance(error, ExecBroken) and not error.retryable)
-        for one in tries:
-            one.history.append(str(error))
-            one.hopeless = hopeless
+        for attempt in tries:
+            attempt.history.append(str(error))
+            attempt.hopeless = hopeless
         with self._lock:
             if self._cancelled:
                 return
@@ -171,7 +173,7 @@ class Lane:
             with self._lock:
                 self._repairing = False
                 tries, self._waiting = self._waiting, []
-            self._hear([(one.ticket, None, error) for one in tries])
+            self._hear([(attempt.ticket, None, error) for attempt in tries])
 
     def _has_work(self) -> bool:
         with self._lock:
@@ -181,7 +183,7 @@ class Lane:
     def _look_after_error(self) -> bool:
         """Give up what is not to be tried again, and pause before the rest is; whether anything is left."""
         with self._lock:
-            broken = [one for one in self._waiting if one.history]
+            broken = [attempt for attempt in self._waiting if attempt.history]
         if not broken:
             return True
         unknown, lack = "", None
@@ -190,18 +192,20 @@ class Lane:
             lack = self._agents.gone([self._source])  # whose pods are there for a while after it
         except SuiteError as error:  # then at least the probe's own error is known
             happened, unknown = "", f"; whether the pod changed is not known: {error}"
-        pause = min(2.0, 0.25 * 2 ** (max(one.tries for one in broken) - 1))
-        for one in broken:
-            one.history[-1] += unknown
+        pause = min(2.0, 0.25 * 2 ** (max(attempt.tries for attempt in broken) - 1))
+        for attempt in broken:
+            attempt.history[-1] += unknown
             if happened or lack:
-                self._give_up(one, lack or EnvironmentBroken(f"{happened}, while it was probing ({one.history[-1]})"))
-            elif one.hopeless or self._remaining(one) <= pause:
-                elapsed = time.monotonic() - one.begun
-                times = f"{counted(one.tries, 'try', 'tries')} in {elapsed:.0f} s"
-                transport = "\n".join(dict.fromkeys(one.history))
-                self._give_up(one, ProbeBroken(f"{one.history[-1]} ({times})", transport=transport))
+                self._give_up(
+                    attempt, lack or EnvironmentBroken(f"{happened}, while it was probing ({attempt.history[-1]})")
+                )
+            elif attempt.hopeless or self._remaining(attempt) <= pause:
+                elapsed = time.monotonic() - attempt.begun
+                times = f"{counted(attempt.tries, 'try', 'tries')} in {elapsed:.0f} s"
+                transport = "\n".join(dict.fromkeys(attempt.history))
+                self._give_up(attempt, ProbeBroken(f"{attempt.history[-1]} ({times})", transport=transport))
         with self._lock:
-            again = [one for one in self._waiting if one.history]
+            again = [attempt for attempt in self._waiting if attempt.history]
         if again:
             self._agents.counts.repeated[self._source.node, self._source.os] += len(again)
             SYSTEM_CLOCK.sleep(pause)
@@ -220,22 +224,22 @@ class Lane:
     def _postpone(self, seconds: float) -> None:
         """Take what waits for begun so much later."""
         with self._lock:
-            for one in self._waiting:
-                one.begun += seconds
+            for attempt in self._waiting:
+                attempt.begun += seconds
 
     def _fail_waiting(self, error: ProbeBroken) -> None:
         with self._lock:
             tries, self._waiting = self._waiting, []
-        for one in tries:
-            one.tries += 1
+        for attempt in tries:
+            attempt.tries += 1
         self._broke(tries, error)
 
-    def _give_up(self, one: Try, error: Exception) -> None:
+    def _give_up(self, attempt: Try, error: Exception) -> None:
         with self._lock:
-            if one not in self._waiting:
+            if attempt not in self._waiting:
                 return  # cancelled meanwhile
-            self._waiting.remove(one)
-        self._hear([(one.ticket, None, error)])
+            self._waiting.remove(attempt)
+        self._hear([(attempt.ticket, None, error)])
 
-    def _remaining(self, one: Try) -> float:
-        return max(0.0, one.begun + self._budget - time.monotonic())
+    def _remaining(self, attempt: Try) -> float:
+        return max(0.0, attempt.begun + self._budget - time.monotonic())

@@ -51,8 +51,8 @@ def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
             for route in found["routes"]
         ),
         fdb=tuple(
-            FdbEntry(device=str(one["device"]), mac=str(one["mac"]), destination=str(one["destination"]))
-            for one in found["fdb"]
+            FdbEntry(device=str(item["device"]), mac=str(item["mac"]), destination=str(item["destination"]))
+            for item in found["fdb"]
         ),
         neighbours=tuple(
             Neighbour(device=str(neighbour["device"]), address=str(neighbour["address"]), mac=str(neighbour["mac"]))

@@ -95,7 +95,7 @@ class Prober:
 
         MissingCapability when its node has gone away.
         """
-        several = {one.uid: one for one in workloads}.values()
+        several = {workload.uid: workload for workload in workloads}.values()
         errors = self.agents.what_happened_to(several)
         if lack := self.agents.gone(several):  # whose pods are there for a while after it
             raise lack

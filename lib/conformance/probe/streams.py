@@ -84,9 +84,12 @@ class Streams:
     # --- one stream -----------------------------------------------------------------------------------------------
 
     def _open(self, client: Workload, server: Workload) -> Stream:
-        patience = [self._timings.of(one.os) for one in (client, server)]
-        overhead, effect = max(one.exec_overhead for one in patience), max(one.policy_effect for one in patience)
-        hello = max(one.agent_hello for one in patience)
+        patience = [self._timings.of(workload.os) for workload in (client, server)]
+        overhead, effect = (
+            max(timings.exec_overhead for timings in patience),
+            max(timings.policy_effect for timings in patience),
+        )
+        hello = max(timings.agent_hello for timings in patience)
         deadline, history, waited = Deadline(overhead + 2 * hello), list[str](), list[float]()
         while True:
             try:
@@ -106,7 +109,9 @@ class Streams:
             SYSTEM_CLOCK.sleep(0.5)
 
     def _try_open(self, client: Workload, server: Workload, waited: Callable[[float], object]) -> Stream:
-        agents = tuple(self._prober.agent(one, protocol.STREAM_AGENTS[one.os], waited) for one in (client, server))
+        agents = tuple(
+            self._prober.agent(workload, protocol.STREAM_AGENTS[workload.os], waited) for workload in (client, server)
+        )
         here, there = self._times(client), self._times(server)
         port = self._ask(
             agents[1], {"type": "stream-listen", "port": 0 if server.host_network else STREAM_PORT, **there}
@@ -191,7 +196,7 @@ class Streams:
 
     def _each(self, work: Callable[[Any], T], them: Sequence[Any]) -> list[T]:
         """All at once; the first that failed decides, after all have ended."""
-        futures = [self._pool.submit(work, one) for one in them]
+        futures = [self._pool.submit(work, item) for item in them]
         errors = [error for future in futures if (error := future.exception())]
         if errors:
             raise errors[0]

@@ -41,7 +41,10 @@ class Warmth:
         """For the progress of the run."""
         if not self.cold:
             return f"all pods have a network after {self.seconds:.1f} s"
-        names = ", ".join(f"{one.attempt.label}: {one.verdict} {one.detail}".rstrip() for one in self.cold[:3])
+        names = ", ".join(
+            f"{observation.attempt.label}: {observation.verdict} {observation.detail}".rstrip()
+            for observation in self.cold[:3]
+        )
         return f"still without a network after {self.seconds:.0f} s: {names}; the claims decide"
 
 
@@ -80,7 +83,7 @@ def warm_up(
         return index in last and last[index].verdict in ANSWERED
 
     settled = until(
-        ask_the_cold, lambda cold: not cold, within=max(timings.of(one.os).warm_up for one in clients), every=0.5,
+        ask_the_cold, lambda cold: not cold, within=max(timings.of(client.os).warm_up for client in clients), every=0.5,
         description="new pods have a network", clock=clock,
     )  # fmt: skip
     return Warmth(settled.seconds, tuple(settled.last))

@@ -43,7 +43,7 @@ def to_run_again(report: StoredReport, digest: str) -> tuple[str, ...]:
         )
     if not tests:
         raise UsageProblem(f"report {report.where} cannot be continued: it knows no tests; run everything")
-    found = tuple(str(one["test"]) for one in tests if ClaimVerdict(one["verdict"]) in AGAIN)
+    found = tuple(str(test["test"]) for test in tests if ClaimVerdict(test["verdict"]) in AGAIN)
     if not found:
         raise UsageProblem(f"nothing to run again: every test of {report.where} is decided and none is VIOLATED")
     return found
@@ -81,15 +81,15 @@ def _build(build: tuple[int, int] | None) -> str:
 
 def results_of(report: StoredReport, test: str) -> tuple[ClaimResult, ...]:
     """What a test of the report said of claims."""
-    return tuple(one for claim in report.claims.values() for one in claim.results if one.test == test)
+    return tuple(result for claim in report.claims.values() for result in claim.results if result.test == test)
 
 
 def merged(
     before: Sequence[ClaimResult], now: Sequence[ClaimResult], kinds: Mapping[str, ClaimKind]
 ) -> tuple[ClaimResult, ...]:
     """What two runs of one test say together.  ``kinds``: of claims by id."""
-    later = {(one.claim, one.part): one for one in now}
-    earlier = {(one.claim, one.part): one for one in before}
+    later = {(result.claim, result.part): result for result in now}
+    earlier = {(result.claim, result.part): result for result in before}
     return tuple(
         _merged(earlier[key], later[key], kinds[key[0]]) if key in earlier and key in later
         else later.get(key) or earlier[key]
@@ -101,12 +101,12 @@ def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResu
     order = precedence(kind)
     decisions = tuple(_decisions(before, now))
     verdict = together(before.verdict, now.verdict, kind)
-    verdict = min([verdict, *(one.verdict for one in decisions if one.verdict in BAD)], key=order.index)
+    verdict = min([verdict, *(decision.verdict for decision in decisions if decision.verdict in BAD)], key=order.index)
     speaker = now if now.verdict is verdict else before
-    reason = next((one.reason for one in decisions if one.verdict is verdict), speaker.reason)
+    reason = next((decision.reason for decision in decisions if decision.verdict is verdict), speaker.reason)
     if speaker.verdict is verdict:
         reason = speaker.reason
-    told = [one for one in (before.verdict, now.verdict) if one is not ClaimVerdict.NOT_RUN]
+    told = [item for item in (before.verdict, now.verdict) if item is not ClaimVerdict.NOT_RUN]
     prefix = f"{FLAKY} ({', '.join(told)}): " if len(set(told)) > 1 and verdict is not now.verdict else ""
     return replace(speaker, verdict=verdict, reason=f"{prefix}{reason}", decisions=decisions)
 
@@ -124,23 +124,27 @@ def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimV
 
 def _decisions(before: ClaimResult, now: ClaimResult) -> Iterator[Decision]:
     """Each pair of nodes once, with the worse of two decisions about it."""
-    later = {(one.source, one.target): one for one in now.decisions}
-    settled = {build for one in now.decisions if one.verdict not in UNDECIDED for build in one.about}
-    for one in before.decisions:
-        key = (one.source, one.target)
+    later = {(decision.source, decision.target): decision for decision in now.decisions}
+    settled = {build for decision in now.decisions if decision.verdict not in UNDECIDED for build in decision.about}
+    for decision in before.decisions:
+        key = (decision.source, decision.target)
         if key in later:
             other = later.pop(key)
-            if one.verdict in UNDECIDED and other.verdict is not ClaimVerdict.NOT_RUN:
+            if decision.verdict in UNDECIDED and other.verdict is not ClaimVerdict.NOT_RUN:
                 yield other
-            elif other.verdict in UNDECIDED and one.verdict not in UNDECIDED and other.verdict is ClaimVerdict.NOT_RUN:
-                yield one
+            elif (
+                other.verdict in UNDECIDED
+                and decision.verdict not in UNDECIDED
+                and other.verdict is ClaimVerdict.NOT_RUN
+            ):
+                yield decision
             else:
-                yield min((one, other), key=lambda each: BETWEEN_TWO.index(each.verdict))
-        elif one.verdict not in UNDECIDED or not _settled(one, now, settled):
-            yield one
+                yield min((decision, other), key=lambda each: BETWEEN_TWO.index(each.verdict))
+        elif decision.verdict not in UNDECIDED or not _settled(decision, now, settled):
+            yield decision
     yield from later.values()
 
 
-def _settled(one: Decision, now: ClaimResult, builds: set[str]) -> bool:
+def _settled(decision: Decision, now: ClaimResult, builds: set[str]) -> bool:
     """Whether the later run decided what this one left open, between whichever nodes."""
-    return set(one.about) <= builds if one.about else now.verdict not in UNDECIDED
+    return set(decision.about) <= builds if decision.about else now.verdict not in UNDECIDED

@@ -51,10 +51,10 @@ def load(path: Path, claims: Mapping[str, Claim], today: datetime.date) -> dict[
         raise UsageProblem(f"attestations {path}: expected a list of answers")
     found: dict[str, Attestation] = {}
     for number, entry in enumerate(content, 1):
-        one = _attestation(entry, f"attestations {path}, entry {number}", claims, today)
-        if one.claim in found:
-            raise UsageProblem(f"attestations {path}, entry {number}: {one.claim} is answered twice")
-        found[one.claim] = one
+        attestation = _attestation(entry, f"attestations {path}, entry {number}", claims, today)
+        if attestation.claim in found:
+            raise UsageProblem(f"attestations {path}, entry {number}: {attestation.claim} is answered twice")
+        found[attestation.claim] = attestation
     return found
 
 

@@ -64,7 +64,7 @@ class Comparison:
 
     def of(self, which: Turn) -> tuple[Turned, ...]:
         """Those that turned in one way."""
-        return tuple(one for one in self.turned if one.turn == which)
+        return tuple(turned for turned in self.turned if turned.turn == which)
 
     @property
     def exit_code(self) -> int:
@@ -78,7 +78,9 @@ def compare(old: StoredReport, new: StoredReport) -> Comparison:
     return Comparison(
         old=_label(old),
         new=_label(new),
-        turned=tuple(one for claim in shared for one in _turned(old.claims[claim], new.claims[claim], new.builds)),
+        turned=tuple(
+            turned for claim in shared for turned in _turned(old.claims[claim], new.claims[claim], new.builds)
+        ),
         appeared=tuple(claim for claim in new.claims if claim not in old.claims),
         disappeared=tuple(claim for claim in old.claims if claim not in new.claims),
         parts=tuple(line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])),
@@ -89,7 +91,9 @@ def compare(old: StoredReport, new: StoredReport) -> Comparison:
 
 
 def _flaky(report: StoredReport) -> list[str]:
-    return [f"{one['id']}: attempts disagree, the worst counts" for one in report.plain["claims"] if one.get("flaky")]
+    return [
+        f"{claim['id']}: attempts disagree, the worst counts" for claim in report.plain["claims"] if claim.get("flaky")
+    ]
 
 
 def _label(report: StoredReport) -> str:
@@ -112,13 +116,19 @@ def _turned(old: StoredClaim, new: StoredClaim, builds: Sequence[str]) -> Iterat
     before, now = _by_part(old), _by_part(new)
     for part in before:
         if part and before[part] is not now.get(part):
-            reason = next((one.reason for one in new.results if one.part == part and one.verdict is now[part]), GONE)
+            reason = next(
+                (result.reason for result in new.results if result.part == part and result.verdict is now[part]), GONE
+            )
             yield _one(new, f"part {part}", before[part], now.get(part), reason)
     said = new.verdict in UNDECIDED  # as a whole, which needs no line for each build that was not reached
     before, now = _by_build(old), _by_build(new)
     for build in sorted(before):
         if before[build] is not now.get(build) and (build in now or (build in builds and not said)):
-            reasons = (one.reason for one in new.decisions if build in one.about and one.verdict is now.get(build))
+            reasons = (
+                decision.reason
+                for decision in new.decisions
+                if build in decision.about and decision.verdict is now.get(build)
+            )
             yield _one(new, f"Windows {build}", before[build], now.get(build), next(reasons, GONE))
 
 
@@ -134,16 +144,16 @@ def _one(claim: StoredClaim, where: str, before: ClaimVerdict | None, now: Claim
 
 def _by_part(claim: StoredClaim) -> dict[str, ClaimVerdict]:
     order, found = precedence(claim.kind), dict[str, ClaimVerdict]()
-    for one in claim.results:
-        found[one.part] = min(found.get(one.part, one.verdict), one.verdict, key=order.index)
+    for result in claim.results:
+        found[result.part] = min(found.get(result.part, result.verdict), result.verdict, key=order.index)
     return found
 
 
 def _by_build(claim: StoredClaim) -> dict[str, ClaimVerdict]:
     order, found = precedence(claim.kind), dict[str, ClaimVerdict]()
-    for one in claim.decisions:
-        for build in one.about:
-            found[build] = min(found.get(build, one.verdict), one.verdict, key=order.index)
+    for decision in claim.decisions:
+        for build in decision.about:
+            found[build] = min(found.get(build, decision.verdict), decision.verdict, key=order.index)
     return found
 
 
@@ -151,7 +161,7 @@ def _other_parts(old: StoredClaim, new: StoredClaim) -> Iterator[str]:
     if not (old.results and new.results):
         return
     for what, before, now in (
-        ("part", {one.part for one in old.results}, {one.part for one in new.results}),
+        ("part", {result.part for result in old.results}, {result.part for result in new.results}),
         ("Windows build", set(_by_build(old)), set(_by_build(new))),
     ):
         for sign, several in (("only before", before - now), ("only now", now - before)):
@@ -161,7 +171,7 @@ def _other_parts(old: StoredClaim, new: StoredClaim) -> Iterator[str]:
 
 def _other_facts(old: Facts | None, new: Facts | None) -> Iterator[str]:
     before, now = _flat(old), _flat(new)
-    for name in [*now, *(one for one in before if one not in now)]:
+    for name in [*now, *(item for item in before if item not in now)]:
         if before.get(name) != now.get(name):
             yield f"{name}: {before.get(name, 'nothing')} -> {now.get(name, 'nothing')}"
 
@@ -184,7 +194,9 @@ def _flat(facts: Facts | None) -> dict[str, str]:
 
 def _other_versions(old: StoredReport, new: StoredReport) -> Iterator[str]:
     """Components that run in another version, or in another image under the same tag; only where both reports tell."""
-    before, now = (versions(from_plain(Installed, one.plain.get("installed") or {})) for one in (old, new))
+    before, now = (
+        versions(from_plain(Installed, stored_report.plain.get("installed") or {})) for stored_report in (old, new)
+    )
     for what in sorted(before.keys() | now.keys()) if before and now else ():
         if before.get(what) != now.get(what):
             yield f"{' '.join(what)}: {before.get(what, 'nothing')} -> {now.get(what, 'nothing')}"
@@ -213,17 +225,17 @@ def _recoveries(report: StoredReport) -> dict[str, float]:
     """Claim and part to the seconds until a new connection was there again; the longest, where several tests say it."""
     found: dict[str, float] = {}
     for claim in report.claims.values():
-        for one in claim.results:
-            seconds = one.measured.get(RECOVERY)
+        for result in claim.results:
+            seconds = result.measured.get(RECOVERY)
             if isinstance(seconds, int | float):
-                what = f"{claim.id} ({one.part})" if one.part else claim.id
+                what = f"{claim.id} ({result.part})" if result.part else claim.id
                 found[what] = max(found.get(what, 0.0), float(seconds))
     return found
 
 
 def _spread(*several: Mapping[str, float]) -> float:
     """The wider of them from the median to the 95th percentile, seconds."""
-    return max(one["p95"] - one["p50"] for one in several)
+    return max(item["p95"] - item["p50"] for item in several)
 
 
 def _moved(before: float, now: float, noise: float) -> bool:
@@ -242,7 +254,7 @@ SECTIONS: Sequence[tuple[Turn, str]] = (
 
 def _sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
     for which, title in SECTIONS:
-        yield title, [str(one) for one in found.of(which)]
+        yield title, [str(turned) for turned in found.of(which)]
     yield "FLAKY now", found.flaky
     yield "New claims", found.appeared
     yield "Claims that are gone", found.disappeared

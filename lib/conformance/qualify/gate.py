@@ -62,7 +62,7 @@ class GateResult:
     @property
     def answer(self) -> Answer:
         """What the report says of it."""
-        if any(one.decided for one in self.standing):
+        if any(obstacle.decided for obstacle in self.standing):
             return "not qualified"
         return "incomplete" if self.standing else "qualified"
 
@@ -84,14 +84,14 @@ def judge(
     """One result for each set and Windows build, in this order."""
     return tuple(
         GateResult(
-            name=one.name,
+            name=gate_set.name,
             mode=report.mode,
             build=build,
             evidence=report.evidence,
-            obstacles=tuple(_obstacles(report, one, build, waivers, claims)),
-            demanded=len(one.demands),
+            obstacles=tuple(_obstacles(report, gate_set, build, waivers, claims)),
+            demanded=len(gate_set.demands),
         )
-        for one in required
+        for gate_set in required
         for build in report.builds or (NO_BUILD,)
     )
 
@@ -126,7 +126,9 @@ def _obstacles(
             yield _open(demand.claim, "", "not in the report", "its catalog has no such claim")
             continue
         excused = _excused(report, demand, build, claims)
-        yield from (one for one in _of_claim(claim, demand, build, waivers) if one.decided or not excused)
+        yield from (
+            obstacle for obstacle in _of_claim(claim, demand, build, waivers) if obstacle.decided or not excused
+        )
 
 
 def _excused(report: StoredReport, demand: Demand, build: str, claims: Catalog) -> bool:
@@ -163,8 +165,8 @@ def _of_part(
     if not found:
         yield _open(claim.id, part, "not decided", f"no decision of it is about Windows {build}")
     for verdict in precedence(claim.kind):
-        reasons = [one.reason for one in found if one.verdict is verdict]
-        places = {one.place for one in found if one.verdict is verdict}
+        reasons = [said.reason for said in found if said.verdict is verdict]
+        places = {said.place for said in found if said.verdict is verdict}
         if not reasons or acceptable(claim.kind, verdict) or _beside_others(verdict, found):
             continue
         accepted = [waiver_for(waivers, claim.id, verdict, part=part, build=place) for place in sorted(places)]
@@ -198,7 +200,7 @@ def _on_build(results: Sequence[ClaimResult], build: str) -> list[_Said]:
 
 def _beside_others(verdict: ClaimVerdict, found: Sequence[_Said]) -> bool:
     """Whether it only says that some nodes are not concerned, where others are."""
-    return verdict is ClaimVerdict.NOT_APPLICABLE and any(one.verdict is not verdict for one in found)
+    return verdict is ClaimVerdict.NOT_APPLICABLE and any(said.verdict is not verdict for said in found)
 
 
 def _said(claim: StoredClaim, part: str, verdict: ClaimVerdict, reason: str, waiver: Waiver | None) -> Obstacle:

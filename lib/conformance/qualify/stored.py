@@ -38,7 +38,7 @@ class StoredClaim:
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """All of its results."""
-        return tuple(one for result in self.results for one in result.decisions)
+        return tuple(decision for result in self.results for decision in result.decisions)
 
     @property
     def word(self) -> str:
@@ -103,13 +103,13 @@ def parse(plain: Any, where: str) -> StoredReport:
         known = " or ".join(SCHEMAS)
         raise UsageProblem(f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})")
     try:
-        claims = [_claim(one) for one in plain["claims"]]
+        claims = [_claim(claim) for claim in plain["claims"]]
         return StoredReport(
             schema=schema,
             where=where,
             run=plain["run"],
             facts=_facts(plain["facts"]) if plain["facts"] is not None else None,
-            claims={one.id: one for one in claims},
+            claims={claim.id: claim for claim in claims},
             statistics=plain.get("statistics") or {},
             plain=plain,
         )
@@ -119,10 +119,10 @@ def parse(plain: Any, where: str) -> StoredReport:
 
 def _facts(plain: Mapping[str, Any]) -> Facts:
     """Facts, also of a report that was written when fewer or others were asked for."""
-    known = {one.name for one in fields(Facts)}
+    known = {item.name for item in fields(Facts)}
     unknown = {"value": None, "source": "not known: the report was written before it was asked for"}
     told = {name: value for name, value in plain.items() if name in known}
-    since = {one.name: unknown for one in fields(Facts) if one.name not in told and one.default is MISSING}
+    since = {item.name: unknown for item in fields(Facts) if item.name not in told and item.default is MISSING}
     return from_plain(Facts, since | told)
 
 
@@ -135,7 +135,7 @@ def _claim(plain: Mapping[str, Any]) -> StoredClaim:
         verdict=ClaimVerdict(plain["verdict"]) if plain["verdict"] else None,
         reason=plain["reason"],
         remedy=plain["remedy"],
-        results=tuple(from_plain(ClaimResult, one) for one in plain["results"]),
+        results=tuple(from_plain(ClaimResult, result) for result in plain["results"]),
         missing=tuple(plain["missing_parts"]),
     )
 
@@ -143,6 +143,8 @@ def _claim(plain: Mapping[str, Any]) -> StoredClaim:
 def versions(installed: Installed) -> dict[tuple[str, str], str]:
     """Workload and container to the versions that run; digests count where a tag was moved."""
     found: dict[tuple[str, str], set[str]] = {}
-    for one in installed.components:
-        found.setdefault((one.workload, one.container), set()).add(f"{one.version} {one.digest[:19]}".strip())
+    for component in installed.components:
+        found.setdefault((component.workload, component.container), set()).add(
+            f"{component.version} {component.digest[:19]}".strip()
+        )
     return {what: ", ".join(sorted(several)) for what, several in found.items()}

@@ -51,7 +51,7 @@ class Waiver:
 
     def __str__(self) -> str:
         """``VXLAN-9 VIOLATED, waived by jane until 2026-12-31: reason (link)``."""
-        where = "".join(f" of {one}" for one in (self.part, self.build) if one)
+        where = "".join(f" of {item}" for item in (self.part, self.build) if item)
         words = " or ".join(map(str, self.verdicts))
         return f"{self.claim}{where} {words}, waived by {self.owner} until {self.expires}: {self.reason} ({self.link})"
 

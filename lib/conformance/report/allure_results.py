@@ -65,10 +65,16 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         builds = {".".join(map(str, node.windows_build)) for node in facts.by_os("windows") if node.windows_build}
         entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
         entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
-    for one in report.installed.components:
-        name = _name(f"{one.workload}_{one.container}" if one.container != one.workload else one.workload)
+    for component in report.installed.components:
+        name = _name(
+            f"{component.workload}_{component.container}"
+            if component.container != component.workload
+            else component.workload
+        )
         told = entries.get(name, "")
-        entries[name] = f"{told}, {one.version}" if told and one.version not in told else one.version or told
+        entries[name] = (
+            f"{told}, {component.version}" if told and component.version not in told else component.version or told
+        )
     entries |= {"suite": report.suite.get("version", ""), "catalog": report.suite.get("catalog", "")[:12]}
     entries |= {f"probing_{number}": line for number, line in enumerate(probing.lines(report.probing), 1)}
     lines = [f"{key}={_property(value)}" for key, value in entries.items() if value]

@@ -76,7 +76,7 @@ def _tell(
         if source.url.startswith("https://")
     ]
     content["steps"] = list(_steps(test.results, content))
-    builds = sorted({build for result in test.results for one in result.decisions for build in one.about})
+    builds = sorted({build for result in test.results for decision in result.decisions for build in decision.about})
     more = [("kind", str(claim.kind)) for claim in involved] + [("build", build) for build in builds]
     more += [("mode", _mode(report)), ("verdict", str(test.verdict)), ("evidence", report.evidence)]
     content["labels"] = [*content.get("labels", []), *_labels(more)]
@@ -106,22 +106,24 @@ def _steps(results: Sequence[ClaimResult], content: Mapping[str, Any]) -> Iterat
     """What was expected and seen between each pair of nodes, once for all claims of the test."""
     told: set[tuple[str, str, ClaimVerdict, str]] = set()
     for result in results:
-        for one in result.decisions:
-            key = (one.source, one.target, one.verdict, one.reason)
+        for decision in result.decisions:
+            key = (decision.source, decision.target, decision.verdict, decision.reason)
             if key not in told:
                 told.add(key)
                 yield {
-                    "name": _step(one), "status": str(STATUS.get(one.verdict, Status.PASSED)),
+                    "name": _step(decision), "status": str(STATUS.get(decision.verdict, Status.PASSED)),
                     "start": content.get("start"), "stop": content.get("stop"),
                 }  # fmt: skip
 
 
-def _step(one: Decision) -> str:
+def _step(decision: Decision) -> str:
     seen = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
-    where = " to ".join(filter(None, (one.source, one.target))) or "the cluster"
-    if one.verdict is ClaimVerdict.CONFIRMED:
-        return f"{where}: {', '.join(seen[half] for half in one.halves) or 'as expected'}, because {one.reason}"
-    return f"{where}: {one.verdict}: {one.reason}"
+    where = " to ".join(filter(None, (decision.source, decision.target))) or "the cluster"
+    if decision.verdict is ClaimVerdict.CONFIRMED:
+        return (
+            f"{where}: {', '.join(seen[half] for half in decision.halves) or 'as expected'}, because {decision.reason}"
+        )
+    return f"{where}: {decision.verdict}: {decision.reason}"
 
 
 def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
@@ -146,9 +148,9 @@ def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "statusDetails": {"message": f"{outcome.word}: {outcome.reason}"},
         "description": f"**{outcome.word}** {_plain(outcome.reason)}",
         "links": [
-            {"type": "link", "name": str(one), "url": one.url}
-            for one in claim.sources
-            if one.url.startswith("https://")
+            {"type": "link", "name": str(source), "url": source.url}
+            for source in claim.sources
+            if source.url.startswith("https://")
         ],
         "labels": _labels(labels),
         "start": began,
@@ -166,7 +168,7 @@ def _labels(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def _label(content: Mapping[str, Any], name: str) -> str:
-    return next((str(one["value"]) for one in content.get("labels", []) if one["name"] == name), "")
+    return next((str(label["value"]) for label in content.get("labels", []) if label["name"] == name), "")
 
 
 def _mode(report: RunReport) -> str:
@@ -194,7 +196,7 @@ def _out_of_fixtures(folder: Path) -> dict[str, list[dict[str, Any]]]:
             path.unlink()
             continue
         steps = [*(content.get("befores") or []), *(content.get("afters") or [])]
-        attached = [one for step in steps for one in _attached(step)]
+        attached = [item for step in steps for item in _attached(step)]
         for child in (content.get("children") or [])[:1]:  # what serves many tests is told once
             found.setdefault(child, []).extend(attached)
         path.unlink()
@@ -203,15 +205,15 @@ def _out_of_fixtures(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 def _attached(step: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield from step.get("attachments") or []
-    for one in step.get("steps") or []:
-        yield from _attached(one)
+    for item in step.get("steps") or []:
+        yield from _attached(item)
 
 
 def _apart(attachments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Attachments with names that tell them apart: ``matrix``, ``matrix 2``."""
     seen: dict[str, int] = {}
     told = []
-    for one in {str(each["source"]): each for each in attachments}.values():
-        number = seen[one["name"]] = seen.get(one["name"], 0) + 1
-        told.append({**one, "name": one["name"] if number == 1 else f"{one['name']} {number}"})
+    for item in {str(each["source"]): each for each in attachments}.values():
+        number = seen[item["name"]] = seen.get(item["name"], 0) + 1
+        told.append({**item, "name": item["name"] if number == 1 else f"{item['name']} {number}"})
     return told

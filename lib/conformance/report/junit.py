@@ -49,7 +49,7 @@ def mend(path: Path, report: RunReport) -> None:
             _judge(cases[test.test][-1], test)
     for case in suite.findall("testcase"):
         for properties in case.findall("properties"):
-            for entry in [one for one in properties if one.get("name") == OUTCOME]:
+            for entry in [property_ for property_ in properties if property_.get("name") == OUTCOME]:
                 properties.remove(entry)
     suite.insert(0, _properties(report))
     _count(suite)
@@ -104,7 +104,7 @@ def _properties(report: RunReport) -> Xml.Element:
 
 def _clean(text: str) -> str:
     """Without what XML cannot hold, such as the escape of a terminal's colours."""
-    return "".join(one if one in "\t\n\r" or one >= " " else "?" for one in text)
+    return "".join(item if item in "\t\n\r" or item >= " " else "?" for item in text)
 
 
 def statuses(path: Path) -> Mapping[str, str]:

@@ -130,9 +130,9 @@ def _decided(claim: Claim, results: Sequence[ClaimResult]) -> ClaimOutcome:
     )
 
 
-def speaks(one: Decision, claim: Claim) -> bool:
+def speaks(decision: Decision, claim: Claim) -> bool:
     """Whether a decision says anything about the claim: that something can happen is shown by its happening alone."""
-    shown = one.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in one.halves
+    shown = decision.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in decision.halves
     return shown or claim.modality is not Modality.CAN_HAPPEN
 
 
@@ -162,7 +162,7 @@ def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
 
 def underlay(results: Sequence[ClaimResult]) -> str:
     """What underlay subnets a claim's tests stood in, each said once; empty: none of them says."""
-    return "; ".join(dict.fromkeys(str(one.measured[UNDERLAY]) for one in results if UNDERLAY in one.measured))
+    return "; ".join(dict.fromkeys(str(result.measured[UNDERLAY]) for result in results if UNDERLAY in result.measured))
 
 
 def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome:

@@ -42,10 +42,10 @@ class Pace:
 
 def recorded(reports: Path, run: Path) -> dict[str, float]:
     """Seconds of each test in the newest report beside a run; nothing where there is none that can be read."""
-    for folder in sorted((one for one in reports.glob("20*") if one != run), reverse=True):
+    for folder in sorted((path for path in reports.glob("20*") if path != run), reverse=True):
         try:
             plain = json.loads((folder / "conformance.json").read_text(encoding="utf-8"))
-            return {one["test"]: float(one["seconds"]) for one in plain["tests"] if one["ran"]}
+            return {test["test"]: float(test["seconds"]) for test in plain["tests"] if test["ran"]}
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return {}

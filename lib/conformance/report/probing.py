@@ -32,8 +32,10 @@ def cost(told: Iterable[Probing]) -> ProbingCost:
     """What all processes used together."""
     given = list(told)
     sums: dict[tuple[str, OS], Counter[str]] = {}
-    for one in (entry for each in given for entry in each.costs):
-        sums.setdefault((one.node, one.os), Counter()).update({name: getattr(one, name) for name in FIGURES})
+    for node_cost in (entry for each in given for entry in each.costs):
+        sums.setdefault((node_cost.node, node_cost.os), Counter()).update(
+            {name: getattr(node_cost, name) for name in FIGURES}
+        )
     by_name: dict[str, list[Interval]] = {}
     for interval in (entry for each in given for entry in each.intervals):
         by_name.setdefault(interval.name, []).append(interval)

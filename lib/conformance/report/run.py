@@ -139,7 +139,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             path: {direction: str(verdict) for direction, verdict in row.items()} for path, row in report.matrix.items()
         },
         "statistics": to_plain(report.statistics),
-        "images": [to_plain(one) | {"digest": one.digest or None} for one in report.images],
+        "images": [to_plain(image) | {"digest": image.digest or None} for image in report.images],
         "probing": to_plain(report.probing),
         "claims": [_claim(outcome, report) for outcome in report.claims],
         "tests": [{**_test(test), "attachments": list(report.attachments.get(test.test, ()))} for test in report.tests],
@@ -183,9 +183,14 @@ def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None
     date = report.started[:10]
     if said := report.attested.get(outcome.claim.id, "") if not outcome.results else "":
         return {"kind": "attested", "date": date, "windows": [], "by": said}
-    nodes = {name for result in outcome.results for one in result.decisions for name in (one.source, one.target)}
+    nodes = {
+        name
+        for result in outcome.results
+        for decision in result.decisions
+        for name in (decision.source, decision.target)
+    }
     windows = report.facts.by_os("windows") if report.facts else ()
-    builds = {".".join(map(str, one.windows_build)) for one in windows if one.windows_build and one.name in nodes}
+    builds = {".".join(map(str, node.windows_build)) for node in windows if node.windows_build and node.name in nodes}
     return {"kind": report.evidence or "none", "date": date, "windows": sorted(builds), "by": ""}
 
 

@@ -56,10 +56,10 @@ def statistics(figures: Iterable[Figures]) -> Statistics:
     given = list(figures)
     by_tries: dict[str, dict[int, int]] = {}
     resent: dict[str, int] = {}
-    for one in (entry for each in given for entry in each.tries):
-        counts = by_tries.setdefault(one.direction, {})
-        counts[one.tries] = counts.get(one.tries, 0) + one.attempts
-        resent[one.direction] = resent.get(one.direction, 0) + one.resent
+    for tries in (entry for each in given for entry in each.tries):
+        counts = by_tries.setdefault(tries.direction, {})
+        counts[tries.tries] = counts.get(tries.tries, 0) + tries.attempts
+        resent[tries.direction] = resent.get(tries.direction, 0) + tries.resent
     effects: dict[str, list[Effect]] = {}
     for effect in (entry for each in given for entry in each.effects):
         effects.setdefault(f"{effect.os} {effect.wanted}", []).append(effect)
@@ -92,11 +92,11 @@ def lines(found: Statistics) -> list[str]:
 
 
 def _effect(found: Sequence[Effect]) -> PolicyEffect:
-    exposures = [one.exposure for one in found if one.exposure is not None]
+    exposures = [effect.exposure for effect in found if effect.exposure is not None]
     return PolicyEffect(
-        changes=len({one.change for one in found}),
-        first_correct=_spread([one.first_correct for one in found]),
-        stable=_spread([one.stable for one in found]),
+        changes=len({effect.change for effect in found}),
+        first_correct=_spread([effect.first_correct for effect in found]),
+        stable=_spread([effect.stable for effect in found]),
         exposure=_spread(exposures) if exposures else None,
     )
 

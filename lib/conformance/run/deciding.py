@@ -35,10 +35,10 @@ def builds_of(claim: Claim, facts: Facts, settings: Settings) -> dict[str, str]:
     Applicability is asked of each node by itself.
     """
     found: dict[str, str] = {}
-    for one in Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows"):
-        alone = replace(facts, nodes=(*facts.by_os("linux"), one.node))
+    for covered in Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows"):
+        alone = replace(facts, nodes=(*facts.by_os("linux"), covered.node))
         if isinstance(applicability(claim, alone), Applies):
-            found.setdefault(one.node.build, one.node.name)
+            found.setdefault(covered.node.build, covered.node.name)
     return found
 
 
@@ -59,7 +59,7 @@ def judged(claim: Claim, part: str, test: str, statement: Statement, builds: Map
     if statement.verdict is not None:
         own = unmet_for(claim) if statement.verdict is ClaimVerdict.UNMET else statement.verdict
         said[own], remedy = statement.reason, statement.remedy
-    verdict = over_builds(said, by_build([one for one in decisions if speaks(one, claim)]))
+    verdict = over_builds(said, by_build([decision for decision in decisions if speaks(decision, claim)]))
     reason = claim.statement if verdict is ClaimVerdict.CONFIRMED else said[verdict]
     if verdict is ClaimVerdict.NOT_RUN and not remedy:
         remedy = "look at the run's other verdicts about that node, and run it again"
@@ -72,23 +72,23 @@ def _decisions(
     """One for each pair of nodes, about builds that the claim is about."""
     special = statement.special.get(claim.id) or statement.special.get("")
     found = []
-    for one in folded(statement.seen):
-        verdict, reason = one.verdict, one.reason
+    for seen in folded(statement.seen):
+        verdict, reason = seen.verdict, seen.reason
         if verdict is ClaimVerdict.UNMET:
             verdict = unmet_for(claim)
         elif verdict is ClaimVerdict.CONFIRMED and special:
             verdict, reason = special
-        kept = replace(one, verdict=verdict, reason=reason, about=_about(one, builds))
+        kept = replace(seen, verdict=verdict, reason=reason, about=_about(seen, builds))
         found.append(Decision(claim=claim.id, part=part, test=test, **vars(kept)))
     return tuple(found)
 
 
-def _about(one: Seen, builds: Mapping[str, str]) -> tuple[str, ...]:
+def _about(seen: Seen, builds: Mapping[str, str]) -> tuple[str, ...]:
     """The builds of the verdict that the claim is about; the other end's where it is about none."""
-    for candidates in (one.about, one.builds):
+    for candidates in (seen.about, seen.builds):
         if fits := tuple(build for build in candidates if build in builds):
             return fits
-    return one.about
+    return seen.about
 
 
 def _unreached(

@@ -74,7 +74,7 @@ class Estimate:
 def estimate(tests: Sequence[PlannedTest], coverage: Sequence[Covered], workers: int, costs: Workers) -> Estimate:
     """Of the tests that will run, on these nodes, by ``-n auto``'s workers."""
     turns = [test.exclusivity.kind for test in tests]
-    systems = sorted({one.node.os for one in coverage})
+    systems = sorted({covered.node.os for covered in coverage})
     each = {"linux": ON_LINUX, "windows": costs.addresses}
     return Estimate(
         shared=sum(kind not in ("node", "cluster") for kind in turns),

@@ -57,21 +57,21 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
         )
         for (verdict, reason, remedy), there in found.items()
     ]
-    return tuple(sorted(made, key=lambda one: (-len(one.claims), one.reason)))
+    return tuple(sorted(made, key=lambda group: (-len(group.claims), group.reason)))
 
 
 def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
     """A line for each of the largest groups of claims about this cluster, one for the rest, one for all others."""
     found = groups(claims, facts, settings)
-    lacking = [one for one in found if one.verdict is not ClaimVerdict.NOT_APPLICABLE]
-    yield from (f"not here: {one}" for one in lacking[:SHOWN])
+    lacking = [group for group in found if group.verdict is not ClaimVerdict.NOT_APPLICABLE]
+    yield from (f"not here: {group}" for group in lacking[:SHOWN])
     if rest := lacking[SHOWN:]:
-        count = sum(len(one.claims) for one in rest)
+        count = sum(len(group.claims) for group in rest)
         yield f"not here: {count} more claims for {len(rest)} more reasons; --plan says all"
-    others = [one for one in found if one.verdict is ClaimVerdict.NOT_APPLICABLE]
+    others = [group for group in found if group.verdict is ClaimVerdict.NOT_APPLICABLE]
     if others:
-        count = sum(len(one.claims) for one in others)
-        about = "; ".join(f"{len(one.claims)} about {_condition(one.reason)}" for one in others)
+        count = sum(len(group.claims) for group in others)
+        about = "; ".join(f"{len(group.claims)} about {_condition(group.reason)}" for group in others)
         yield f"not about this cluster: {count} claims: {about}"
 
 

@@ -39,7 +39,9 @@ class Interruption:
         """
         for number, before in self._before.items():
             signal.signal(number, before)
-        waiting = [one for one in threading.enumerate() if one is not threading.main_thread() and not one.daemon]
+        waiting = [
+            thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon
+        ]
         cut_short = self._by_signal or (self.run is not None and self.run.gone)
         if cut_short and waiting and self.exit_code is not None:
             sys.stdout.flush()

@@ -37,11 +37,11 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
     """Ready Windows nodes with what they have left; empty where not even pods may be listed."""
     usable = {node.name for node in facts.by_os("windows") if node.ready and node.schedulable}
     try:
-        nodes = {one["metadata"]["name"]: one for one in kube.objects("v1", "Node")}
+        nodes = {obj["metadata"]["name"]: obj for obj in kube.objects("v1", "Node")}
         pods = [
-            one["spec"]
-            for one in kube.objects("v1", "Pod")
-            if (one.get("status") or {}).get("phase") not in _ENDED and (one.get("spec") or {}).get("nodeName")
+            obj["spec"]
+            for obj in kube.objects("v1", "Pod")
+            if (obj.get("status") or {}).get("phase") not in _ENDED and (obj.get("spec") or {}).get("nodeName")
         ]
     except ApiRefused:
         return {}
@@ -52,10 +52,12 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
         here = [spec for spec in pods if spec["nodeName"] == name]
         left = int(allocatable.get("pods") or LARGEST) - len(here)
         memory = _mebibytes(str(allocatable["memory"])) if "memory" in allocatable else None
-        containers = [one for spec in here for one in spec.get("containers") or ()]
-        taken = sum(_mebibytes(_requested(one, "memory")) for one in containers)
+        containers = [container for spec in here for container in spec.get("containers") or ()]
+        taken = sum(_mebibytes(_requested(container, "memory")) for container in containers)
         if VPC_ADDRESSES in allocatable:
-            in_vpc = int(allocatable[VPC_ADDRESSES]) - sum(int(_requested(one, VPC_ADDRESSES)) for one in containers)
+            in_vpc = int(allocatable[VPC_ADDRESSES]) - sum(
+                int(_requested(container, VPC_ADDRESSES)) for container in containers
+            )
             left = min(left, in_vpc)
         found[name] = Room(
             addresses=max(0, min(left, in_blocks.get(name, LARGEST))),
@@ -69,7 +71,7 @@ def workers_for(bounds: Workers, coverage: Sequence[Covered], room: Mapping[str,
 
     Each has pods on every covered node, so that the node with the least room decides.
     """
-    windows = [one.node.name for one in coverage if one.node.os == "windows"]
+    windows = [covered.node.name for covered in coverage if covered.node.os == "windows"]
     each = bounds.agents_per_node * len(coverage)
     allowed = {f"at most {bounds.at_most}": bounds.at_most}
     if windows:

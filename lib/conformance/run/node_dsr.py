@@ -54,7 +54,7 @@ class NodeDsr:
             return self._known[node]
 
     def _read(self, node: str, hosts: Hosts) -> Fact[bool]:
-        read = next(one for one in self._facts.nodes if one.name == node).dsr
+        read = next(item for item in self._facts.nodes if item.name == node).dsr
         try:
             lines = list(hosts.command_lines(node, PROGRAM))
         except MissingCapability as lack:

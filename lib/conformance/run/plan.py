@@ -116,15 +116,16 @@ def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Set
     lacking = _forbidden(test, settings)
     if lacking:
         return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=lacking[0], remedy=lacking[1], inapplicable=inapplicable)
-    changing = [one for one in isolation_of(test.parts, catalog) if one.kind in CHANGING]
+    changing = [isolation for isolation in isolation_of(test.parts, catalog) if isolation.kind in CHANGING]
     if refusal := _not_allowed(changing, settings) or _too_wide(changing, facts, settings):
         return Prospect(verdict=ClaimVerdict.NOT_RUN, reason=refusal[0], remedy=refusal[1], inapplicable=inapplicable)
-    for one in changing:
-        if one.os and settings.disruptive_node and settings.disruptive_node not in _names(facts, one.os):
+    for isolation in changing:
+        if isolation.os and settings.disruptive_node and settings.disruptive_node not in _names(facts, isolation.os):
             return Prospect(
                 verdict=ClaimVerdict.NOT_RUN,
-                reason=f"it wants a {one.os} node to itself, and --disruptive-node {settings.disruptive_node} is none",
-                remedy=f"name one of {', '.join(_names(facts, one.os))}",
+                reason=f"it wants a {isolation.os} node to itself, "
+                f"and --disruptive-node {settings.disruptive_node} is none",
+                remedy=f"name one of {', '.join(_names(facts, isolation.os))}",
                 inapplicable=inapplicable,
             )
     lack = _lack(test.needs, facts, settings, otherwise=test.otherwise)
@@ -155,7 +156,7 @@ def _too_wide(changing: Sequence[Isolation], facts: Facts, settings: Settings) -
     if not _whole(changing):
         return None
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows")
-    covered = {one.node.name for one in coverage}
+    covered = {item.node.name for item in coverage}
     windows = [node.name for node in facts.by_os("windows")]
     if others := [name for name in windows if name not in covered]:
         return (
@@ -173,7 +174,7 @@ def _too_wide(changing: Sequence[Isolation], facts: Facts, settings: Settings) -
 
 def _whole(changing: Sequence[Isolation]) -> bool:
     """Whether the whole cluster is changed."""
-    return any(one.kind is IsolationKind.DISRUPTIVE for one in changing)
+    return any(isolation.kind is IsolationKind.DISRUPTIVE for isolation in changing)
 
 
 def _names(facts: Facts, os: OS) -> list[str]:
@@ -266,12 +267,12 @@ def assign_exclusivity(
     found = []
     for test in tests:
         wanted = isolation_of(test.parts, claims)
-        kinds = {one.kind for one in wanted}
+        kinds = {isolation.kind for isolation in wanted}
         if not kinds & CHANGING or prospect_of(test, claims, facts, settings).verdict:
             found.append(SHARED)
             continue
         whole = IsolationKind.DISRUPTIVE in kinds
-        os: OS = next((one.os for one in wanted if one.os), "windows")
+        os: OS = next((isolation.os for isolation in wanted if isolation.os), "windows")
         number = dealt.get(os, 0)
         dealt[os] = number + 1
         nodes = [settings.disruptive_node] if settings.disruptive_node else _nodes(facts, settings, os, number)
@@ -286,7 +287,7 @@ def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
     """One covered node of each build, the ones that a test of this number gets; it begins with another each time."""
     builds: dict[str, list[str]] = {}
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(os)
-    for node in sorted((one.node for one in coverage), key=lambda one: one.name):
+    for node in sorted((covered.node for covered in coverage), key=lambda node: node.name):
         builds.setdefault(node.build, []).append(node.name)
     found = [names[number % len(names)] for names in builds.values()]
     first = number % len(found) if found else 0

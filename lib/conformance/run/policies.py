@@ -118,7 +118,7 @@ class Filled:
 def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:
     """Where policies of these types are enforced: ingress at the target, egress at the source."""
     specs = [obj.get("spec") or {} for obj in policies]
-    types = {one for spec in specs for one in spec.get("types") or spec.get("policyTypes") or ["Ingress"]}
+    types = {type_ for spec in specs for type_ in spec.get("types") or spec.get("policyTypes") or ["Ingress"]}
     if types == {"Egress"}:
         return "source"
     return "target" if types == {"Ingress"} else "both"

@@ -37,22 +37,22 @@ class Recorder:
 
         Nothing is CONFIRMED before the test's body runs, or after it.
         """
-        for one in seen:
+        for item in seen:
             for claim in self._claims.values():
-                self._may_be(one.verdict, claim)
+                self._may_be(item.verdict, claim)
         late = () if self._statement.calling else (ClaimVerdict.CONFIRMED,)
-        self._statement.seen.extend(one for one in seen if one.verdict not in late)
+        self._statement.seen.extend(item for item in seen if item.verdict not in late)
 
     def not_observed(self, reason: str, claim: str = "") -> None:
         """A claim that "can happen" did not, although a witness shows that its cause took effect."""
-        for one in self._meant(claim):
-            self._may_be(ClaimVerdict.NOT_OBSERVED, one)
+        for item in self._meant(claim):
+            self._may_be(ClaimVerdict.NOT_OBSERVED, item)
         self._statement.special[claim] = (ClaimVerdict.NOT_OBSERVED, reason)
 
     def lifted(self, reason: str, claim: str = "") -> None:
         """A documented limitation is gone: the thing worked in traffic."""
-        for one in self._meant(claim):
-            self._may_be(ClaimVerdict.LIFTED, one)
+        for item in self._meant(claim):
+            self._may_be(ClaimVerdict.LIFTED, item)
         self._statement.special[claim] = (ClaimVerdict.LIFTED, reason)
 
     @staticmethod

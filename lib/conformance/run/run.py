@@ -106,7 +106,7 @@ class Run:
     def _take_in(self, node: str, fact: Fact[bool]) -> None:
         if self.inspection:
             facts = self.inspection.facts
-            nodes = tuple(replace(one, dsr=fact) if one.name == node else one for one in facts.nodes)
+            nodes = tuple(replace(item, dsr=fact) if item.name == node else item for item in facts.nodes)
             self.inspection = replace(self.inspection, facts=replace(facts, nodes=nodes))
 
     def take_lock(self) -> None:

@@ -76,7 +76,7 @@ class HeldLocks:
 
     def release_after(self, work: Iterable[Future[Any]], then: Callable[[], None]) -> None:
         """Give the locks back when work that the test has started, and not waited for, has ended as well."""
-        under_way = [one for one in work if not one.done()]
+        under_way = [future for future in work if not future.done()]
         if not under_way:
             self.release()
             then()

@@ -60,7 +60,7 @@ class OneTest:
     def attempts(self, seen: Iterable[Observation]) -> None:
         """What an agent answered to attempts."""
         with self._lock:
-            self._lines += [_attempt(one) for one in seen]
+            self._lines += [_attempt(observation) for observation in seen]
 
     def text(self) -> str:
         """All of it so far."""

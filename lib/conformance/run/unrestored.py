@@ -89,20 +89,20 @@ class Unrestored:
             return [mark for mark in self.marks() if mark.forbids(exclusivity)]
 
         found = forbidding()
-        if waits_for := [one for one in found if not one.problem and one not in self._waited_for]:
+        if waits_for := [mark for mark in found if not mark.problem and mark not in self._waited_for]:
             first = waits_for[0]
             tell(f"{who} waits until what {first.test} has changed is put back, since its worker {first.worker} died")
             found = until(
                 forbidding,
-                lambda left: not left or any(one.problem for one in left),
+                lambda left: not left or any(mark.problem for mark in left),
                 within=self._within,
                 every=LOOK_EVERY,
                 description=f"what {first.test} has changed is put back",
             ).last
-            self._waited_for |= {one for one in found if not one.problem}
+            self._waited_for |= {mark for mark in found if not mark.problem}
         if not found:
             return ""
-        first = next((one for one in found if one.problem), found[0])
+        first = next((mark for mark in found if mark.problem), found[0])
         why = first.problem or f"its worker {first.worker} died, and that was not done in {self._within:g} s"
         return f"{first.exclusivity} may not be as before {first.test}, whose changes are not put back: {why}"
 

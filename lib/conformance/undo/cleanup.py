@@ -28,18 +28,18 @@ def cluster_scoped(kube: Kube, *, run: str = "") -> Iterator[Obj]:
         if kube.discovery.serves(api_version, kind):
             yield from kube.objects(api_version, kind, labels=wanted)
     if not kube.discovery.serves(V3, POLICY) and kube.discovery.serves(STORED, POLICY):
-        for one in kube.objects(STORED, POLICY):  # no selector: the labels are in an annotation
-            labels = labels_of(one)
+        for obj in kube.objects(STORED, POLICY):  # no selector: the labels are in an annotation
+            labels = labels_of(obj)
             ours = labels.get(MANAGED_BY[0]) == MANAGED_BY[1] and RUN_LABEL in labels
             if ours and run in ("", labels[RUN_LABEL]):
-                yield one
+                yield obj
 
 
 def leftovers(kube: Kube, run: str) -> Iterator[ObjectRef]:
     """What of a run is still there and not on its way out.  Raises ApiRefused, ApiUnreachable."""
-    for one in cluster_scoped(kube, run=run):
-        if not one["metadata"].get("deletionTimestamp"):
-            yield ObjectRef(api_version=one["apiVersion"], kind=one["kind"], name=one["metadata"]["name"])
+    for item in cluster_scoped(kube, run=run):
+        if not item["metadata"].get("deletionTimestamp"):
+            yield ObjectRef(api_version=item["apiVersion"], kind=item["kind"], name=item["metadata"]["name"])
 
 
 def clean_up(kube: Kube, run: str, *, within: float) -> list[str]:

@@ -45,11 +45,11 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool) -> 
     for line in others:
         print(line)
     if dry_run:
-        lines = [line for one in dead for line in one.lines()]
+        lines = [line for leftovers in dead for line in leftovers.lines()]
         print("\n".join(lines) or "nothing was left by dead runs")
         print("dry run: nothing was changed" if lines else "")
         return 0
-    shared = any(one.shared for one in dead)
+    shared = any(leftovers.shared for leftovers in dead)
     lock = _lock(recovery, run, settings, tell=print, progress=lambda line: None)
     try:
         held = (shared or (not others and recovery.untidy())) and _taken(lock, needed=shared)
@@ -100,7 +100,7 @@ def before_a_run(
     recovery = recovery_of(kube, facts, settings, run, tell)
     dead = _unrestored(recovery, run)
     if not dead or not settings.disruptive:
-        return [_told(one, named_by) for one in dead]
+        return [_told(leftovers, named_by) for leftovers in dead]
     waited: set[str] = set()
 
     def progress(line: str) -> None:
@@ -119,7 +119,7 @@ def before_a_run(
         lock.release()
     if problem:
         tell(problem)
-    failed = [str(one) for one in result.restored if one.outcome is Outcome.FAILED]
+    failed = [str(restored) for restored in result.restored if restored.outcome is Outcome.FAILED]
     left = dict.fromkeys([*failed, *result.left, *([problem] if problem else [])])
     return [f"what a dead run left is not cleared up: {line} (then: {_command(named_by)})" for line in left]
 
@@ -128,7 +128,7 @@ def left_by_dead(kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequ
     """What runs that died have not put back, now that this run has their lock; a line per run, with what to do."""
     run = Ownership(settings.run_id, settings.worker)
     recovery = recovery_of(kube, facts, settings, run, lambda line: None)
-    return [_told(one, named_by) for one in _unrestored(recovery, run)]
+    return [_told(leftovers, named_by) for leftovers in _unrestored(recovery, run)]
 
 
 def recovery_of(kube: Kube, facts: Facts, settings: Settings, run: Ownership, tell: Callable[[str], None]) -> Recovery:
@@ -155,9 +155,9 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
     changes = Changes(kube, run)
     healers = healers_of(changes, facts, settings)
     done = restore(journal, changes, healers, only=lambda entry: worker in ("", entry.worker))
-    lines = [str(one) for one in done]
-    problem = next((str(one) for one in done if one.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
-    if worker and not problem and any(one.outcome is Outcome.RESTORED for one in done):
+    lines = [str(restored) for restored in done]
+    problem = next((str(restored) for restored in done if restored.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
+    if worker and not problem and any(restored.outcome is Outcome.RESTORED for restored in done):
         try:
             problem = connectivity_problem(kube, _anew(kube), settings, process=process)
         except SuiteError as unknown:
@@ -182,7 +182,7 @@ def _lock(
 def _unrestored(recovery: Recovery, run: Ownership) -> list[Leftovers]:
     """Dead runs that may have left the cluster changed; none for who may not look."""
     try:
-        return [one for one in recovery.dead(own=run.run)[0] if one.changed]
+        return [leftovers for leftovers in recovery.dead(own=run.run)[0] if leftovers.changed]
     except ApiRefused as refusal:
         if not refusal.forbidden:
             raise
@@ -196,8 +196,8 @@ def _anew(kube: Kube) -> Facts:
 
 def summary(result: Recovered) -> str:
     """One line."""
-    counts = [f"{sum(one.outcome == outcome for one in result.restored)} {outcome}" for outcome in
-              dict.fromkeys(one.outcome for one in result.restored)]  # fmt: skip
+    counts = [f"{sum(restored.outcome == outcome for restored in result.restored)} {outcome}" for outcome in
+              dict.fromkeys(restored.outcome for restored in result.restored)]  # fmt: skip
     counts += [f"{counted(len(result.lines), 'leftover')} removed"] if result.lines else []
     counts += [f"{len(result.left)} left to do"] if result.left else []
     return ", ".join(counts)
@@ -207,12 +207,12 @@ def _command(named_by: Sequence[str]) -> str:
     return shlex.join(["pytest", *named_by, "--restore"])
 
 
-def _told(one: Leftovers, named_by: Sequence[str]) -> str:
-    who = f"run {one.run}, begun {one.since:%Y-%m-%d %H:%M} UTC, died"
-    if one.problem:
-        return f"{who}, and what it left to put back is not known: {one.problem}"
-    changes = f"{counted(len(one.entries), 'change')} of the cluster"
+def _told(leftovers: Leftovers, named_by: Sequence[str]) -> str:
+    who = f"run {leftovers.run}, begun {leftovers.since:%Y-%m-%d %H:%M} UTC, died"
+    if leftovers.problem:
+        return f"{who}, and what it left to put back is not known: {leftovers.problem}"
+    changes = f"{counted(len(leftovers.entries), 'change')} of the cluster"
     return (
-        f"{who} and left {changes} ({one.entries[-1].label}); put it back first: {_command(named_by)}  (a run with "
-        "--allow-disruptive does so by itself)"
+        f"{who} and left {changes} ({leftovers.entries[-1].label}); put it back first: {_command(named_by)}  "
+        "(a run with --allow-disruptive does so by itself)"
     )

@@ -53,7 +53,7 @@ def _daemonset_pods(changes: Changes, settings: Settings, run: str, arguments: d
 def _hns_network(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
     """Heal one node in the name of the run that left it, looking from a host pod of its own, which is removed again."""
     kube = changes.kube
-    number = [one.name for one in facts.by_os("windows")].index(str(arguments["node"])) + 1
+    number = [node.name for node in facts.by_os("windows")].index(str(arguments["node"])) + 1
     own = replace(changes.run, worker=f"{changes.run.worker}-healer-{number}")
     pods = Pods(kube, Changes(kube, own), facts, settings)
     try:

@@ -52,7 +52,7 @@ class Leftovers:
         """One line each, for people."""
         return [
             *(f"run {self.run}: to put back: {entry.label}" for entry in reversed(self.entries)),
-            *(f"run {self.run}: {one.label}" for one in self.objects),
+            *(f"run {self.run}: {object_ref.label}" for object_ref in self.objects),
             *(f"run {self.run}: node {name} is cordoned" for name in self.nodes),
             *(f"run {self.run}: {lease.label}" for lease in self.leases),
             *([f"run {self.run}: {self.problem}"] if self.problem else []),
@@ -64,13 +64,13 @@ def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftover
     """What all runs have left, oldest first; the living ones' too.  Raises ApiRefused, ApiUnreachable."""
     now = now or datetime.datetime.now(datetime.UTC)
     by_run: dict[str, list[Obj]] = {}
-    for one in cluster_scoped(kube):
-        by_run.setdefault(labels_of(one)[RUN_LABEL], []).append(one)
-    journals_by_run = {one["metadata"]["labels"][RUN_LABEL]: one for one in journals(kube)}
-    cordoned = [one for one in kube.objects("v1", "Node") if CORDON_ANNOTATION in _annotations(one)]
+    for item in cluster_scoped(kube):
+        by_run.setdefault(labels_of(item)[RUN_LABEL], []).append(item)
+    journals_by_run = {item["metadata"]["labels"][RUN_LABEL]: item for item in journals(kube)}
+    cordoned = [obj for obj in kube.objects("v1", "Node") if CORDON_ANNOTATION in _annotations(obj)]
     leases = kube.objects(*LEASE, SYSTEM_NAMESPACE) if kube.discovery.serves(*LEASE) else []
     ours = [lease for lease in leases if (lease["metadata"].get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]]
-    runs = {*by_run, *journals_by_run, *(_annotations(one)[CORDON_ANNOTATION] for one in cordoned)}
+    runs = {*by_run, *journals_by_run, *(_annotations(item)[CORDON_ANNOTATION] for item in cordoned)}
     runs |= {lease["metadata"]["labels"][RUN_LABEL] for lease in ours if RUN_LABEL in lease["metadata"]["labels"]}
     found = []
     for run in runs:
@@ -79,20 +79,20 @@ def leftovers(kube: Kube, now: datetime.datetime | None = None) -> list[Leftover
         held = [
             lease for lease in ours if liveness.holds(lease, run) or lease["metadata"]["labels"].get(RUN_LABEL) == run
         ]
-        nodes = [one for one in cordoned if _annotations(one)[CORDON_ANNOTATION] == run]
+        nodes = [item for item in cordoned if _annotations(item)[CORDON_ANNOTATION] == run]
         made = [*own, *([journal] if journal else []), *held]
         entries, problem = _open(journal) if journal else ((), "")
         found.append(
             Leftovers(
                 run=run,
                 life=liveness.of(made),
-                since=min((_made_at(one) for one in made), default=now),
+                since=min((_made_at(item) for item in made), default=now),
                 entries=entries,
                 problem=problem,
                 journal=journal is not None,
-                objects=tuple(reference(one) for one in own if not one["metadata"].get("deletionTimestamp")),
+                objects=tuple(reference(item) for item in own if not item["metadata"].get("deletionTimestamp")),
                 nodes=tuple(str(node["metadata"]["name"]) for node in nodes),
-                leases=tuple(reference(one) for one in held),
+                leases=tuple(reference(item) for item in held),
             )
         )
     return sorted(found, key=lambda one: (one.since, one.run))

@@ -56,7 +56,7 @@ def of(objects: Iterable[Obj]) -> Life:
     No clock is asked: that of a run's machine and this one need not agree.  Whether a run of another machine still
     renews its lease, one has to watch.
     """
-    signs = {of_maker(one) for one in objects}
+    signs = {of_maker(obj) for obj in objects}
     return next((life for life in (Life.ALIVE, Life.DEAD) if life in signs), Life.UNKNOWN)
 
 

@@ -40,12 +40,14 @@ class Recovered:
     @property
     def changed(self) -> bool:
         """Whether something beyond runs' own namespaces was put back."""
-        return any(one.outcome is Outcome.RESTORED for one in self.restored)
+        return any(restored.outcome is Outcome.RESTORED for restored in self.restored)
 
     @property
     def whole(self) -> bool:
         """Whether nothing is left to do by hand."""
-        return not self.left and not any(one.outcome in (Outcome.CONFLICT, Outcome.FAILED) for one in self.restored)
+        return not self.left and not any(
+            restored.outcome in (Outcome.CONFLICT, Outcome.FAILED) for restored in self.restored
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,14 +117,14 @@ class Recovery:
         ``check`` is asked before each run's journal and raises when the run lock is not held any more.
         """
         result = Recovered()
-        for one in reversed(dead):
-            self._journal(one, result, check)
-        for one in dead:
-            for line in clean_up(self.kube, one.run, within=self.patience.delete):
+        for item in reversed(dead):
+            self._journal(item, result, check)
+        for item in dead:
+            for line in clean_up(self.kube, item.run, within=self.patience.delete):
                 self._tell(line)
                 (result.lines if line.endswith("is removed") else result.left).append(line)
-            for node in one.nodes:
-                self._uncordon(node, one, result)
+            for node in item.nodes:
+                self._uncordon(node, item, result)
         return result
 
     def untidy(self, *, own: str = "") -> bool:

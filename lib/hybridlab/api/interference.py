@@ -87,11 +87,11 @@ class Interference:
 
     def catches_watch(self, namespace: str | None) -> bool:
         """Whether a watch that is about to say something, or to end, is caught now and for good."""
-        for one in self._silences.values():
-            if one.left == 0 or (one.namespace and one.namespace != namespace):
+        for silence in self._silences.values():
+            if silence.left == 0 or (silence.namespace and silence.namespace != namespace):
                 continue
-            if one.left is not None:
-                one.left -= 1
+            if silence.left is not None:
+                silence.left -= 1
             return True
         return False
 

@@ -81,8 +81,8 @@ class AclListBuilder:
 
     def _rules(self, policy: Policy, direction: Direction) -> list[HnsRule]:
         made = self._policy_sets.rules(policy, direction)
-        self.left_out += (one for one in made if isinstance(one, LeftOut))
-        return [one for one in made if isinstance(one, HnsRule)]
+        self.left_out += (left_out for left_out in made if isinstance(left_out, LeftOut))
+        return [rule for rule in made if isinstance(rule, HnsRule)]
 
 
 def _profile(namespace: str, direction: Direction) -> HnsRule:

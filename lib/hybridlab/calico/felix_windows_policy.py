@@ -144,7 +144,7 @@ class WindowsNodePolicy(DueMarks):
 
     def _warn(self) -> None:
         """Say once what was left out of the list that was made last."""
-        for one in self._builder.left_out:
-            if one.warned and one.where not in self._warned:
-                self._warned.add(one.where)
-                self._log("WARNING", f"{SKIPPED} rule={one.where}: {one.why}")
+        for left_out in self._builder.left_out:
+            if left_out.warned and left_out.where not in self._warned:
+                self._warned.add(left_out.where)
+                self._log("WARNING", f"{SKIPPED} rule={left_out.where}: {left_out.why}")

@@ -52,21 +52,21 @@ def _combined(passing: HnsRule, behind: Iterable[HnsRule], defects: CalicoDefect
     return [both for rule in behind if (both := _both(passing, rule, defects)) is not None]
 
 
-def _both(one: HnsRule, other: HnsRule, defects: CalicoDefects) -> HnsRule | None:
+def _both(rule: HnsRule, other: HnsRule, defects: CalicoDefects) -> HnsRule | None:
     """What matches two rules, with the second one's action and id; None: nothing can."""
-    if one.protocol == HnsRule.protocol:
+    if rule.protocol == HnsRule.protocol:
         protocol = other.protocol
-    elif other.protocol in {HnsRule.protocol, one.protocol}:
-        protocol = one.protocol
+    elif other.protocol in {HnsRule.protocol, rule.protocol}:
+        protocol = rule.protocol
     else:
         return None
-    local, remote = _addresses(one.local, other.local), _addresses(one.remote, other.remote)
+    local, remote = _addresses(rule.local, other.local), _addresses(rule.remote, other.remote)
     if local is None or remote is None:
         return None
-    local_ports = _ports(one.local_ports, other.local_ports, defects)
+    local_ports = _ports(rule.local_ports, other.local_ports, defects)
     if local_ports is None:
         return None
-    remote_ports = _ports(one.remote_ports, other.remote_ports, defects)
+    remote_ports = _ports(rule.remote_ports, other.remote_ports, defects)
     if remote_ports is None:
         return None
     return replace(

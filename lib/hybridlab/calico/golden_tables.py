@@ -82,7 +82,7 @@ def answer(case: Mapping[str, Any], world: World, version: str | None = None) ->
 
 def letters(allowed: Sequence[bool]) -> str:
     """A letter for each verdict."""
-    return "".join("A" if one else "B" for one in allowed)
+    return "".join("A" if item else "B" for item in allowed)
 
 
 def listed(acls: Sequence[Acl]) -> list[dict[str, Any]]:

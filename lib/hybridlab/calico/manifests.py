@@ -35,7 +35,7 @@ class Cluster:
 
 def cluster(given: Iterable[Obj], release: Release) -> Cluster:
     """A cluster of these objects."""
-    listed = [obj for one in given for obj in _unlisted(one)]
+    listed = [obj for item in given for obj in _unlisted(item)]
     made = Cluster()
     nodes = {obj["metadata"]["name"]: obj for obj in listed if obj.get("kind") == "Node"}
     made.hosts = tuple(
@@ -133,7 +133,11 @@ def _os_of_node(node: Obj) -> str | None:
 
 def _internal(node: Obj) -> list[str]:
     addresses = (node.get("status") or {}).get("addresses") or ()
-    return [one["address"] for one in addresses if one.get("type") == "InternalIP" and ":" not in one["address"]]
+    return [
+        address["address"]
+        for address in addresses
+        if address.get("type") == "InternalIP" and ":" not in address["address"]
+    ]
 
 
 def _free_addresses(objects: Iterable[Obj]) -> Iterator[str]:

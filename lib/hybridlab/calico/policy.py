@@ -117,7 +117,9 @@ class Policy:
 
     def same_place(self, other: Policy) -> bool:
         """Whether both are asked for the same endpoints, in the same directions and at the same place."""
-        places = ((one.tier, one.order, one.types, one.selector, one.at_workloads) for one in (self, other))
+        places = (
+            (policy.tier, policy.order, policy.types, policy.selector, policy.at_workloads) for policy in (self, other)
+        )
         return next(places) == next(places)
 
 

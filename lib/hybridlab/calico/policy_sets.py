@@ -149,7 +149,7 @@ class PolicySets:
             for (protocol, port), addresses in grouped.items()
         ]
         if not self._release.defects.service_rules_match_members_only:
-            made = [both for one in made if (both := self._narrowed(one, rule, direction))]
+            made = [both for item in made if (both := self._narrowed(item, rule, direction))]
         return made or NO_ADDRESS
 
     def _narrowed(self, one: HnsRule, rule: PolicyRule, direction: Direction) -> HnsRule | None:

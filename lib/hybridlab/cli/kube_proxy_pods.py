@@ -72,7 +72,7 @@ class WindowsKubeProxies:
             script = self._script(node, machine, kubelet.container_id(pod, container))
             self._starting[node] = asyncio.create_task(script)
             return
-        spec = next(one for one in pod["spec"]["containers"] if one["name"] == container)
+        spec = next(item for item in pod["spec"]["containers"] if item["name"] == container)
         command, args = command_line(spec, kubelet.environment(pod, container))
         self._commands[node] = " ".join([*command, *args])
 

@@ -125,7 +125,7 @@ def _pod(objects: Objects, endpoint: Endpoint, os: str) -> dict[str, Any]:
         policy = objects.windows(endpoint)
     except FelixPanic as panic:
         return found | {"panic": str(panic)}
-    left_out = [{"rule": one.where, "why": one.why, "warned": one.warned} for one in policy.left_out]
+    left_out = [{"rule": out.where, "why": out.why, "warned": out.warned} for out in policy.left_out]
     return found | {"acls": listed(policy.acls), "left_out": left_out}
 
 

@@ -48,8 +48,8 @@ def _print_windows(pod: Mapping[str, Any]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
     for row in rows:
         print("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-    for one in pod["left_out"]:
-        print(f"  left out: {one['rule']}: {one['why']}{'' if one['warned'] else ' (Felix says nothing)'}")
+    for item in pod["left_out"]:
+        print(f"  left out: {item['rule']}: {item['why']}{'' if item['warned'] else ' (Felix says nothing)'}")
 
 
 def _row(acl: Mapping[str, Any]) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def _match(rule: Mapping[str, Any]) -> str:
 
 def _value(rule: Mapping[str, Any], name: str, value: Any) -> str:
     if name.endswith("_sets"):
-        return _members(rule["members"][one] for one in value)
+        return _members(rule["members"][item] for item in value)
     if name.endswith("_ports"):
         return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in value)
     return _short(",".join(value) if isinstance(value, tuple) else str(value))

@@ -60,8 +60,8 @@ class Dns:
         srv: dict[str, list[tuple[int, str]]] = defaultdict(list)
         ptr: dict[str, str] = {}
         slices: dict[tuple[str, str], list[Obj]] = defaultdict(list)
-        for one in self._slices:
-            slices[one["metadata"]["namespace"], labels_of(one).get(SERVICE_LABEL, "")].append(one)
+        for slice_ in self._slices:
+            slices[slice_["metadata"]["namespace"], labels_of(slice_).get(SERVICE_LABEL, "")].append(slice_)
         for service in self._services:
             meta, spec = service["metadata"], service["spec"]
             name = f"{meta['name']}.{meta['namespace']}.svc.{self._domain}"
@@ -93,13 +93,13 @@ class Dns:
 
 def _headless(slices: list[Obj]) -> Iterator[tuple[str, str, list[tuple[str, str, int]]]]:
     """(address, host label, [(port name, protocol, number)]) of each ready endpoint."""
-    for one in slices:
+    for slice_ in slices:
         ports = [
             (port["name"], port.get("protocol", "TCP").lower(), port["port"])
-            for port in one.get("ports") or []
+            for port in slice_.get("ports") or []
             if port.get("name")
         ]
-        for endpoint in one.get("endpoints") or []:
+        for endpoint in slice_.get("endpoints") or []:
             if (endpoint.get("conditions") or {}).get("ready", True):
                 for ip in endpoint["addresses"]:
                     yield ip, endpoint.get("hostname") or ip.replace(".", "-"), ports

@@ -73,9 +73,9 @@ class EndpointsController:
     async def _write_slices(self, service: Obj, groups: dict[Ports, list[Obj]]) -> None:
         namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
         existing = [
-            one
-            for one in self._slices.within(namespace)
-            if labels_of(one).get(SERVICE_LABEL) == name and labels_of(one).get(MANAGED_BY[0]) == MANAGED_BY[1]
+            item
+            for item in self._slices.within(namespace)
+            if labels_of(item).get(SERVICE_LABEL) == name and labels_of(item).get(MANAGED_BY[0]) == MANAGED_BY[1]
         ]
         for number, (ports, pods) in enumerate(groups.items()):
             content = {
@@ -166,9 +166,9 @@ def _target_port(port: Obj, pod: Obj) -> int | None:
     if isinstance(target, int):
         return target
     for container in pod["spec"]["containers"]:
-        for one in container.get("ports") or []:
-            if one.get("name") == target and one.get("protocol", "TCP") == port.get("protocol", "TCP"):
-                return int(one["containerPort"])
+        for item in container.get("ports") or []:
+            if item.get("name") == target and item.get("protocol", "TCP") == port.get("protocol", "TCP"):
+                return int(item["containerPort"])
     return None
 
 

@@ -256,10 +256,10 @@ def _same_domain(term: Mapping[str, Any], one: Obj, other: Obj) -> bool:
     return value is not None and value == labels_of(other).get(key)
 
 
-def _clash(one: PodNeeds, other: PodNeeds) -> bool:
+def _clash(pod_needs: PodNeeds, other: PodNeeds) -> bool:
     return any(
         mine[1:] == theirs[1:] and ("0.0.0.0" in (mine[0], theirs[0]) or mine[0] == theirs[0])
-        for mine in one.host_ports
+        for mine in pod_needs.host_ports
         for theirs in other.host_ports
     )
 

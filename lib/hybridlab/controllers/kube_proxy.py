@@ -89,13 +89,13 @@ class KubeProxies:
     def _backends(self) -> dict[tuple[str, str, str], list[tuple[Backend, str]]]:
         """(namespace, service, port name) to ready backends with their node."""
         found: dict[tuple[str, str, str], list[tuple[Backend, str]]] = defaultdict(list)
-        for one in self._slices:
-            service = labels_of(one).get(SERVICE_LABEL)
-            if not service or one.get("addressType") != "IPv4":
+        for slice_ in self._slices:
+            service = labels_of(slice_).get(SERVICE_LABEL)
+            if not service or slice_.get("addressType") != "IPv4":
                 continue
-            for port in one.get("ports") or []:
-                key = (one["metadata"]["namespace"], service, port.get("name") or "")
-                for endpoint in one.get("endpoints") or []:
+            for port in slice_.get("ports") or []:
+                key = (slice_["metadata"]["namespace"], service, port.get("name") or "")
+                for endpoint in slice_.get("endpoints") or []:
                     if (endpoint.get("conditions") or {}).get("ready", True) and port.get("port"):
                         where = endpoint.get("nodeName") or ""
                         found[key] += [(Backend(address=ip, port=port["port"]), where) for ip in endpoint["addresses"]]

@@ -63,7 +63,9 @@ class ExecFailure(Fault):
             return f"error dialing backend: dial tcp {machine.address}:{KUBELET_PORT}: i/o timeout"
         system = machine.os
         statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-        identity = next((str(one.get("containerID") or "") for one in statuses if one["name"] == container), "")
+        identity = next(
+            (str(status.get("containerID") or "") for status in statuses if status["name"] == container), ""
+        )
         if self._wrong.kind == "start-times-out":
             return start_errors.exec_timed_out(system, identity.rpartition("/")[2])
         return start_errors.exec_failed(system, identity.rpartition("/")[2], argv)

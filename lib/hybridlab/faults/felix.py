@@ -79,7 +79,7 @@ class PolicyMisread(Fault):
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._identity = identity
-        self._way = next(one for one in MISREADINGS if one == parameters["as"])
+        self._way = next(misreading for misreading in MISREADINGS if misreading == parameters["as"])
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
 
     async def inject(self) -> None:

@@ -96,7 +96,8 @@ class Injector:
     def active(self) -> list[dict[str, Any]]:
         """What was injected and not healed: id, name and parameters."""
         return [
-            {"id": one.id, "fault": one.type.name, "parameters": dict(one.parameters)} for one in self._active.values()
+            {"id": active.id, "fault": active.type.name, "parameters": dict(active.parameters)}
+            for active in self._active.values()
         ]
 
     async def evidence(self, identity: str) -> list[str]:

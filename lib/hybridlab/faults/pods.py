@@ -28,7 +28,7 @@ class PodRestarts(Fault):
             if error.code != 404:
                 raise
             raise BadFault(f"there is no Pod {self._namespace}/{self._name}") from error
-        names = [one["name"] for one in pod["spec"]["containers"]]
+        names = [item["name"] for item in pod["spec"]["containers"]]
         container = self._container or names[0]
         if container not in names:
             raise BadFault(f"pod {self._namespace}/{self._name} has no container {container!r}; it has {names}")
@@ -50,5 +50,8 @@ class PodRestarts(Fault):
 def _running(pod: Obj, container: str) -> str:
     """The id of the container's run, empty when it does not run."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    found = next((one for one in statuses if one["name"] == container and "running" in (one.get("state") or {})), None)
+    found = next(
+        (status for status in statuses if status["name"] == container and "running" in (status.get("state") or {})),
+        None,
+    )
     return str(found.get("containerID") or container) if found else ""

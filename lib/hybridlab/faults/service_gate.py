@@ -61,5 +61,5 @@ class ServiceGate:
 def _wrong(port: ServicePort, way: Way, before: ServiceTable | None) -> ServicePort:
     if way == "first":
         return replace(port, backends=port.backends[:1])
-    had = {one.name: one.backends for one in before.ports} if before else {}
+    had = {service_port.name: service_port.backends for service_port in before.ports} if before else {}
     return replace(port, backends=had.get(port.name) or port.backends)

@@ -19,7 +19,7 @@ async def calico_node(process: Process) -> int:
         return 127
     try:
         running = await process.host.ask("processes", {})
-        ready = isinstance(running, list) and any(one["Name"] in FELIX for one in running)
+        ready = isinstance(running, list) and any(item["Name"] in FELIX for item in running)
     except HostProblem:
         ready = False
     if not ready:

@@ -87,7 +87,7 @@ def endpoint(
 
 def policy_lists(node: str, table: ServiceTable, endpoints: Iterable[HnsEndpoint], *, dsr: bool) -> list[Object]:
     """kube-proxy's load balancers, one for each ClusterIP port; they name the backends that are on the node."""
-    by_address = {one.address: one.id for one in endpoints}
+    by_address = {item.address: item.id for item in endpoints}
     lists: list[Object] = []
     for port in table.ports:
         if port.cluster_ip is None or not port.backends:

@@ -54,7 +54,7 @@ def texts() -> Iterator[tuple[str, str]]:
     yield "diff-healthy-leak.md", as_markdown(compare(stored("healthy"), stored("leak")))
     for name in names():
         results = judge(stored(name), [DEMO], (), catalog())
-        lines = [line for one in results for line in (one.headline, *(f"  {each}" for each in one.obstacles))]
+        lines = [line for result in results for line in (result.headline, *(f"  {each}" for each in result.obstacles))]
         yield f"gate-{name}.txt", "\n".join([*lines, f"exit code {exit_code(results)}"]) + "\n"
     for name in ("leak", "rerun", "sick", "cut-short"):
         report = stored(name)

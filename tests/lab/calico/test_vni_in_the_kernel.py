@@ -31,7 +31,7 @@ def breaking() -> Iterator[CalicoLab]:
 def devices(lab: CalicoLab) -> dict[str, int]:
     """VNI of each node's VXLAN device as the kernel says."""
     links: dict[str, Any] = {node: lab.run(lab.plane.facts(node))["links"] for node in lab.calico.nodes}
-    return {node: one["vni"] for node, all_ in links.items() for one in all_ if one["ifname"] == "vxlan.calico"}
+    return {node: item["vni"] for node, all_ in links.items() for item in all_ if item["ifname"] == "vxlan.calico"}
 
 
 def vni_of(felix: Felix) -> int | None:

@@ -56,7 +56,8 @@ def pods_on(lab: RunningLab, node: str) -> dict[str, str]:
     every = ("get", "pods", "-A", f"--field-selector=spec.nodeName={node}", "-o", "json")
     items = json.loads(lab.kubectl(*every).stdout)["items"]
     return {
-        one["metadata"]["name"]: one["metadata"].get("ownerReferences", [{"kind": "none"}])[0]["kind"] for one in items
+        item["metadata"]["name"]: item["metadata"].get("ownerReferences", [{"kind": "none"}])[0]["kind"]
+        for item in items
     }
 
 

@@ -49,7 +49,7 @@ spec: {nets: [198.51.100.0/24]}
 
 def reasons(lab: RunningLab) -> list[str]:
     found = json.loads(lab.kubectl("get", "events", "-o", "json").stdout)["items"]
-    return [one["reason"] for one in found if one["involvedObject"]["name"] == "slow"]
+    return [item["reason"] for item in found if item["involvedObject"]["name"] == "slow"]
 
 
 def test_a_slow_pull_begins_with_an_event_and_ends_with_another(tmp_path: Path) -> None:
@@ -80,7 +80,9 @@ def test_the_cni_configuration_is_where_the_installation_has_it(
     tmp_path: Path, install: str, directory: str, place: str
 ) -> None:
     settings = ("windows.cni_config_dir=" + directory, "calico.install=" + install)
-    with running_lab(tmp_path, "--profile", "small", *(word for one in settings for word in ("--set", one))) as lab:
+    with running_lab(
+        tmp_path, "--profile", "small", *(word for setting in settings for word in ("--set", setting))
+    ) as lab:
         lab.kubectl("apply", "-f", "-", stdin=HOST)
         lab.kubectl("wait", "-n", "kube-system", "--for=condition=Ready", "pod/host", "--timeout=30s")
 

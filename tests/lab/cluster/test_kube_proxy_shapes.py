@@ -109,7 +109,7 @@ def test_the_process_lives_with_its_pod(tmp_path: Path) -> None:
 
 def test_arguments_differ_by_a_daemonset_of_their_own_where_nodes_differ(tmp_path: Path) -> None:
     with running_lab(tmp_path, "--set", MIXED) as lab:
-        names = {one["metadata"]["name"] for one in objects(lab, "daemonsets")}
+        names = {obj["metadata"]["name"] for obj in objects(lab, "daemonsets")}
         assert {"kube-proxy-windows", "kube-proxy-windows-no-dsr"} <= names
         for node, told in zip(NODES, (True, False), strict=True):
             (container,) = pod_on(lab, node)["spec"]["containers"]
@@ -123,7 +123,7 @@ def test_as_a_service_it_has_no_pod_and_the_host_alone_knows(tmp_path: Path, pro
     settings = ("kube_proxy.windows=service", f"kubernetes.provider={provider}", MIXED)
     with running_lab(tmp_path, *(word for setting in settings for word in ("--set", setting))) as lab:
         assert pod_on(lab, NODES[0]) is None
-        assert "kube-proxy" not in {one["metadata"]["name"] for one in objects(lab, "configmaps")}
+        assert "kube-proxy" not in {obj["metadata"]["name"] for obj in objects(lab, "configmaps")}
         assert [DSR in command_on(lab, node) for node in NODES] == [True, False]
         if service:
             assert "Running" in on_host(lab, NODES[0], f"(Get-Service {service}).Status")

@@ -99,7 +99,7 @@ def facts(lab: RunningLab, pod: str) -> dict[str, Any]:
 def test_a_pod_on_the_host_network_reads_its_node(lab: RunningLab) -> None:
     found = facts(lab, "host")
     nodes = {
-        one["metadata"]["name"]: one for one in json.loads(lab.kubectl("get", "nodes", "-o", "json").stdout)["items"]
+        item["metadata"]["name"]: item for item in json.loads(lab.kubectl("get", "nodes", "-o", "json").stdout)["items"]
     }
     addresses = {name: one["status"]["addresses"][0]["address"] for name, one in nodes.items()}
     windows = nodes["windows-2022"]["metadata"]["annotations"]

@@ -79,7 +79,7 @@ def test_eks_leaves_its_marks_and_rewrites(tmp_path: Path) -> None:
             assert node["spec"]["providerID"] == f"aws:///us-west-2a/i-{node['metadata']['name']}"
             assert not [label for label in node["metadata"]["labels"] if "control-plane" in label]
         assert objects(lab, "configmap", "aws-auth", "-n", "kube-system")
-        kept = {"kubeadm-config"} & {one["metadata"]["name"] for one in objects(lab, "configmaps", "-n", "kube-system")}
+        kept = {"kubeadm-config"} & {obj["metadata"]["name"] for obj in objects(lab, "configmaps", "-n", "kube-system")}
         assert not kept
         dns = objects(lab, "service", "kube-dns", "-n", "kube-system")[0]
         assert dns["metadata"]["labels"]["eks.amazonaws.com/component"] == "kube-dns"

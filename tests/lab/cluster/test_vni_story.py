@@ -84,7 +84,7 @@ class Story:
 
     def apply_servers(self, nodes: dict[str, tuple[str, ...]]) -> None:
         names = [(name, node) for node, names in nodes.items() for name in names]
-        self.kubectl("apply", "-f", "-", stdin="".join(server(*one) for one in names))
+        self.kubectl("apply", "-f", "-", stdin="".join(server(*name) for name in names))
         pods = [f"pod/{name}" for name, _ in names]
         self.kubectl("wait", "--for=condition=Ready", *pods, "--timeout=30s")
 
@@ -112,7 +112,7 @@ class Story:
         said = self.kubectl("get", "-n", "calico-system", pod, "-o", "json", check=False)
         if said.returncode:
             return ""  # replaced meanwhile
-        env = {one["name"]: one.get("value") for one in json.loads(said.stdout)["spec"]["containers"][0]["env"]}
+        env = {item["name"]: item.get("value") for item in json.loads(said.stdout)["spec"]["containers"][0]["env"]}
         return str(env["VXLAN_VNI"])
 
     def calico_pod(self, node: str) -> str:

@@ -100,8 +100,8 @@ def forget(lab: Lab, node: str) -> None:
     with conntrack._socket:
         tracked = [entry for entry in conntrack.entries() if entry.protocol == "tcp"]
         assert tracked
-        for one in tracked:
-            conntrack.delete(one)
+        for item in tracked:
+            conntrack.delete(item)
 
 
 @pytest.fixture(autouse=True)
@@ -284,14 +284,14 @@ def test_a_stalled_pod_hears_nothing_even_when_its_connection_is_forgotten(lab: 
 
 
 def test_each_of_several_new_pods_loses_what_it_opened_before_its_own_program(lab: Lab) -> None:
-    one, other = (lab.run(lab.add_pod("w1", letter)) for letter in ("d", "e"))
+    pod_spec, other = (lab.run(lab.add_pod("w1", letter)) for letter in ("d", "e"))
     try:
         with connection(lab, other.id, "l2a") as connected:
-            reprogram(lab, one.id)
+            reprogram(lab, pod_spec.id)
             reprogram(lab, other.id)
             assert fate(connected.server, SOON) == "reset"
     finally:
-        for spec in (one, other):
+        for spec in (pod_spec, other):
             lab.run(lab.plane.remove_pod(spec.id))
             del lab.pods[spec.id]
 

@@ -70,7 +70,7 @@ class Harness:
 
     def networked(self) -> None:
         """Wait until the Windows pod is there, on whatever network."""
-        node = next(one for one in self.facts.nodes if one.name == NODE)
+        node = next(item for item in self.facts.nodes if item.name == NODE)
         self.pods.deploy([Wish(role="windows-server", node=node)])
 
 
@@ -144,14 +144,16 @@ def test_another_process_puts_back_vni_network_and_node(harness: Harness, point:
     again = healers_of(later, detect(harness.kube, evidence="lab"), harness.settings)
     done = restore(Journal(harness.kube, Ownership("dead"), within=5.0), changes, again)
 
-    assert {one.outcome for one in done} <= {Outcome.RESTORED, Outcome.UNCHANGED}, [str(one) for one in done]
+    assert {restored.outcome for restored in done} <= {Outcome.RESTORED, Outcome.UNCHANGED}, [
+        str(restored) for restored in done
+    ]
     assert harness.vni(later).configured() == OLD
     assert not harness.kube.get("v1", "Node", NODE)["spec"].get("unschedulable")
     harness.vni(later).delivered(OLD, linux=[LINUX], windows=[NODE])
     harness.networked()
     assert harness.vsid() == OLD
-    assert not [one for one in Journal(harness.kube, Ownership("dead"), within=5.0).entries() if one.open]
-    assert [one["metadata"]["name"] for one in harness.kube.objects("v1", "Namespace") if _is_there(one)] == [
+    assert not [entry for entry in Journal(harness.kube, Ownership("dead"), within=5.0).entries() if entry.open]
+    assert [obj["metadata"]["name"] for obj in harness.kube.objects("v1", "Namespace") if _is_there(obj)] == [
         "calico-demo-dead-main", "calico-demo-dead-main-host",
     ]  # fmt: skip
 

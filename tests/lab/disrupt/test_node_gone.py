@@ -28,7 +28,7 @@ def test_what_was_on_it_is_what_the_cluster_lacks(tmp_path: Path) -> None:
         settings = Settings(timings=load_timings(lab=True))
         facts = detect(kube, evidence="lab")
         pods = Pods(kube, Changes(kube, Ownership("gone")), facts, settings)
-        node = next(one for one in facts.nodes if one.name == "windows")
+        node = next(item for item in facts.nodes if item.name == "windows")
         wish = Wish(role="windows-client", node=node)
         prober = Prober(kube, tmp_path / "run", settings)
         try:

@@ -156,9 +156,9 @@ def test_with_and_without_workers_all_is_confirmed_and_replaced_pods_are_found_a
         "an open path alone decides nothing of RST-3, a known issue; all others are decided"
     )
     assert alone.verdicts == parallel.verdicts, parallel.out
-    assert len({one["pod"] for one in alone.measured("test_cluster")}) == 3
-    assert all(one["node"] == one["wanted"] for one in parallel.measured("test_node"))
-    assert len({one["node"] for one in parallel.measured("test_node")}) == 2
+    assert len({item["pod"] for item in alone.measured("test_cluster")}) == 3
+    assert all(item["node"] == item["wanted"] for item in parallel.measured("test_node"))
+    assert len({item["node"] for item in parallel.measured("test_node")}) == 2
     assert [(a, b) for a, b in combinations(parallel.turns, 2) if meet(a, b)] == []
     shared = [turn for turn in parallel.turns if turn["kind"] == "shared"]
     assert any(

@@ -573,14 +573,14 @@ def test_faults_injected_at_once_are_all_healed_at_once(town: Town) -> None:
         injected.append(town.ask(op="inject", fault=name, parameters=parameters)["id"])
 
     threads = [
-        threading.Thread(target=inject, args=one)
-        for one in [(name, dict[str, str]()) for name in ("udp4789-dropped", "dns-wrong", "exec-loses-status")]
+        threading.Thread(target=inject, args=item)
+        for item in [(name, dict[str, str]()) for name in ("udp4789-dropped", "dns-wrong", "exec-loses-status")]
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(one["id"] for one in town.ask(op="active")) == sorted(injected)
+    assert sorted(item["id"] for item in town.ask(op="active")) == sorted(injected)
     assert len(injected) == 3
     town.ask(op="heal-all")
     assert town.ask(op="active") == []

@@ -91,13 +91,13 @@ def test_the_janitor_says_what_it_would_do_and_then_does_it(harness: hit_run.Har
             text=True, timeout=WITHIN, check=False,
         )  # fmt: skip
 
-    before = [one.lines() for one in _leftovers(harness)]
+    before = [leftover.lines() for leftover in _leftovers(harness)]
     dry = janitor("--dry-run")
     assert dry.returncode == 0
     assert "to put back: patch FelixConfiguration default" in dry.stdout
     assert "Lease calico-conformance-system/run-lock" in dry.stdout
     assert "dry run: nothing was changed" in dry.stdout
-    assert [one.lines() for one in _leftovers(harness)] == before
+    assert [leftover.lines() for leftover in _leftovers(harness)] == before
     done = janitor()
     assert done.returncode == 0, done.stdout + done.stderr
     assert WHOLE in done.stdout
@@ -214,19 +214,19 @@ def test_planted_secrets_appear_in_nothing_that_a_run_writes(harness: hit_run.Ha
     written = {path: path.read_bytes() for path in reports.rglob("*") if path.is_file() and not path.is_symlink()}
     assert stored
     assert any("transcript" in path.name for path in written)
-    planted = [TOKEN, PASSWORD, own, *(base64.b64encode(one.encode()).decode() for one in (TOKEN, PASSWORD, own))]
+    planted = [TOKEN, PASSWORD, own, *(base64.b64encode(item.encode()).decode() for item in (TOKEN, PASSWORD, own))]
     everything = {
         "output": output,
         "journals": "\n".join(stored).encode(),
         **{str(p): data for p, data in written.items()},
     }
-    assert [name for name, data in everything.items() for one in planted if one.encode() in data] == []
+    assert [name for name, data in everything.items() for item in planted if item.encode() in data] == []
 
 
 def content(harness: hit_run.Harness) -> tuple[Any, list[Any]]:
     """What the suite changes: Felix's settings and nodes."""
     felix = harness.kube.get(FELIX.api_version, FELIX.kind, FELIX.name)
-    nodes = [(one["spec"], one["metadata"].get("annotations")) for one in harness.kube.objects("v1", "Node")]
+    nodes = [(obj["spec"], obj["metadata"].get("annotations")) for obj in harness.kube.objects("v1", "Node")]
     return (felix["spec"], felix["metadata"].get("annotations")), nodes
 
 

@@ -38,16 +38,16 @@ def a_node(kube: Kube) -> ObjectRef:
 
 
 def outcomes(done: list[Any]) -> list[Outcome]:
-    return [one.outcome for one in done]
+    return [item.outcome for item in done]
 
 
 def test_what_a_patch_set_added_and_removed_is_put_back(kube: Kube, begin: Begin) -> None:
     before = content(kube, FELIX)
-    one = begin()
-    one.patch(FELIX, {"spec": {"vxlanVNI": 5000, "logSeverityScreen": "Debug"}}, "a test")
-    one.patch(FELIX, {"metadata": {"annotations": {"example.org/a": "b"}}, "spec": {"vxlanVNI": None}}, "a test")
+    journalled = begin()
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000, "logSeverityScreen": "Debug"}}, "a test")
+    journalled.patch(FELIX, {"metadata": {"annotations": {"example.org/a": "b"}}, "spec": {"vxlanVNI": None}}, "a test")
     assert content(kube, FELIX) != before
-    assert outcomes(one.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
+    assert outcomes(journalled.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
     assert content(kube, FELIX) == before
 
 
@@ -58,15 +58,15 @@ def test_the_journal_holds_the_old_state_before_the_change_is_made(kube: Kube, j
         seen.extend(journal.entries())
         assert spec(kube)["vxlanVNI"] == 4096
 
-    one = begin(check)
-    one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    journalled = begin(check)
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
     (entry,) = seen
     (field,) = entry.fields
     assert (field.path, field.before.value, field.ours.value) == (("spec", "vxlanVNI"), 4096, 5000)
     assert entry.uid
     assert entry.resource_version
     assert [each.state for each in journal.entries()] == ["done"]
-    one.restore()
+    journalled.restore()
     assert [each.state for each in journal.entries()] == ["closed"]
 
 
@@ -86,19 +86,19 @@ def test_a_change_that_was_written_down_and_never_made_needs_nothing(kube: Kube,
         def patch(self, *arguments: Any, **more: Any) -> Any:
             raise Killed
 
-    one = Journalled(DiesBefore(kube, journal.run), journal, {}, lambda: None)
+    journalled = Journalled(DiesBefore(kube, journal.run), journal, {}, lambda: None)
     with pytest.raises(Killed):
-        one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+        journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
     assert [each.state for each in journal.entries()] == ["intended"]
     assert outcomes(restore(journal, Changes(kube, journal.run), {})) == [Outcome.UNCHANGED]
 
 
 def test_somebody_elses_value_is_left_and_named_and_the_rest_is_put_back(kube: Kube, begin: Begin) -> None:
     severity = spec(kube).get("logSeverityScreen")
-    one = begin()
-    one.patch(FELIX, {"spec": {"vxlanVNI": 5000, "logSeverityScreen": "Debug"}}, "a test")
+    journalled = begin()
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000, "logSeverityScreen": "Debug"}}, "a test")
     Changes(kube, Ownership("foreign")).patch(FELIX, {"spec": {"vxlanVNI": 6000}}, "a user", foreign=True)
-    (done,) = one.restore()
+    (done,) = journalled.restore()
     assert done.outcome is Outcome.CONFLICT
     assert (
         "FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI was 4096, was set to 5000 by this suite "
@@ -113,27 +113,27 @@ def test_somebody_elses_value_is_left_and_named_and_the_rest_is_put_back(kube: K
 def test_an_object_that_was_made_is_removed_and_one_of_somebody_else_is_left(kube: Kube, begin: Begin) -> None:
     target = ObjectRef(api_version="v1", kind="ConfigMap", name="made", namespace="kube-system")
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made", "namespace": "kube-system"}}
-    one = begin()
-    one.create(body, "a test")
-    assert outcomes(one.restore()) == [Outcome.RESTORED]
+    journalled = begin()
+    journalled.create(body, "a test")
+    assert outcomes(journalled.restore()) == [Outcome.RESTORED]
     assert kube.find("v1", "ConfigMap", "made", "kube-system") is None
-    one.create(body, "a test")
+    journalled.create(body, "a test")
     foreign = Changes(kube, Ownership("foreign"))
     foreign.delete(target, "a user", foreign=True)
     foreign.create(body, "a user", foreign=True)
-    assert outcomes(one.restore()) == [Outcome.CONFLICT]
+    assert outcomes(journalled.restore()) == [Outcome.CONFLICT]
     assert kube.find("v1", "ConfigMap", "made", "kube-system") is not None
     foreign.delete(target, "a user", foreign=True)
 
 
 def test_procedures_are_healed_newest_first_unless_they_were_closed(begin: Begin) -> None:
     healed: list[Any] = []
-    one = begin(heal=lambda run, arguments: healed.append((run, arguments)))
-    one.procedure("heal", {"node": "a"}, "a test")
-    closed = one.procedure("heal", {"node": "b"}, "a test")
-    one.procedure("heal", {"node": "c"}, "a test")
-    one.close(closed)
-    assert outcomes(one.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
+    journalled = begin(heal=lambda run, arguments: healed.append((run, arguments)))
+    journalled.procedure("heal", {"node": "a"}, "a test")
+    closed = journalled.procedure("heal", {"node": "b"}, "a test")
+    journalled.procedure("heal", {"node": "c"}, "a test")
+    journalled.close(closed)
+    assert outcomes(journalled.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
     assert healed == [("j1", {"node": "c"}), ("j1", {"node": "a"})]
 
 
@@ -143,10 +143,10 @@ def test_a_healer_that_breaks_is_told_stays_open_and_does_not_keep_others_back(
     def breaks(run: str, arguments: dict[str, Any]) -> None:
         raise RuntimeError("no such node")
 
-    one = begin(breaks=breaks)
-    one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
-    one.procedure("breaks", {}, "a test")
-    failed, restored = one.restore()
+    journalled = begin(breaks=breaks)
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    journalled.procedure("breaks", {}, "a test")
+    failed, restored = journalled.restore()
     assert (failed.outcome, restored.outcome) == (Outcome.FAILED, Outcome.RESTORED)
     assert "RuntimeError: no such node" in str(failed)
     assert [entry.open for entry in journal.entries()] == [False, True]
@@ -203,11 +203,11 @@ def test_a_pod_without_a_controller_is_not_deleted(kube: Kube, begin: Begin) -> 
 def test_a_journal_with_nothing_open_is_removed_and_one_with_something_stays(
     kube: Kube, journal: Journal, begin: Begin
 ) -> None:
-    one = begin()
-    one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    journalled = begin()
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
     journal.remove()
     assert len(journal.entries()) == 1
-    one.restore()
+    journalled.restore()
     journal.remove()
     assert kube.find("v1", "ConfigMap", journal.ref.name, journal.ref.namespace) is None
 
@@ -215,11 +215,11 @@ def test_a_journal_with_nothing_open_is_removed_and_one_with_something_stays(
 def test_a_journal_that_somebody_removed_is_written_anew_with_all_that_is_open(
     kube: Kube, journal: Journal, begin: Begin
 ) -> None:
-    one = begin()
-    one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    journalled = begin()
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
     Changes(kube, Ownership("foreign")).delete(journal.ref, "a user", foreign=True)
-    one.patch(a_node(kube), {"spec": {"unschedulable": True}}, "a test")
-    assert outcomes(one.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
+    journalled.patch(a_node(kube), {"spec": {"unschedulable": True}}, "a test")
+    assert outcomes(journalled.restore()) == [Outcome.RESTORED, Outcome.RESTORED]
     assert spec(kube)["vxlanVNI"] == 4096
 
 
@@ -235,8 +235,8 @@ def test_changes_survive_an_api_server_that_does_not_answer_for_a_while(kube: Ku
                 raise ApiUnreachable("PATCH", 1, 0.0, "refused")
             return super().patch(*arguments, **more)
 
-    one = begin()
-    one.changes = Hiccups(kube, one.changes.run)
-    one.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
+    journalled = begin()
+    journalled.changes = Hiccups(kube, journalled.changes.run)
+    journalled.patch(FELIX, {"spec": {"vxlanVNI": 5000}}, "a test")
     assert spec(kube)["vxlanVNI"] == 5000
-    assert outcomes(one.restore()) == [Outcome.RESTORED]
+    assert outcomes(journalled.restore()) == [Outcome.RESTORED]

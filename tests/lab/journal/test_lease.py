@@ -38,8 +38,8 @@ def make(kube: Kube, told: Told) -> Iterator[Make]:
         return made[-1]
 
     yield lock
-    for one in made:
-        one.release()
+    for run_lock in made:
+        run_lock.release()
 
 
 def holder(kube: Kube) -> str:

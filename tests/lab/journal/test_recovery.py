@@ -86,7 +86,7 @@ def test_who_does_not_renew_it_while_one_watches_is_dead(kube: Kube, other: RunL
     told: list[str] = []
     recovery = Recovery(kube, {}, PATIENCE, tell=told.append)
     dead, lines = recovery.dead()
-    assert ([one.run for one in dead], lines) == (["other"], [])
+    assert ([leftovers.run for leftovers in dead], lines) == (["other"], [])
     assert told == ["run other is of another machine: watching for 1 s whether it renews its run lock"]
     lock = RunLock(kube, Ownership("later"), replace(SHORT, wait=0.0), tell=print, life=recovery.life)
     lock.acquire()  # at once: it was watched already

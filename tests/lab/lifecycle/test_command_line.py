@@ -64,10 +64,10 @@ def test_a_stale_kubeconfig_is_recognised_and_replaced(tmp_path: Path) -> None:
 
 
 def test_two_labs_run_at_once_and_are_told_apart(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.mkdir()
+    path, other = tmp_path / "one", tmp_path / "other"
+    path.mkdir()
     other.mkdir()
-    with running_lab(one, "--profile", "small") as first, running_lab(other, "--profile", "small") as second:
+    with running_lab(path, "--profile", "small") as first, running_lab(other, "--profile", "small") as second:
         refused = hybridlab("up", "--kubeconfig", str(first.kubeconfig))
         assert (refused.returncode, "still runs" in refused.stderr) == (4, True), refused.stderr
         statuses = [

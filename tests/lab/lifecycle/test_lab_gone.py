@@ -53,7 +53,7 @@ class Running:
     def lab(self) -> int:
         """The lab's process, the run's own."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return next(int(one) for one in children if "hybridlab" in Path(f"/proc/{one}/cmdline").read_text())
+        return next(int(child) for child in children if "hybridlab" in Path(f"/proc/{child}/cmdline").read_text())
 
     def end(self, within: float) -> str:
         out, _ = self.process.communicate(timeout=within)
@@ -62,9 +62,9 @@ class Running:
     def mine(self) -> list[str]:
         """Processes that belong to the run: those that name its directory."""
         found = []
-        for one in Path("/proc").glob("[0-9]*/cmdline"):
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                words = one.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
             if str(self.reports) in words:

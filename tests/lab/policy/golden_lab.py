@@ -149,34 +149,34 @@ class GoldenLab:
     async def opened(self, openings: Iterable[Opening], expected: Mapping[Opening, bool]) -> dict[Opening, bool]:
         """Which of these come through, all tried at once; one that should is given the time of another SYN."""
         asked = tuple(openings)
-        tried = await asyncio.gather(*(self._opens(one, patient=expected[one]) for one in asked))
+        tried = await asyncio.gather(*(self._opens(opening, patient=expected[opening]) for opening in asked))
         return dict(zip(asked, tried, strict=True))
 
-    async def _opens(self, one: Opening, *, patient: bool) -> bool:
-        made = await sandbox_socket(self._channel, self._at[one.source], kind=_kind(one.protocol))
+    async def _opens(self, opening: Opening, *, patient: bool) -> bool:
+        made = await sandbox_socket(self._channel, self._at[opening.source], kind=_kind(opening.protocol))
         seconds = PATIENCE_SECONDS if patient else DENIED_SECONDS
         with made:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.bind(("0.0.0.0", next(self._unused_ports) if self._any_source_port else one.source_port))
-            if one.protocol == UDP:
-                return await self._arrives(made, one, seconds)
+            made.bind(("0.0.0.0", next(self._unused_ports) if self._any_source_port else opening.source_port))
+            if opening.protocol == UDP:
+                return await self._arrives(made, opening, seconds)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed by a reset
             loop = asyncio.get_running_loop()
             try:
                 async with asyncio.timeout(seconds):
-                    await loop.sock_connect(made, (one.destination, one.port))
-                    accepted, _ = await loop.sock_accept(self._listeners[one.destination, TCP, one.port])
+                    await loop.sock_connect(made, (opening.destination, opening.port))
+                    accepted, _ = await loop.sock_accept(self._listeners[opening.destination, TCP, opening.port])
             except TimeoutError:
                 return False
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             accepted.close()
             return True
 
-    async def _arrives(self, made: socket.socket, one: Opening, seconds: float) -> bool:
+    async def _arrives(self, made: socket.socket, opening: Opening, seconds: float) -> bool:
         loop = asyncio.get_running_loop()
-        listener = self._listeners[one.destination, UDP, one.port]
-        word = f"{one}".encode()
-        await loop.sock_sendto(made, word, (one.destination, one.port))
+        listener = self._listeners[opening.destination, UDP, opening.port]
+        word = f"{opening}".encode()
+        await loop.sock_sendto(made, word, (opening.destination, opening.port))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 return await loop.sock_recv(listener, 1000) == word

@@ -33,9 +33,9 @@ def ran(
 
 def intervals(recorded: dict[str, Probing], prefix: str) -> dict[str, list[Interval]]:
     found: dict[str, list[Interval]] = {}
-    for one in (entry for used in recorded.values() for entry in used.intervals):
-        if one.name.startswith(prefix):
-            found.setdefault(one.name, []).append(one)
+    for interval in (entry for used in recorded.values() for entry in used.intervals):
+        if interval.name.startswith(prefix):
+            found.setdefault(interval.name, []).append(interval)
     return found
 
 
@@ -60,16 +60,16 @@ def test_no_more_agents_live_at_once_than_are_allowed(ran: Any) -> None:
 def test_no_slot_was_ever_in_two_hands(ran: Any) -> None:
     _, recorded = ran
     for used in intervals(recorded, "").values():
-        for number in {one.number for one in used}:
-            assert at_once([one for one in used if one.number == number]) == 1
+        for number in {interval.number for interval in used}:
+            assert at_once([interval for interval in used if interval.number == number]) == 1
 
 
 def test_the_report_counts_execs_per_node_and_they_are_one_per_pod(ran: Any) -> None:
     report, recorded = ran
     assert len(recorded) >= 4
     nodes = report["probing"]["nodes"]
-    assert {one["os"] for one in nodes} == {"linux", "windows"}
-    agents = sum(one["agents"] for one in nodes)
+    assert {node["os"] for node in nodes} == {"linux", "windows"}
+    agents = sum(node["agents"] for node in nodes)
     assert agents == len(intervals(recorded, "agent")["agent"])
-    assert sum(one["attempts"] for one in nodes) > 5 * agents
+    assert sum(node["attempts"] for node in nodes) > 5 * agents
     assert report["probing"]["processes"] == len(recorded)

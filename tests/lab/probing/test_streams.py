@@ -106,7 +106,7 @@ def test_silence_on_the_way_stalls_both_ends_and_its_end_lets_them_go_on(
     stream = stage.open(client, server)
     with stage.lab.faults(("udp4789-dropped scope=all",)):
         state = stage.until(
-            stream, lambda now: {one.verdict for one in now.ends} == {StreamVerdict.STALLED} and now.recovery_tries > 0
+            stream, lambda now: {end.verdict for end in now.ends} == {StreamVerdict.STALLED} and now.recovery_tries > 0
         )
         assert state.recovered_after is None
         with pytest.raises(NotOpened, match="TIMED_OUT"):
@@ -123,11 +123,11 @@ def test_reprogramming_resets_the_far_end_and_leaves_the_windows_end_in_silence(
     stream = stage.open(client, server)
     stage.changes.apply(POLICY, "a policy that allows the stream", namespace=stage.namespace)
     try:
-        state = stage.until(stream, lambda now: all(one.lost for one in now.ends) and now.recovered_after is not None)
+        state = stage.until(stream, lambda now: all(end.lost for end in now.ends) and now.recovered_after is not None)
     finally:
         stage.changes.kube.request(
             "DELETE", f"/apis/networking.k8s.io/v1/namespaces/{stage.namespace}/networkpolicies/any"
         )
-    saw = {one.workload.os: one.verdict for one in state.ends}
+    saw = {end.workload.os: end.verdict for end in state.ends}
     assert saw == {"linux": StreamVerdict.RESET, "windows": StreamVerdict.STALLED}
     stage.streams.close([stream])

@@ -76,11 +76,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
         tmp_path_factory.mktemp("cyclonus"), "--profile", "small", "--set", "nodes.windows.taints=[]"
     ) as lab:
         for namespace, node in NAMESPACES.items():
-            other = next(one for one in NAMESPACES.values() if one != node)
+            other = next(item for item in NAMESPACES.values() if item != node)
             lab.kubectl("create", "namespace", namespace)
             lab.kubectl("label", "namespace", namespace, f"ns={namespace}")
             lab.kubectl("cordon", other)
-            items = [one for name in "ab" for one in objects(namespace, name)]
+            items = [obj for name in "ab" for obj in objects(namespace, name)]
             lab.kubectl("create", "-f", "-", stdin="\n".join(map(json.dumps, items)))
             lab.kubectl("wait", "-n", namespace, "--for=condition=Ready", "pod", "--all", "--timeout=60s")
             lab.kubectl("uncordon", other)
@@ -105,7 +105,7 @@ def table(lab: RunningLab, hosts: dict[tuple[str, str], str], workers: int = 8) 
     probes = list(itertools.product(PODS, PODS, PORTS, PROTOCOLS))
     with ThreadPoolExecutor(workers) as pool:
         done = list(pool.map(lambda probe: connect(lab, probe, hosts[probe[1]]), probes))
-    strange = [one.stderr for one in done if one.returncode and "TIMEOUT" not in one.stderr]
+    strange = [completed.stderr for completed in done if completed.returncode and "TIMEOUT" not in completed.stderr]
     assert strange == []
     return {probe: one.returncode == 0 for probe, one in zip(probes, done, strict=True)}
 
@@ -114,7 +114,7 @@ def test_the_pods_are_on_both_operating_systems_and_serve(lab: RunningLab) -> No
     found = {}
     for namespace in NAMESPACES:
         items = json.loads(lab.kubectl("get", "pods", "-n", namespace, "-o", "json").stdout)["items"]
-        found[namespace] = {one["spec"]["nodeName"] for one in items}
+        found[namespace] = {item["spec"]["nodeName"] for item in items}
         log = lab.kubectl("logs", "-n", namespace, "a", "-c", "cont-81-udp").stdout
         assert "Serving on port 81." in log
     assert found == {"x": {"linux"}, "y": {"windows"}}

@@ -26,7 +26,7 @@ def book(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Book:
 
 
 def row(book: Book) -> list[str]:
-    return [cell.strip() for cell in next(one for one in section(book).splitlines() if "| 9x9 |" in one).split("|")]
+    return [cell.strip() for cell in next(line for line in section(book).splitlines() if "| 9x9 |" in line).split("|")]
 
 
 def test_methods_of_one_run_are_compared(book: Book) -> None:

@@ -72,7 +72,7 @@ def render(
         "half": "",
     }  # later than the oldest reports
     claims: Sequence[Mapping[str, Any]] = [{**since, **claim} for claim in plain["claims"]]
-    builds = sorted({build for claim in claims for one in _decisions(claim) for build in one.about})
+    builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})
     areas = _areas(claims)
     effects: Mapping[str, Any] = plain["statistics"].get("policy_effect") or {}
     return str(
@@ -94,7 +94,7 @@ def render(
             words=[
                 word
                 for word in (*map(str, PRECEDENCE), OPEN, "not selected")
-                if any(word in one.counts for one in areas)
+                if any(word in area.counts for area in areas)
             ],
             columns=[*([LINUX] if builds else []), *builds],
             table={claim["id"]: _cells(claim) for claim in claims},
@@ -148,8 +148,8 @@ def _headline(plain: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    names = ", ".join(dict.fromkeys(one["name"] for one in gates))
-    answers = {one["answer"] for one in gates}
+    names = ", ".join(dict.fromkeys(gate["name"] for gate in gates))
+    answers = {gate["answer"] for gate in gates}
     if "not qualified" in answers:
         return f"Not qualified: {names}", "bad"
     if "incomplete" in answers:
@@ -157,7 +157,7 @@ def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> t
     field = plain["run"]["evidence"] == "field"
     words = f"Qualified: {names}" if field else f"Would qualify: {names}; a lab qualifies nothing"
     waived = plain.get("waived") or {}
-    others = [one["id"] for one in plain["claims"] if one["verdict"] == "VIOLATED" and one["id"] not in waived]
+    others = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED" and claim["id"] not in waived]
     return (f"{words}; beyond that {', '.join(others)} violated", "bad") if others else (words, "good")
 
 
@@ -187,15 +187,15 @@ def _areas(claims: Sequence[Mapping[str, Any]]) -> list[Area]:
 
 def _decisions(claim: Mapping[str, Any]) -> Iterator[Decision]:
     for result in claim["results"]:
-        for one in result.get("decisions") or ():
-            yield from_plain(Decision, one)
+        for decision in result.get("decisions") or ():
+            yield from_plain(Decision, decision)
 
 
 def _cells(claim: Mapping[str, Any]) -> dict[str, str]:
     """Column to verdict, of a claim that was decided on some node."""
     decisions = list(_decisions(claim))
     cells = {build: str(verdict) for build, verdict in by_build(decisions).items()}
-    others = [one.verdict for one in decisions if not one.about]
+    others = [decision.verdict for decision in decisions if not decision.about]
     if others:
         cells[LINUX] = str(next(verdict for verdict in PRECEDENCE if verdict in others))
     return cells

@@ -58,7 +58,7 @@ def restore(
     Safe to repeat: what was already put back is found so.
     """
     restorer = _Restorer(journal, changes, healers)
-    entries = [one for one in journal.entries() if one.open and only(one)]
+    entries = [item for item in journal.entries() if item.open and only(item)]
     return [restorer.restore(entry) for entry in reversed(entries)]
 
 
@@ -71,7 +71,9 @@ class _Restorer:
         """Restore one entry.  An error is reported, not raised, so that the other entries are restored nevertheless."""
         acts: dict[str, Callable[[Entry], Restored]] = {
             "patch": self._patched, "create": self._created, "procedure": self._proceeded,
-            "delete-owned-pod": lambda one: _told(one, Outcome.UNCHANGED, f"{one.label}: its owner made a new one"),
+            "delete-owned-pod": lambda deleted: _told(
+                deleted, Outcome.UNCHANGED, f"{deleted.label}: its owner made a new one"
+            ),
         }  # fmt: skip
         try:
             result = acts[entry.act](entry)
@@ -92,11 +94,11 @@ class _Restorer:
             current = self._read(target)
             if current is None:
                 return _told(entry, Outcome.CONFLICT, f"{entry.label}: the object is gone", _look(target))
-            todo = [one for one in entry.fields if content_at(current, one.path) != one.before]
-            foreign = [one for one in todo if not one.is_ours(content_at(current, one.path))]
+            todo = [field for field in entry.fields if content_at(current, field.path) != field.before]
+            foreign = [field for field in todo if not field.is_ours(content_at(current, field.path))]
             if as_noted and current["metadata"].get("uid") != entry.uid:  # deleted and made again by somebody
                 foreign = todo
-            ours = [one for one in todo if one not in foreign]
+            ours = [field for field in todo if field not in foreign]
             if ours and not self._put_back(target, ours, current):
                 continue
             return self._verified(entry, target, ours, foreign)
@@ -130,22 +132,22 @@ class _Restorer:
 
     def _verified(self, entry: Entry, target: ObjectRef, ours: Sequence[Field], foreign: Sequence[Field]) -> Restored:
         now = self._read(target)
-        wrong = [one for one in ours if now is None or content_at(now, one.path) != one.before]
+        wrong = [field for field in ours if now is None or content_at(now, field.path) != field.before]
         if wrong:
-            found = "; ".join(f"{one.label} is {_shown(one, now)}, was {_shown_before(one)}" for one in wrong)
+            found = "; ".join(f"{field.label} is {_shown(field, now)}, was {_shown_before(field)}" for field in wrong)
             return _told(entry, Outcome.FAILED, f"{target.label}: after putting it back {found}", "pytest --restore")
         if foreign:
             found = "; ".join(
-                f"{one.label} was {_shown_before(one)}, was set to {_shown_ours(one)} by this suite and is now "
-                f"{_shown(one, now)}"
-                for one in foreign
+                f"{field.label} was {_shown_before(field)}, was set to {_shown_ours(field)} by this suite and is now "
+                f"{_shown(field, now)}"
+                for field in foreign
             )
             return _told(
                 entry, Outcome.CONFLICT, f"{target.label}: {found}: somebody else's value is left", _look(target)
             )
         if not ours:
             return _told(entry, Outcome.UNCHANGED, entry.label)
-        found = ", ".join(f"{one.label} is {_shown_before(one)} again" for one in ours)
+        found = ", ".join(f"{field.label} is {_shown_before(field)} again" for field in ours)
         return _told(entry, Outcome.RESTORED, f"{target.label}: {found}")
 
     # --- the others ---------------------------------------------------------------------------------------------------

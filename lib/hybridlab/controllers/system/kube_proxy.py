@@ -70,7 +70,10 @@ def _on_windows(profile: Profile) -> list[Obj]:
         case "sig-windows-tools":
             return [_sig_windows_tools(profile)]
     windows = [machine for machine in machines(profile) if machine.os == "windows"]
-    by_flag = {flag: [one.name for one in windows if told_to_use_dsr(profile, one) is flag] for flag in (True, False)}
+    by_flag = {
+        flag: [machine.name for machine in windows if told_to_use_dsr(profile, machine) is flag]
+        for flag in (True, False)
+    }
     if not (by_flag[True] and by_flag[False]):
         dsr = bool(by_flag[True]) or (profile.kube_proxy.windows_dsr and not windows)
         return [daemon_set(WINDOWS, NAMESPACE, {"k8s-app": WINDOWS}, _with_arguments(profile, dsr=dsr))]

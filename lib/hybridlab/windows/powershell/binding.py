@@ -50,7 +50,7 @@ def declared(text: str) -> tuple[Declared, ...]:
         match = _DECLARATION.fullmatch(word)
         if match is None:
             raise ValueError(word)
-        aliases = tuple(one for one in match[4].split("=") if one)
+        aliases = tuple(part for part in match[4].split("=") if part)
         position = int(match[5][1:]) if match[5] else None
         kind = (match[6] or "").removeprefix(":")
         found.append(Declared(match[3], kind, match[2] is None, position, aliases, match[1] is not None))
@@ -65,15 +65,15 @@ def common() -> tuple[Declared, ...]:
 def resolve(name: str, own: Sequence[Declared], *, seven: bool) -> Declared | None:
     """The parameter that a whole or shortened name means; None when there is none.  Raises NotEmulated for several."""
     key = name.lower()
-    groups = [[one for one in group if seven or not one.seven] for group in (own, common())]
+    groups = [[item for item in group if seven or not item.seven] for group in (own, common())]
     for group in groups:
-        for one in group:
-            if key in (one.name.lower(), *(alias.lower() for alias in one.aliases)):
-                return one
+        for item in group:
+            if key in (item.name.lower(), *(alias.lower() for alias in item.aliases)):
+                return item
     for group in groups:
-        matching = [one for one in group if any(n.lower().startswith(key) for n in (one.name, *one.aliases))]
+        matching = [item for item in group if any(n.lower().startswith(key) for n in (item.name, *item.aliases))]
         if len(matching) > 1:
-            names = ", ".join(f"-{one.name}" for one in matching)
+            names = ", ".join(f"-{item.name}" for item in matching)
             raise NotEmulated(f"the ambiguous parameter name -{name} ({names})")
         if matching:
             return matching[0]

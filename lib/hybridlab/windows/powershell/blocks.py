@@ -62,20 +62,20 @@ async def bind_block(shell: Shell, block: s.ScriptBlock, arguments: Sequence[Giv
         variables["args"] = [given.value for given in arguments]
         return
     bound, bare = _split(declared, arguments, name)
-    for one in declared:
-        check_assignable(one.name)
-        if one.name in bound:
-            value = bound[one.name]
-        elif bare and one.type_name != "switch":
+    for parameter in declared:
+        check_assignable(parameter.name)
+        if parameter.name in bound:
+            value = bound[parameter.name]
+        elif bare and parameter.type_name != "switch":
             value = bare.pop(0)
-        elif one.default is not None:
-            value = await shell.value(one.default)
+        elif parameter.default is not None:
+            value = await shell.value(parameter.default)
         else:
-            variables[one.name] = _DEFAULTS.get(one.type_name)
+            variables[parameter.name] = _DEFAULTS.get(parameter.type_name)
             continue
-        variables[one.name] = cast(one.type_name, value, one) if one.type_name else value
-        if one.type_name and one.type_name != "switch":
-            shell.scope.types[one.name] = one.type_name
+        variables[parameter.name] = cast(parameter.type_name, value, parameter) if parameter.type_name else value
+        if parameter.type_name and parameter.type_name != "switch":
+            shell.scope.types[parameter.name] = parameter.type_name
     variables["args"] = bare
 
 
@@ -92,7 +92,9 @@ def _split(
             bare.append(given.value)
             continue
         key = given.parameter.lower()
-        found = [one for one in declared if one.name == key] or [one for one in declared if one.name.startswith(key)]
+        found = [parameter for parameter in declared if parameter.name == key] or [
+            parameter for parameter in declared if parameter.name.startswith(key)
+        ]
         if len(found) != 1 or found[0].name in bound:
             raise NotEmulated(f"parameter -{given.parameter} of {name}")
         if given.has_value or found[0].type_name == "switch":

@@ -56,7 +56,7 @@ def _flag(word: str) -> str:
     if name in _SHORT:
         return _SHORT[name]
     known = (*_SCRIPT, *_SWITCHES, *_VALUES)
-    full = [name] if name in known else [one for one in known if name and one.startswith(name)]
+    full = [name] if name in known else [item for item in known if name and item.startswith(name)]
     if len(full) == 1:
         return full[0]
     raise NotEmulated(f"powershell -{name}")

@@ -244,10 +244,10 @@ class Evaluation(ABC):
 
     async def _store_several(self, target: s.Array, value: object) -> object:
         values = enumerate_value(value)
-        for place, one in enumerate(target.items):
+        for place, node in enumerate(target.items):
             last = place == len(target.items) - 1
             rest = unwrap(values[place:]) if last else values[place] if place < len(values) else None
-            await self.store(one, rest)
+            await self.store(node, rest)
         return value
 
     # -- operators -------------------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ class Evaluation(ABC):
                     continue
                 value = self.property(item, name)
                 found += enumerate_value(value) if isinstance(value, list) else [value]
-            if found and all(one is None for one in found):
+            if found and all(entry is None for entry in found):
                 return None
             return unwrap(found)
         return plain_property(owner, name)

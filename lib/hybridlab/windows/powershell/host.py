@@ -147,9 +147,9 @@ async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
     processes = await ask(shell, call, "processes")
     shown = ("ProcessId", "Name", "CommandLine")
     return [
-        NetObject("Microsoft.Management.Infrastructure.CimInstance", one, shown=shown, table=shown)
-        for one in processes
-        if one["Name"].lower() == named[1].lower()
+        NetObject("Microsoft.Management.Infrastructure.CimInstance", process, shown=shown, table=shown)
+        for process in processes
+        if process["Name"].lower() == named[1].lower()
     ]
 
 

@@ -64,7 +64,9 @@ class Interpreter(Evaluation, Reporting):
         windows = to_text(self.process.settings.get("windows_version", "10.0.20348.1"))
         versions = HashTable()
         text = "7.4.6" if self.seven else f"5.1.{'.'.join(windows.split('.')[2:])}"
-        parts = dict(zip(("Major", "Minor", "Build", "Revision"), [int(one) for one in text.split(".")], strict=False))
+        parts = dict(
+            zip(("Major", "Minor", "Build", "Revision"), [int(part) for part in text.split(".")], strict=False)
+        )
         versions.set("PSVersion", NetObject("System.Version", parts, text=text))
         versions.set("PSEdition", "Core" if self.seven else "Desktop")
         found: dict[str, object] = {

@@ -119,8 +119,8 @@ async def _get_child_item(shell: Shell, call: Call) -> list[object]:
 
 async def _get_command(shell: Shell, call: Call) -> list[object]:
     found: list[object] = []
-    for one in enumerate_value(call.get("name")):
-        name = to_text(one)
+    for item in enumerate_value(call.get("name")):
+        name = to_text(item)
         alias = shell.library.aliases.get(name.lower())
         known = shell.library.cmdlets.get(alias or name.lower())
         if known is None or (alias is not None and shell.seven):

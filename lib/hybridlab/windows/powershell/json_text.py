@@ -75,7 +75,7 @@ class _Json:
     def _text(self, text: str) -> str:
         if not self._seven and _ESCAPED_BY_5_1.search(text):
             raise NotEmulated("ConvertTo-Json of < > & ' in 5.1, which escapes them")
-        if any((ord(one) < 0x20 and one not in "\t\n\r\b\f") or one in "\x7f\x85\u2028\u2029" for one in text):
+        if any((ord(item) < 0x20 and item not in "\t\n\r\b\f") or item in "\x7f\x85\u2028\u2029" for item in text):
             raise NotEmulated("ConvertTo-Json of control characters")
         return text
 

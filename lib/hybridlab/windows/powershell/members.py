@@ -129,7 +129,7 @@ def list_method(owner: list[object], name: str, arguments: list[object]) -> tupl
     key = name.lower()
     match key, arguments:
         case "contains", [item] if not isinstance(owner, Unordered):
-            return (any(_same(one, item) for one in owner),)
+            return (any(_same(element, item) for element in owner),)
         case "indexof", [item] if isinstance(owner, ArrayList):
             return (next((place for place, one in enumerate(owner) if _same(one, item)), -1),)
         case "gettype", []:
@@ -257,17 +257,17 @@ def _split(text: str, arguments: list[object], *, seven: bool) -> object:
         case []:
             separators = list(" \t\n\r\v\f")
         case [list() as several]:
-            separators = [to_text(one) for one in several]
+            separators = [to_text(item) for item in several]
         case [separator]:
             separators = [to_text(separator)]
         case _:
             raise NotEmulated("method Split with options")
-    if any(len(one) != 1 for one in separators) and not (seven and len(separators) == 1 and separators[0]):
+    if any(len(item) != 1 for item in separators) and not (seven and len(separators) == 1 and separators[0]):
         raise NotEmulated("method Split with a separator of several characters")
     parts: list[object] = []
     rest = text
     while True:
-        found = [(rest.find(one), one) for one in separators if one in rest]
+        found = [(rest.find(item), item) for item in separators if item in rest]
         if not found:
             return TypedList([*parts, rest])
         place, separator = min(found)

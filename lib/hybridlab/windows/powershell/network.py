@@ -252,7 +252,7 @@ def _words(call: Call) -> list[str]:
         elif given.parameter:
             words.append(given.word)
         else:
-            words += [to_text(one) for one in enumerate_value(given.value)]
+            words += [to_text(item) for item in enumerate_value(given.value)]
     if any(not word or '"' in word for word in words):
         raise NotEmulated(f"empty or quoted arguments of {call.name}")
     if not words and call.name in ("ping", "nslookup", "curl"):

@@ -213,12 +213,12 @@ def index(target: object, place: object) -> object:
         if target.ordered and isinstance(place, int):
             raise NotEmulated("an index of an ordered hashtable by number")
         if isinstance(place, list):
-            return [target.get(one) for one in place]
+            return [target.get(item) for item in place]
         return target.get(place)
     if isinstance(place, list):
         if not isinstance(target, (list, str, bytes)):
             raise NotEmulated("several indexes of this value")
-        found = [_element(target, one) for one in place]
+        found = [_element(target, item) for item in place]
         return [one for one, there in found if there]
     if isinstance(target, (list, str, bytes)):
         return _element(target, place)[0]

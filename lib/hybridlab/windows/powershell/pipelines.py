@@ -60,7 +60,7 @@ class _Link:
 async def run_pipeline(shell: Shell, node: s.Pipeline, emit: Emit) -> None:
     """Run a pipeline; its output goes to ``emit``, and ``$?`` tells whether all of it succeeded."""
     first = node.elements[0]
-    commands = [one for one in node.elements if isinstance(one.node, s.Command)]
+    commands = [item for item in node.elements if isinstance(item.node, s.Command)]
     made = [await _stage(shell, command.node) for command in commands if isinstance(command.node, s.Command)]
     links: list[_Link] = []
     downstream = emit

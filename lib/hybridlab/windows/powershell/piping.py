@@ -40,7 +40,7 @@ class _ForEach(Stage):
         self._begin, self._process, self._end = given
         self._member = call.text("membername")
         bare = list(call.remaining)
-        blocks = [one for one in bare if isinstance(one, ScriptBlock)]
+        blocks = [script_block for script_block in bare if isinstance(script_block, ScriptBlock)]
         self._arguments = enumerate_value(call.get("argumentlist"))
         if blocks and len(blocks) == len(bare) and not self._member and len(blocks) <= 3 - sum(map(bool, given)):
             if len(blocks) > 1 and any(given):
@@ -223,16 +223,16 @@ class _Select(Stage):
         if item is None or isinstance(item, (list, HashTable)):
             raise NotEmulated("Select-Object of null, an array or a hashtable")
         properties: dict[str, object] = {}
-        for one in self._properties:
-            if isinstance(one, HashTable):
-                name, value = await self._computed(one, item)
-            elif to_text(one) == "*" and isinstance(item, NetObject) and item.custom:
+        for property_ in self._properties:
+            if isinstance(property_, HashTable):
+                name, value = await self._computed(property_, item)
+            elif to_text(property_) == "*" and isinstance(item, NetObject) and item.custom:
                 properties |= {key: item.get(key) for key in item.properties}
                 continue
-            elif isinstance(one, (ScriptBlock, list)) or "*" in to_text(one) or "?" in to_text(one):
+            elif isinstance(property_, (ScriptBlock, list)) or "*" in to_text(property_) or "?" in to_text(property_):
                 raise NotEmulated("Select-Object with script blocks or wildcards")
             else:
-                name, value = to_text(one), self.shell.property(item, to_text(one))
+                name, value = to_text(property_), self.shell.property(item, to_text(property_))
             if name.lower() in (known.lower() for known in properties):
                 raise NotEmulated("Select-Object with one name twice")
             properties[name] = value
@@ -264,7 +264,7 @@ async def _sort_object(shell: Shell, call: Call, piped: list[object] | None) -> 
     for item in piped or []:
         if isinstance(item, (list, HashTable)) or (isinstance(item, NetObject) and not wanted and item.custom):
             raise NotEmulated("Sort-Object of these objects")
-        keys.append([await _key(shell, one, item) for one in wanted] or [item])
+        keys.append([await _key(shell, entry, item) for entry in wanted] or [item])
     kinds = {tuple(_kind(key) for key in row) for row in keys}
     if len(kinds) > 1:
         raise NotEmulated("Sort-Object of values of different types")
@@ -320,7 +320,7 @@ async def _measure_object(shell: Shell, call: Call, piped: list[object] | None) 
     ]
     properties: dict[str, object] = dict.fromkeys(names)
     properties |= {"Count": len(items), "Property": name or None}
-    if any(call.flag(one) for one in ("sum", "average", "maximum", "minimum")):
+    if any(call.flag(item) for item in ("sum", "average", "maximum", "minimum")):
         if any(isinstance(item, bool) or not isinstance(item, (int, float)) for item in items) or not items:
             raise NotEmulated("Measure-Object of values that are no numbers")
         numbers = [float(to_number(item)) for item in items]

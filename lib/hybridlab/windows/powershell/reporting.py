@@ -47,8 +47,8 @@ class Reporting:
         if call is None or not call.has(parameter):
             return self.preference(variable)
         text = call.text(parameter).lower()
-        found = [one for one in ("silentlycontinue", "stop", "continue", "ignore", "inquire", "suspend", "break")
-                 if one == _ACTIONS.get(text, text)]  # fmt: skip
+        found = [item for item in ("silentlycontinue", "stop", "continue", "ignore", "inquire", "suspend", "break")
+                 if item == _ACTIONS.get(text, text)]  # fmt: skip
         if not found or found[0] in ("inquire", "suspend", "break"):
             raise NotEmulated(f"-{parameter} {text}")
         return found[0]

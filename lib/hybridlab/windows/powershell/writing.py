@@ -63,8 +63,8 @@ class _WriteOutput(Stage):
                 raise NotEmulated("Write-Output -NoEnumerate of several arguments")
             await self.emit(given[0])
             return
-        for one in given:
-            await self.put(enumerate_value(one) if one is not None else [None])
+        for item in given:
+            await self.put(enumerate_value(item) if item is not None else [None])
 
 
 async def _write_error(shell: Shell, call: Call) -> list[object]:

@@ -67,7 +67,9 @@ class Lines:
             runtime="PowerShell 5.1 (emulated)", hostname=self.process.net.hostname, pid=1, **self.hello(),
         )  # fmt: skip
         self.last_line = time.monotonic()
-        writing, beating, reading = (asyncio.create_task(one) for one in (self._write(), self._beat(), self._read()))
+        writing, beating, reading = (
+            asyncio.create_task(coroutine) for coroutine in (self._write(), self._beat(), self._read())
+        )
         try:
             while not self.over or self.under_way():
                 await self._wait(reading)
@@ -194,7 +196,7 @@ class Agent(Lines):
         try:
             return await super().run()
         finally:
-            for task in [self._beginning, *(one for each in self.batches.values() for one in each.running)]:
+            for task in [self._beginning, *(item for each in self.batches.values() for item in each.running)]:
                 if task is not None:
                     task.cancel()
 
@@ -255,7 +257,7 @@ class Agent(Lines):
 
     async def _cancel(self, batch: Batch) -> None:
         gone = [spec for whose, spec in self._waiting if whose is batch]
-        self._waiting = deque(one for one in self._waiting if one[0] is not batch)
+        self._waiting = deque(item for item in self._waiting if item[0] is not batch)
         running = list(batch.running)
         for task in running:
             task.cancel()
@@ -272,7 +274,7 @@ class Agent(Lines):
     def _tell(self) -> None:
         """Say what has ended since the last time; a batch that has ended is forgotten."""
         self._telling = False
-        for batch in [one for one in self.batches.values() if one.ended or not one.left]:
+        for batch in [item for item in self.batches.values() if item.ended or not item.left]:
             results, batch.ended = batch.ended, []
             if not batch.left:
                 del self.batches[batch.name]

@@ -131,18 +131,18 @@ class End:
         assert self.lines is not None
         self.open, self.heard_at = True, self.clock()
         self.note("opened", f"{self.local} to {self.remote}")
-        work = [asyncio.create_task(one) for one in (self._read(first), self._send(), self._watch())]
+        work = [asyncio.create_task(coroutine) for coroutine in (self._read(first), self._send(), self._watch())]
         over: Over | None = None
         try:
             await asyncio.wait({*work, self._told}, return_when=asyncio.FIRST_COMPLETED)
-            ends = [one.exception() for one in (self._told, *work) if one.done()]
+            ends = [future.exception() for future in (self._told, *work) if future.done()]
             overs = [end for end in ends if isinstance(end, Over)]
             if strange := next((end for end in ends if end is not None and not isinstance(end, Over)), None):
                 raise strange
-            over = next((one for one in overs if one.verdict != "CLOSED"), overs[0] if overs else None)
+            over = next((item for item in overs if item.verdict != "CLOSED"), overs[0] if overs else None)
         finally:  # (where sending has heard of a RST, receiving hears of an end)
-            for one in work:
-                one.cancel()
+            for task in work:
+                task.cancel()
             await asyncio.gather(
                 *work, return_exceptions=True
             )  # the socket may be closed only when nobody waits for it

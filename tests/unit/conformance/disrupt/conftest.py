@@ -71,16 +71,16 @@ class Cluster:
             return [one for (known, _), one in self.others.items() if known == kind]
         name, _, value = labels.partition("=")
         return [
-            one
-            for one in self.pods
-            if namespace in (None, one["metadata"]["namespace"])
-            and (not labels or one["metadata"]["labels"].get(name) == value)
-            and (not fields or one["spec"]["nodeName"] == fields.partition("=")[2])
+            item
+            for item in self.pods
+            if namespace in (None, item["metadata"]["namespace"])
+            and (not labels or item["metadata"]["labels"].get(name) == value)
+            and (not fields or item["spec"]["nodeName"] == fields.partition("=")[2])
         ]
 
     def find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
         if kind == "Pod":
-            return next((one for one in self.pods if one["metadata"]["name"] == name), None)
+            return next((item for item in self.pods if item["metadata"]["name"] == name), None)
         return self.others.get((kind, name))
 
     def make(self, change: Change) -> None:
@@ -111,10 +111,10 @@ class Cluster:
     def _end(self, name: str) -> None:
         if name in self.stubborn:
             return
-        for one in [each for each in self.pods if each["metadata"]["name"] == name]:
-            self.pods.remove(one)
-            if one["metadata"].get("ownerReferences", [{}])[0].get("kind") == "DaemonSet":
-                made = self.brought_back(one, next(self._numbers))
+        for item in [each for each in self.pods if each["metadata"]["name"] == name]:
+            self.pods.remove(item)
+            if item["metadata"].get("ownerReferences", [{}])[0].get("kind") == "DaemonSet":
+                made = self.brought_back(item, next(self._numbers))
                 self.pods += [made] if made else []
 
 

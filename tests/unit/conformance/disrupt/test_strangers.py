@@ -27,13 +27,13 @@ def cluster(cluster: Any, make_pod: Callable[..., Any]) -> Any:
         make_pod("logs-2", "w2", owner="DaemonSet", namespace="ops"),
         on_host, host_network, own,
     ]  # fmt: skip
-    felix = next(one for one in cluster.pods if one["metadata"]["name"] == "felix-w")
+    felix = next(pod for pod in cluster.pods if pod["metadata"]["name"] == "felix-w")
     felix["spec"]["securityContext"] = {"windowsOptions": {"hostProcess": True}}
     return cluster
 
 
 def test_they_are_those_of_daemonsets_with_a_pod_network_that_are_not_the_suites(cluster: Any) -> None:
-    assert [label(one) for one in strangers(cluster, "w1")] == ["ops/logs"]
+    assert [label(stranger) for stranger in strangers(cluster, "w1")] == ["ops/logs"]
 
 
 def test_the_procedure_has_them_made_anew_once_the_network_is(cluster: Any, patience: Any, clock: Any) -> None:

@@ -89,7 +89,7 @@ class World:
         return ImmediateAsking(self)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
-        return [self._one(one) for one in batch]
+        return [self._one(attempt) for attempt in batch]
 
     def unchanged(self, workloads: object) -> None:
         pass

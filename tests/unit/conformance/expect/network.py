@@ -102,7 +102,9 @@ class NetworkAsking:
         return None
 
     def waits(self, source: str) -> bool:
-        return any(begun > self.network.clock.now for begun, one in self.network.begun if one.source.uid == source)
+        return any(
+            begun > self.network.clock.now for begun, attempt in self.network.begun if attempt.source.uid == source
+        )
 
     def cancel(self) -> None:
         self.network.cancelled += len(self._coming)

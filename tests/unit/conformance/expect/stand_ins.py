@@ -84,9 +84,9 @@ class ScriptedProber:
         return ScriptedAsking(self)
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        for one in workloads:
-            if one.pod in self.restarted:
-                raise EnvironmentBroken(f"pod {one.label} restarted 1 time")
+        for item in workloads:
+            if item.pod in self.restarted:
+                raise EnvironmentBroken(f"pod {item.label} restarted 1 time")
 
     def _answer(self, attempt: Attempt) -> Observation:
         if attempt.target == BYSTANDER:
@@ -193,4 +193,4 @@ def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
 
 def told(kept: Iterable[Seen]) -> list[str]:
     """Reasons of what was decided beyond right and wrong: LIFTED and NOT_OBSERVED."""
-    return [one.reason for one in kept if one.verdict in (ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED)]
+    return [seen.reason for seen in kept if seen.verdict in (ClaimVerdict.LIFTED, ClaimVerdict.NOT_OBSERVED)]

@@ -44,7 +44,7 @@ def asked(restarted: set[str] | None = None, **clients: list[Answer]) -> tuple[d
         Backends(expect).all_used(sources, SERVICE, because="x")
     except Nonconformance as wrong:
         said = str(wrong).partition("\n")[0]
-    return {one.source: one.verdict for one in kept}, said
+    return {seen.source: seen.verdict for seen in kept}, said
 
 
 def test_all_backends_and_nobody_else_are_what_is_wanted() -> None:

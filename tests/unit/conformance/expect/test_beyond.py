@@ -122,7 +122,7 @@ def test_a_target_that_answers_no_ping_or_no_tcp_decides_nothing() -> None:
 def test_one_lost_ping_neither_confirms_the_limitation_nor_violates_what_works() -> None:
     town = Town({("windows", OUTSIDE): [LOST, LOST, ANSWERED], ("windows", SERVER.address): [LOST, ANSWERED]})
     town.beyond().do_not_ping([WINDOWS], beside=LINUX, because="x")
-    assert [one.verdict for one in town.kept] == [ClaimVerdict.LIFTED]
+    assert [seen.verdict for seen in town.kept] == [ClaimVerdict.LIFTED]
     town.beyond().ping([WINDOWS], SERVER, because="x")
     assert town.kept[-1].verdict is ClaimVerdict.CONFIRMED
 
@@ -133,7 +133,7 @@ def test_a_target_that_answers_no_ping_any_more_afterwards_decides_nothing() -> 
     beyond.control([WINDOWS], LINUX, because="x")
     with pytest.raises(ControlBroken, match="answers no ping"):
         beyond.do_not_ping([WINDOWS], beside=LINUX, because="x")
-    assert [one.verdict for one in town.kept] == [ClaimVerdict.INCONCLUSIVE]
+    assert [seen.verdict for seen in town.kept] == [ClaimVerdict.INCONCLUSIVE]
 
 
 def test_every_pod_s_ping_is_decided_whatever_became_of_the_others() -> None:
@@ -141,7 +141,7 @@ def test_every_pod_s_ping_is_decided_whatever_became_of_the_others() -> None:
     town = Town({("windows", SERVER.address): LOST, ("other", SERVER.address): ANSWERED})
     with pytest.raises(Nonconformance):
         town.beyond().ping([WINDOWS, other], SERVER, because="x")
-    assert [(one.source, one.verdict) for one in town.kept] == [
+    assert [(seen.source, seen.verdict) for seen in town.kept] == [
         ("windows-1", ClaimVerdict.VIOLATED), ("windows-2", ClaimVerdict.CONFIRMED),
     ]  # fmt: skip
 

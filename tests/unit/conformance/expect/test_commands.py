@@ -106,7 +106,7 @@ def test_every_pair_is_decided_whatever_the_others_said_and_the_failures_are_nam
 ) -> None:
     ends = {"through": Ended(0, PAGE), "denied": Ended(1, TIMED_OUT), "broken": Ended(1, "not recognized")}
     kept: list[Seen] = []
-    by_pod = dict(zip((one.pod for one in CLIENTS), answers, strict=True))
+    by_pod = dict(zip((client.pod for client in CLIENTS), answers, strict=True))
 
     def run(where: Workload, argv: Sequence[str], within: float) -> Ended:
         if by_pod[where.pod] == "gone":
@@ -115,8 +115,8 @@ def test_every_pair_is_decided_whatever_the_others_said_and_the_failures_are_nam
 
     command = Commands(run, load_timings(), Context(claims=("DEMO-7",), keep=kept.extend))
     with pytest.raises(raised) as failed:
-        command.web_request_times_out([(one, SERVER) for one in CLIENTS], because="only linux-client is allowed")
-    assert [(one.source, one.verdict) for one in kept] == [
+        command.web_request_times_out([(client, SERVER) for client in CLIENTS], because="only linux-client is allowed")
+    assert [(seen.source, seen.verdict) for seen in kept] == [
         (one.node, ClaimVerdict[word]) for one, word in zip(CLIENTS, verdicts, strict=True)
     ]
     (note,) = failed.value.__notes__

@@ -28,10 +28,10 @@ def tell(path: Path, answers: Sequence[Answer], *, first: float = 0.0, clock: st
     """One attempt a second."""
     for number, verdict in enumerate(answers):
         began = first + number
-        one = path.ask(began)
+        attempt = path.ask(began)
         if verdict is not None:
             seen = Observation(attempt=path.attempt, verdict=verdict, at=0.0, seconds=0.1, began=began, clock=clock)
-            path.answer(one, seen, at=began, error=error, came=began)
+            path.answer(attempt, seen, at=began, error=error, came=began)
 
 
 def standing(

@@ -33,7 +33,7 @@ def test_a_denial_is_decided_and_its_controls_decide_nothing() -> None:
     assert isinstance(expect.prober, ScriptedProber)
     expect.prober.answers["stranger"] = [DROPPED]
     expect.blocked(stranger, target(), beside=[friend, (stranger, BYSTANDER)], because="nobody else")
-    assert [(one.source, one.verdict, one.halves, one.reason) for one in kept] == [
+    assert [(seen.source, seen.verdict, seen.halves, seen.reason) for seen in kept] == [
         ("windows-1", ClaimVerdict.CONFIRMED, ("closed",), "nobody else")
     ]
 
@@ -42,7 +42,7 @@ def test_of_the_ways_of_one_failure_only_the_wrong_ones_are_violated() -> None:
     expect, kept = scripted(good=[UP], bad=[DROPPED])
     with pytest.raises(Nonconformance):
         expect.reachable([workload("good"), workload("bad", "windows")], target(), because="no policy")
-    assert [(one.source, one.verdict) for one in kept] == [
+    assert [(seen.source, seen.verdict) for seen in kept] == [
         ("linux-1", ClaimVerdict.CONFIRMED),
         ("windows-1", ClaimVerdict.VIOLATED),
     ]
@@ -60,7 +60,7 @@ def test_a_source_whose_questions_stay_unanswered_takes_no_other_with_it() -> No
     expect, kept = scripted(good=[resolved], bad=[silent])
     with pytest.raises(Nonconformance, match="ns/bad"):
         expect.resolves([workload("good"), workload("bad", "windows")], "web", ["10.96.0.7"], because="DNS is there")
-    assert {one.source: one.verdict for one in kept} == {
+    assert {seen.source: seen.verdict for seen in kept} == {
         "linux-1": ClaimVerdict.CONFIRMED,
         "windows-1": ClaimVerdict.VIOLATED,
     }

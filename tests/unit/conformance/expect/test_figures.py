@@ -52,7 +52,7 @@ def story() -> Story:
 
 
 def tries(story: Story) -> Sequence[tuple[str, int, int]]:
-    return [(one.direction, one.tries, one.attempts) for one in story.log.figures().tries]
+    return [(item.direction, item.tries, item.attempts) for item in story.log.figures().tries]
 
 
 def test_an_attempt_that_is_right_at_once_needs_one_try(story: Story) -> None:

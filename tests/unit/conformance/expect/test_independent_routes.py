@@ -31,13 +31,13 @@ def expecting(**answers: list[Answer]) -> tuple[Expect, dict[str, Seen]]:
     """Every stranger's way to the server was open before; what is decided afterwards, by the source's node."""
     kept: dict[str, Seen] = {}
     prober = ScriptedProber({name: [UP] for name in ("friend", "one", "two", "three")})
-    context = Context(claims=("POL-1",), keep=lambda seen: kept.update({one.source: one for one in seen}))
-    one = Expect(prober, load_timings(), context, prober.clock)
-    one.control([FRIEND, *STRANGERS], SERVER, because="no policy is in force yet")
+    context = Context(claims=("POL-1",), keep=lambda seen: kept.update({item.source: item for item in seen}))
+    expectation = Expect(prober, load_timings(), context, prober.clock)
+    expectation.control([FRIEND, *STRANGERS], SERVER, because="no policy is in force yet")
     assert kept == {}
     closed_after: dict[str, list[Answer]] = {"friend": [UP], "one": [DROPPED], "two": [DROPPED], "three": [DROPPED]}
     prober.answers, prober.rounds = closed_after | answers, 0
-    return one, kept
+    return expectation, kept
 
 
 def closes(expect: Expect) -> None:
@@ -94,5 +94,7 @@ def test_a_pod_that_restarted_makes_its_own_routes_inconclusive_and_no_others() 
 def test_a_server_that_nobody_reaches_makes_every_route_to_it_inconclusive() -> None:
     expect, kept = expecting(friend=[DROPPED])
     with pytest.raises(ControlBroken, match=r"control failed: .*ns/friend"):
-        expect.blocked(STRANGERS, SERVER, because="x", beside=[FRIEND, *((one, BYSTANDER) for one in STRANGERS)])
+        expect.blocked(
+            STRANGERS, SERVER, because="x", beside=[FRIEND, *((stranger, BYSTANDER) for stranger in STRANGERS)]
+        )
     assert closed(kept) == [ClaimVerdict.INCONCLUSIVE] * 3

@@ -29,8 +29,8 @@ class Firewall:
         return ImmediateAsking(self)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
-        self.asked += [one.target.host for one in batch if one.target]
-        return [observation(one, Verdict.CONNECTED if self.open else Verdict.TIMED_OUT) for one in batch]
+        self.asked += [attempt.target.host for attempt in batch if attempt.target]
+        return [observation(attempt, Verdict.CONNECTED if self.open else Verdict.TIMED_OUT) for attempt in batch]
 
     def unchanged(self, workloads: object) -> None:
         pass
@@ -49,7 +49,9 @@ def node_port(backend: Workload) -> Target:
 
 def ask(firewall: Firewall, *backends: Workload) -> None:
     expect = Expect(firewall, load_timings(), Context(claims=("CONN-7",)), firewall.clock)
-    NodePorts(expect).pass_between_nodes([HERE], [node_port(one) for one in backends], because="nobody doubts it")
+    NodePorts(expect).pass_between_nodes(
+        [HERE], [node_port(backend) for backend in backends], because="nobody doubts it"
+    )
 
 
 def test_an_open_range_is_seen_at_other_nodes_only() -> None:

@@ -52,7 +52,7 @@ class Nodes:
 
     @property
     def verdicts(self) -> dict[str, ClaimVerdict]:
-        return {one.target: one.verdict for one in self.kept}
+        return {seen.target: seen.verdict for seen in self.kept}
 
 
 def routes(node: str, *values: str | None) -> dict[str, Fact[str]]:
@@ -66,7 +66,7 @@ def test_every_node_is_a_decision_of_its_own() -> None:
     nodes = Nodes({})
     nodes.judge()
     assert nodes.verdicts == dict.fromkeys(["l1", "l2", "w1"], ClaimVerdict.CONFIRMED)
-    assert {one.halves for one in nodes.kept} == {("read",)}
+    assert {seen.halves for seen in nodes.kept} == {("read",)}
     assert nodes.asked == ["l1", "l2", "w1"]
 
 

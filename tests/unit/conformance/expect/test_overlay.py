@@ -79,7 +79,7 @@ def test_a_missing_route_is_named_in_the_place_of_udp_4789(way: tuple[str, str])
         "windows-1)  expected CONNECTED, observed TIMED_OUT (241 tries, 60.0 s): "
         f"route of node {way[0]} to block 192.168.9.0/26 of node {way[1]}: no route, so that UDP 4789 cannot be judged"
     )
-    assert [one.verdict for one in kept] == [ClaimVerdict.INCONCLUSIVE]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE]
     assert "UDP 4789 (VXLAN) does not pass" not in str(broken.value)
 
 
@@ -89,7 +89,7 @@ def test_a_dead_route_without_another_reason_is_blocked_4789_although_others_hav
     with pytest.raises(Unmet) as unmet:
         decide(Nodes({("linux-1", "windows-2"): "no route"}), kept, [(LINUX, other.tcp(8080))], linux=[DROPPED])
     assert "also      other routes are dead for another reason: route of node linux-1 to block" in str(unmet.value)
-    assert {one.target: one.verdict for one in kept} == {
+    assert {seen.target: seen.verdict for seen in kept} == {
         "windows-1": ClaimVerdict.UNMET,
         "windows-2": ClaimVerdict.INCONCLUSIVE,
     }

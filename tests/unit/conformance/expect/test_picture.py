@@ -21,11 +21,13 @@ def cell(*, source: str = "a", goal: str = "x", observed: str = "CONNECTED", rig
 
 
 def texts(svg: str) -> list[str]:
-    return ["".join(one.itertext()) for one in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+    return ["".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
 
 
 def framed(svg: str) -> list[str]:
-    return [one.get("stroke", "") for one in ElementTree.fromstring(svg).iter(f"{SVG}rect") if one.get("stroke")]
+    return [
+        element.get("stroke", "") for element in ElementTree.fromstring(svg).iter(f"{SVG}rect") if element.get("stroke")
+    ]
 
 
 def test_wrong_cells_and_only_they_are_marked() -> None:

@@ -62,7 +62,7 @@ def startup(
 
         return make
 
-    prober = ScriptedProber({source: [by_port(one) for one in rounds]}, restarted=set(restarted))
+    prober = ScriptedProber({source: [by_port(item) for item in rounds]}, restarted=set(restarted))
     record = (figures if figures is not None else {}).__setitem__
     context = Context(claims=("XPOL-11",), record=record, keep=kept.extend)
     return PodStartup(Expect(prober, load_timings(), context, prober.clock)), kept

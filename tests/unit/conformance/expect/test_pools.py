@@ -23,7 +23,7 @@ def pools(*cidrs: str) -> dict[str, Fact[str]]:
 def test_pools_of_which_each_has_a_pod_are_all_used() -> None:
     kept: list[Seen] = []
     Pools(Context(keep=kept.extend)).are_all_used(pools("192.168.0.0/16", "10.9.0.0/16"), by=PODS, because="x")
-    assert [one.halves for one in kept] == [("read",)]
+    assert [seen.halves for seen in kept] == [("read",)]
 
 
 @pytest.mark.parametrize(

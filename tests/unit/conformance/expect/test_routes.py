@@ -16,7 +16,7 @@ def test_a_pair_is_a_product_of_its_halves() -> None:
 
 
 def test_anything_else_yields_single_routes() -> None:
-    assert each([((one, X) for one in (A, B)), (B, Y)]) == [(A, X), (B, X), (B, Y)]
+    assert each([((item, X) for item in (A, B)), (B, Y)]) == [(A, X), (B, X), (B, Y)]
     assert each([((A, X), (B, Y))]) == [(A, X), (B, Y)]
     assert each(iter([(A, X), (B, Y)])) == [(A, X), (B, Y)]
 
@@ -27,5 +27,5 @@ def test_a_route_that_is_named_twice_is_one_route() -> None:
 
 def test_sources_without_targets_are_routes() -> None:
     assert routes_of([(A, X), (B, Y)], None) == [(A, X), (B, Y)]
-    assert routes_of((one for one in (A, B)), X) == [(A, X), (B, X)]
+    assert routes_of((item for item in (A, B)), X) == [(A, X), (B, X)]
     assert routes_of(A, [X, Y]) == [(A, X), (A, Y)]

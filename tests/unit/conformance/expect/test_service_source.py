@@ -203,7 +203,9 @@ def test_no_address_is_guessed_for_a_mode_that_is_not_known(mode: str | None) ->
 
 
 def windows_nodes(known: Facts) -> WindowsNodes:
-    return WindowsNodes(known, Placement(known), lambda name: next(one.dsr for one in known.nodes if one.name == name))
+    return WindowsNodes(
+        known, Placement(known), lambda name: next(item.dsr for item in known.nodes if item.name == name)
+    )
 
 
 def nodes(*there: NodeFacts) -> WindowsNodes:
@@ -241,8 +243,8 @@ def test_where_it_is_not_known_the_source_that_was_seen_is_named_and_nothing_dec
         source.is_kept(because="DSR")
     with pytest.raises(MissingCapability, match=words):
         town.source(dsr=None).is_rewritten(because="no DSR")
-    assert ClaimVerdict.NOT_RUN in {one.verdict for one in town.kept}
-    assert ClaimVerdict.VIOLATED not in {one.verdict for one in town.kept}
+    assert ClaimVerdict.NOT_RUN in {item.verdict for item in town.kept}
+    assert ClaimVerdict.VIOLATED not in {item.verdict for item in town.kept}
 
 
 def test_a_cordoned_node_is_not_taken_for_the_claims_about_it() -> None:

@@ -120,7 +120,7 @@ def test_a_black_hole_on_one_pair_s_way_leaves_the_other_pair_s_verdict_alone() 
     net, kept = Net(own={"linux-client": 1450, "linux-node": 1350, "linux-server": 1350}, way=1350), list[Seen]()
     with pytest.raises(Nonconformance, match="linux-client"):
         sizes(net, kept).carries([(LINUX, LINUX_SERVER), (NODE, LINUX_SERVER)], because="x")
-    assert [one.verdict for one in kept] == [ClaimVerdict.VIOLATED, *[ClaimVerdict.CONFIRMED] * 3]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.VIOLATED, *[ClaimVerdict.CONFIRMED] * 3]
 
 
 def test_a_black_hole_is_told_with_every_try_and_what_passed_beside_it() -> None:
@@ -165,7 +165,7 @@ def test_a_black_hole_on_the_way_from_a_windows_pod_is_a_violation_too(pair: tup
     net, kept = Net(own={pair[1].pod: 1350}, way=1350), list[Seen]()
     with pytest.raises(Nonconformance, match=r"ns/windows-client .* PROHIBITED .* observed TIMED_OUT from 1351 bytes"):
         sizes(net, kept).carries([pair], because="x")
-    assert [one.verdict for one in kept] == [ClaimVerdict.VIOLATED, ClaimVerdict.CONFIRMED]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.VIOLATED, ClaimVerdict.CONFIRMED]
 
 
 def test_a_way_that_cannot_be_measured_leaves_the_other_ways_verdicts_alone() -> None:
@@ -177,7 +177,7 @@ def test_a_way_that_cannot_be_measured_leaves_the_other_ways_verdicts_alone() ->
     kept = list[Seen]()
     with pytest.raises(ProbeBroken, match="none of 576 bytes"):
         sizes(Deaf(), kept).carries([(LINUX, LINUX_SERVER)], because="x")
-    assert [one.verdict for one in kept] == [ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED]
 
 
 def test_no_large_packet_at_all_is_no_size() -> None:
@@ -200,7 +200,7 @@ SET = {"linux-client": 1440, "linux-node": 1500}
 def test_windows_pods_that_keep_their_own_mtu_ignore_the_setting() -> None:
     kept: list[Seen] = []
     ignored(Net(own={**SET, "windows-client": 1450}), 1440, kept)
-    assert [one.verdict for one in kept] == [ClaimVerdict.CONFIRMED]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.CONFIRMED]
 
 
 def test_windows_pods_with_the_mtu_that_is_set_lift_the_limitation() -> None:

@@ -35,8 +35,8 @@ def path(timings: Timings, source: Workload, goal: Target, *, want: bool, kind: 
 
 def decided(network: Network, paths: list[Path]) -> list[Standing]:
     link(paths)
-    sources = {one.attempt.source for one in paths}
-    cadence = {one.uid: network.timings.of(one.os).poll_every for one in sources}
+    sources = {item.attempt.source for item in paths}
+    cadence = {source.uid: network.timings.of(source.os).poll_every for source in sources}
     return ask(network.asking(), paths, cadence=cadence, settle=1.0, clock=network.clock)
 
 
@@ -168,7 +168,11 @@ def test_a_closed_route_is_decided_and_held_soon(timings: Timings, os: OS) -> No
         network.timings = timings
         standing = closed(network, os, never)
         assert isinstance(standing, Held)
-        began = [one.seen.began for one in standing.row if one.seen is not None and one.seen.began is not None]
+        began = [
+            attempt.seen.began
+            for attempt in standing.row
+            if attempt.seen is not None and attempt.seen.began is not None
+        ]
         assert began[-1] - began[0] >= patience.agree_span + patience.hold
         assert len(began) >= patience.agree
         soon = patience.agree_span + patience.hold + patience.tcp_give_up + 0.2
@@ -205,7 +209,9 @@ def test_a_policy_that_takes_effect_too_late_is_none(os: OS) -> None:
 def test_agents_begin_at_the_cadence_of_their_own_system() -> None:
     network = jitter(0, most=0.0)
     assert isinstance(closed(network, "windows", never), Held)
-    begun = {name: [at for at, one in network.begun if one.source.pod == name] for name in ("friend", "stranger")}
+    begun = {
+        name: [at for at, attempt in network.begun if attempt.source.pod == name] for name in ("friend", "stranger")
+    }
     for name, os in (("friend", "linux"), ("stranger", "windows")):
         gaps = [later - at for at, later in pairwise(sorted(set(begun[name])))]
         assert max(gaps) == pytest.approx(FIELD.of(os).poll_every)  # type: ignore[arg-type]
@@ -218,7 +224,7 @@ def test_a_source_whose_attempts_have_not_left_is_asked_no_more_until_they_have(
     network = jitter(0, most=0.0)
     network.cold["stranger"] = starts
     assert isinstance(closed(network, os, never), Held)
-    early = [one for begun, one in network.begun if one.source.pod == "stranger" and begun <= starts]
+    early = [attempt for begun, attempt in network.begun if attempt.source.pod == "stranger" and begun <= starts]
     assert len(early) == 2, "one for each of its routes"
     patience = FIELD.of(os)
     assert network.clock.now <= starts + patience.agree_span + patience.hold + patience.tcp_give_up + 0.4
@@ -248,13 +254,13 @@ def test_an_open_route_that_is_decided_stays_so_whatever_becomes_of_what_was_beg
 
     def repetitions_of_the_first_three(moment: float) -> bool:
         return 0.9 < moment < 1.6 and not any(
-            abs(moment - begun) < 1e-9 for begun, one in network.begun[-1:] if one.source == early
+            abs(moment - begun) < 1e-9 for begun, attempt in network.begun[-1:] if attempt.source == early
         )
 
     network.says(early, SERVER, repetitions_of_the_first_three)
     network.says(slow, SERVER, lambda moment: moment > 8.0)
     paths = [path(FIELD, slow, SERVER, want=True), path(FIELD, early, SERVER, want=True)]
-    assert all(isinstance(one, Held) for one in decided(network, paths))
+    assert all(isinstance(item, Held) for item in decided(network, paths))
 
 
 @pytest.mark.parametrize("os", SYSTEMS)

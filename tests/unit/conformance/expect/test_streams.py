@@ -455,7 +455,7 @@ def test_a_list_with_another_rule_field_or_order_is_another_one_and_the_differen
     lists.replaced([BACK], because="policy changes")
     told = expected.attached["ACL lists"].splitlines()
     assert any(line[:2] in {"- ", "+ "} for line in told)
-    assert [one.verdict for one in expected.kept] == [ClaimVerdict.CONFIRMED]
+    assert [seen.verdict for seen in expected.kept] == [ClaimVerdict.CONFIRMED]
 
 
 def test_a_list_that_was_replaced_while_no_stream_was_lost_explains_nothing() -> None:
@@ -464,7 +464,7 @@ def test_a_list_that_was_replaced_while_no_stream_was_lost_explains_nothing() ->
     expected.lists = [(RULE, END), (END,)]
     lists.remember(WINDOWS)
     lists.replaced([WELL], because="policy changes")
-    assert [one.verdict for one in expected.kept] == [ClaimVerdict.NOT_OBSERVED]
+    assert [seen.verdict for seen in expected.kept] == [ClaimVerdict.NOT_OBSERVED]
 
 
 def test_a_stream_that_was_lost_under_the_same_list_is_told_of_in_the_violation() -> None:

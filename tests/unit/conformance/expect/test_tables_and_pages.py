@@ -165,29 +165,29 @@ GOALS = [(POD.tcp(80), POD.tcp(81))]
 def test_an_issue_that_happens_is_confirmed_and_one_that_does_not_is_told() -> None:
     happens, kept = issue(p80=DROPPED, p81=UP)
     happens.may_fail(CLIENT, GOALS, because="x")
-    assert [one.verdict for one in kept] == [ClaimVerdict.CONFIRMED]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.CONFIRMED]
     absent, kept = issue(p80=UP, p81=UP)
     absent.may_fail(CLIENT, GOALS, because="x")
-    assert [one.verdict for one in kept] == [ClaimVerdict.NOT_OBSERVED]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.NOT_OBSERVED]
 
 
 def test_each_way_of_an_issue_is_a_decision_of_its_own() -> None:
     some, kept = issue(p80=DROPPED, p81=UP, p82=UP)
     some.may_fail(CLIENT, [*GOALS, (POD.tcp(82), POD.tcp(81))], because="x")
-    assert [one.verdict for one in kept] == [ClaimVerdict.CONFIRMED, ClaimVerdict.NOT_OBSERVED]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.CONFIRMED, ClaimVerdict.NOT_OBSERVED]
 
 
 def test_rules_that_come_late_are_not_the_issue() -> None:
     late, kept = issue(late=6, p80=UP, p81=UP)
     late.may_fail(CLIENT, GOALS, because="x")
-    assert [one.verdict for one in kept] == [ClaimVerdict.NOT_OBSERVED]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.NOT_OBSERVED]
 
 
 def test_another_pod_that_answers_is_neither_the_issue_nor_its_absence() -> None:
     led_astray, kept = issue(who="ns/another-pod", p80=UP, p81=UP)
     with pytest.raises(Nonconformance, match="observed CONNECTED with ns/another-pod"):
         led_astray.may_fail(CLIENT, GOALS, because="x")
-    assert [one.verdict for one in kept] == [ClaimVerdict.VIOLATED]
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.VIOLATED]
 
 
 def test_an_issue_without_its_witness_decides_nothing() -> None:

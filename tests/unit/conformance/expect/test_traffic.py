@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from conformance.expect.figures import PolicyChange
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import (
@@ -69,6 +70,25 @@ def test_a_single_connection_among_drops_is_not_reachable(expect: Make) -> None:
     wavering = expect(friend=[UP, DROPPED, UP, UP, DROPPED, DROPPED])
     with pytest.raises(Nonconformance, match=r"POL-1  ns/friend .* expected CONNECTED, observed TIMED_OUT \d+ times"):
         wavering.reachable(FRIEND, SERVER, because="nothing forbids it")
+
+
+@pytest.mark.parametrize(
+    ("path", "is_waited_for"),
+    [(Path.POD_IP, False), (Path.CLUSTER_IP, True), (Path.NODE_PORT, True), (Path.NAME, True)],
+)
+def test_a_service_is_given_the_time_that_kube_proxy_needs_and_a_pod_is_not(path: Path, is_waited_for: bool) -> None:
+    packaged = load_timings()
+    prober = ScriptedProber({})
+    slow = replace(packaged.linux, policy_effect=4.0, service_effect=40.0)
+    prober.answers = {"friend": [lambda attempt, _: observation(attempt, UP if prober.clock.now > 20.0 else DROPPED)]}
+    expect = Expect(prober, replace(packaged, linux=slow), Context(claims=("CONN-4",)), prober.clock)
+    held: AbstractContextManager[object] = (
+        nullcontext()
+        if is_waited_for
+        else pytest.raises(Nonconformance, match="expected CONNECTED, observed TIMED_OUT")
+    )
+    with held:
+        expect.reachable(FRIEND, replace(SERVER, path=path), because="kube-proxy sends it on")
 
 
 def test_a_policy_that_takes_effect_late_is_still_a_denial(expect: Make) -> None:
@@ -134,8 +154,8 @@ def test_a_failure_by_name_says_where_the_name_leads(expect: Make) -> None:
 
 
 def test_a_container_whose_end_the_api_learns_late_is_no_violation(expect: Make) -> None:
-    one = opened(expect(friend=[UP], stranger=[REFUSED]))
-    prober = one.prober
+    expectation = opened(expect(friend=[UP], stranger=[REFUSED]))
+    prober = expectation.prober
     assert isinstance(prober, ScriptedProber)
     asked: list[int] = []
 
@@ -146,7 +166,7 @@ def test_a_container_whose_end_the_api_learns_late_is_no_violation(expect: Make)
 
     prober.unchanged = unchanged  # type: ignore[method-assign]
     with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen"):
-        one.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
+        expectation.blocked(STRANGER, SERVER, because="x", beside=BESIDE)
 
 
 def test_a_denial_that_does_not_hold_is_a_violation(expect: Make) -> None:
@@ -330,10 +350,10 @@ def test_a_control_that_was_seen_opens_the_way_for_a_denial(expect: Make) -> Non
 
 
 def test_every_source_goes_to_every_target(expect: Make) -> None:
-    one = expect(friend=[UP], stranger=[UP])
-    one.reachable([FRIEND, STRANGER], [SERVER, target("192.168.0.10")], because="nothing forbids it")
-    assert isinstance(one.prober, ScriptedProber)
-    assert one.prober.batches[0] == ["friend", "friend", "stranger", "stranger"]
+    expectation = expect(friend=[UP], stranger=[UP])
+    expectation.reachable([FRIEND, STRANGER], [SERVER, target("192.168.0.10")], because="nothing forbids it")
+    assert isinstance(expectation.prober, ScriptedProber)
+    assert expectation.prober.batches[0] == ["friend", "friend", "stranger", "stranger"]
 
 
 def test_a_denial_beside_a_pod_that_restarted_is_no_denial(expect: Make) -> None:
@@ -385,48 +405,51 @@ ROUTES: dict[str, Any] = {"open": [(FRIEND, SERVER), OWN], "closed": [(STRANGER,
 
 
 def test_a_change_sees_its_routes_open_before_it_and_closed_after_it(expect: Make) -> None:
-    one = expect(friend=[UP], stranger=[UP])
-    policies = changed(one)
-    one.change(policies, **ROUTES, because="only the friend may enter")
+    expectation = expect(friend=[UP], stranger=[UP])
+    policies = changed(expectation)
+    expectation.change(policies, **ROUTES, because="only the friend may enter")
     assert policies.done == ["applied"]
 
 
 def test_a_change_whose_closed_route_was_not_open_before_is_not_made(expect: Make) -> None:
-    one = expect(friend=[UP], stranger=[DROPPED])
-    policies = changed(one)
+    expectation = expect(friend=[UP], stranger=[DROPPED])
+    policies = changed(expectation)
     with pytest.raises(ControlBroken, match=r"control failed: .*ns/stranger .* expected CONNECTED, observed TIMED_OUT"):
-        one.change(policies, **ROUTES, because="only the friend may enter")
+        expectation.change(policies, **ROUTES, because="only the friend may enter")
     assert policies.done == []
 
 
 def test_a_change_that_closes_nothing_is_a_violation(expect: Make) -> None:
-    one = expect(friend=[UP], stranger=[UP])
-    policies = replace(changed(one), after={"friend": [UP], "stranger": [UP]})
+    expectation = expect(friend=[UP], stranger=[UP])
+    policies = replace(changed(expectation), after={"friend": [UP], "stranger": [UP]})
     with pytest.raises(Nonconformance, match=r"ns/stranger .* expected TIMED_OUT, observed CONNECTED"):
-        one.change(policies, **ROUTES, because="only the friend may enter")
+        expectation.change(policies, **ROUTES, because="only the friend may enter")
 
 
 def test_a_route_that_stays_closed_once_the_policy_is_removed_is_a_violation(expect: Make) -> None:
-    one = expect(friend=[UP], stranger=[UP])
-    open_again, stays = changed(one, friend=[UP], stranger=[DROPPED, UP]), changed(one, friend=[UP], stranger=[DROPPED])
-    one.change(open_again, **ROUTES, because="only the friend may enter")
-    one.removed(open_again, because="nothing is in force any more")
-    one.change(stays, **ROUTES, because="only the friend may enter")
+    expectation = expect(friend=[UP], stranger=[UP])
+    open_again, stays = (
+        changed(expectation, friend=[UP], stranger=[DROPPED, UP]),
+        changed(expectation, friend=[UP], stranger=[DROPPED]),
+    )
+    expectation.change(open_again, **ROUTES, because="only the friend may enter")
+    expectation.removed(open_again, because="nothing is in force any more")
+    expectation.change(stays, **ROUTES, because="only the friend may enter")
     with pytest.raises(Nonconformance, match=r"ns/stranger .* expected CONNECTED, observed TIMED_OUT"):
-        one.removed(stays, because="nothing is in force any more")
+        expectation.removed(stays, because="nothing is in force any more")
     assert stays.done == ["applied", "removed"]
 
 
 def test_a_route_that_wavers_once_the_policy_is_removed_is_a_broken_control(expect: Make) -> None:
-    one = expect(friend=[UP], stranger=[UP])
-    policies = changed(one, friend=[UP], stranger=[UP, DROPPED])
+    expectation = expect(friend=[UP], stranger=[UP])
+    policies = changed(expectation, friend=[UP], stranger=[UP, DROPPED])
     policies.without["stranger"] *= 200
-    one.change(policies, **ROUTES, because="only the friend may enter")
+    expectation.change(policies, **ROUTES, because="only the friend may enter")
     with pytest.raises(ControlBroken, match=r"ns/stranger .* observed CONNECTED"):
-        one.removed(policies, because="nothing is in force any more")
+        expectation.removed(policies, because="nothing is in force any more")
 
 
 def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
-    one = expect(friend=[UP])
+    expectation = expect(friend=[UP])
     with pytest.raises(UsageProblem, match="has seen no route closed"):
-        one.removed(changed(one), because="nothing is in force any more")
+        expectation.removed(changed(expectation), because="nothing is in force any more")

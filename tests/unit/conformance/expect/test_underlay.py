@@ -25,10 +25,10 @@ NEAR, FAR = "10.0.0.11/24", "10.0.1.12/24"
 )
 def test_the_subnets_of_a_routes_ends_are_told_and_kept(addresses: tuple[str, str], count: int, words: str) -> None:
     known = facts(windows=2)
-    notes = [{"projectcalico.org/IPv4Address": one} if one else {} for one in addresses]
+    notes = [{"projectcalico.org/IPv4Address": address} if address else {} for address in addresses]
     windows = [replace(one, annotations=note) for one, note in zip(known.by_os("windows"), notes, strict=True)]
     recorded: dict[str, Any] = {}
     underlay = Underlay(Context(record=recorded.__setitem__), replace(known, nodes=(*known.by_os("linux"), *windows)))
-    client, server = (replace(workload("x", "windows"), node=one.name) for one in windows)
+    client, server = (replace(workload("x", "windows"), node=node.name) for node in windows)
     assert underlay.beside("it passes", [(client, server.tcp(8080))]) == f"it passes; {words}"
     assert recorded == {"underlay subnets": count, "underlay": words}

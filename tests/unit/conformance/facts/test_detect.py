@@ -28,7 +28,7 @@ def test_a_windows_build_without_its_revision_is_unknown(kube: Any, world: Any) 
 
 def test_a_node_that_lacks_parts_is_still_a_node(kube: Any, world: Any) -> None:
     world.put("/api/v1/nodes/bare", {})
-    assert [(one.name, one.os, one.ready) for one in detect(kube).nodes] == [("bare", "linux", False)]
+    assert [(node.name, node.os, node.ready) for node in detect(kube).nodes] == [("bare", "linux", False)]
 
 
 def test_an_operator_installation_with_vxlan_is_recognised(kube: Any, world: Any) -> None:

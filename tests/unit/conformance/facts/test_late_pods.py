@@ -30,7 +30,7 @@ class Namespaces:
 
 def test_only_pods_that_are_not_ready_are_late_and_a_namespace_that_cannot_be_read_hides_none() -> None:
     found = late_pods(Namespaces(), ["gone", "demo", "demo-host"])  # type: ignore[arg-type]
-    assert [one["metadata"]["name"] for one in found] == ["late"]
+    assert [item["metadata"]["name"] for item in found] == ["late"]
     ((name, text),) = states(found).items()
     assert name == "status of pod late"
     assert json.loads(text)["conditions"][0]["status"] == "False"

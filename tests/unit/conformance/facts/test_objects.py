@@ -35,10 +35,10 @@ class Objects:
         if kind in self.forbidden:
             raise ApiRefused(403, "Forbidden", f"may not list {kind}", f"GET {kind}")
         found = self.there.get((api, kind), [])
-        return [one for one in found if namespace in (None, one["metadata"].get("namespace"))]
+        return [item for item in found if namespace in (None, item["metadata"].get("namespace"))]
 
     def find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
-        return next((one for one in self.objects(api, kind, namespace) if one["metadata"]["name"] == name), None)
+        return next((obj for obj in self.objects(api, kind, namespace) if obj["metadata"]["name"] == name), None)
 
 
 def node(name: str, os: Literal["linux", "windows"], **more: Any) -> NodeFacts:
@@ -258,7 +258,7 @@ def test_the_way_of_installation_counts_under_etcd_alone(
 
 
 def remedies(install: str, *served: tuple[str, str]) -> Remedies:
-    return Remedies(Objects({one: [] for one in served}), facts(install))  # type: ignore[arg-type]
+    return Remedies(Objects({item: [] for item in served}), facts(install))  # type: ignore[arg-type]
 
 
 def test_the_command_for_strict_affinity_is_one_that_this_cluster_knows() -> None:

@@ -67,5 +67,5 @@ def test_every_need_has_a_role_that_grants_it() -> None:
 
 def test_the_runner_has_the_standard_role() -> None:
     documents = list(yaml.safe_load_all((MANIFESTS / "rbac" / "runner.yaml").read_text()))
-    (binding,) = [one for one in documents if one["kind"] == "ClusterRoleBinding"]
+    (binding,) = [document for document in documents if document["kind"] == "ClusterRoleBinding"]
     assert binding["roleRef"]["name"] == "calico-conformance-standard"

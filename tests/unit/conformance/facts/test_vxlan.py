@@ -74,7 +74,7 @@ class Cluster:
 
     def facts(self) -> VxlanFacts:
         nodes: Any = SimpleNamespace(
-            nodes=tuple(self.nodes), by_os=lambda os: tuple(one for one in self.nodes if one.os == os)
+            nodes=tuple(self.nodes), by_os=lambda os: tuple(node for node in self.nodes if node.os == os)
         )
         return VxlanFacts(self, nodes, self, self, looked_into=["l1"])  # type: ignore[arg-type]
 
@@ -99,11 +99,11 @@ def only(found: dict[str, Fact[Any]]) -> Any:
 
 
 def test_nodes_and_objects_that_agree_are_as_announced() -> None:
-    one = Cluster().facts()
-    assert only(one.tunnels()) == "second address of its block"
-    assert only(one.routes("l1")) == "as announced"
-    assert only(one.forwarding("l1")) == "as announced"
-    assert only(one.device_port("l1")) == 4789
+    vxlan_facts = Cluster().facts()
+    assert only(vxlan_facts.tunnels()) == "second address of its block"
+    assert only(vxlan_facts.routes("l1")) == "as announced"
+    assert only(vxlan_facts.forwarding("l1")) == "as announced"
+    assert only(vxlan_facts.device_port("l1")) == 4789
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ class FakeApi:
             handler.end_headers()
             handler.wfile.write(data)
             return
-        offered = [one.strip() for one in handler.headers["Sec-WebSocket-Protocol"].split(",")]
+        offered = [part.strip() for part in handler.headers["Sec-WebSocket-Protocol"].split(",")]
         chosen = next(
             subprotocol for subprotocol in self.subprotocols if subprotocol in offered or subprotocol == "other"
         )
@@ -215,7 +215,7 @@ def discovery(path: str) -> Answer | None:
     if path == "/version":
         return 200, {"gitVersion": "v1.34.1"}
     if path == "/apis":
-        groups = [{"name": one.partition("/")[0], "versions": [{"groupVersion": one}]} for one in GROUPS]
+        groups = [{"name": group.partition("/")[0], "versions": [{"groupVersion": group}]} for group in GROUPS]
         return 200, {"groups": groups}
     kinds = CORE if path == "/api/v1" else GROUPS.get(path.removeprefix("/apis/"))
     if kinds is None:

@@ -196,7 +196,7 @@ echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","
     )
     kube = Kube(from_kubeconfig(path), RUN)
     assert kube.objects("v1", "Node") == []
-    assert [one.headers["Authorization"] for one in api.requests if one.path == "/api/v1/nodes"] == [
+    assert [item.headers["Authorization"] for item in api.requests if item.path == "/api/v1/nodes"] == [
         "Bearer t1", "Bearer t2",
     ]  # fmt: skip
 

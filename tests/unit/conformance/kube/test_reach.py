@@ -40,35 +40,35 @@ def now(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 def test_what_one_process_does_not_hear_counts_with_what_another_does_not(
     tmp_path: Path, now: Callable[[float], None]
 ) -> None:
-    one, other = (Reach(tmp_path, PATIENCE) for _ in range(2))
-    one.silent(1000.0, "refused")
+    reach, other = (Reach(tmp_path, PATIENCE) for _ in range(2))
+    reach.silent(1000.0, "refused")
     now(6)
     other.silent(1005.0, "refused")
-    assert one.gone == ""
+    assert reach.gone == ""
     now(4)
     other.silent(1009.0, "[Errno 111] Connection refused")
-    assert one.gone == other.gone == "the API server has not answered for 10 s: [Errno 111] Connection refused"
+    assert reach.gone == other.gone == "the API server has not answered for 10 s: [Errno 111] Connection refused"
     with pytest.raises(ApiGone, match=r"GET /x: not asked, since the API server has not answered for 10 s"):
-        one.check("GET /x")
+        reach.check("GET /x")
 
 
 def test_an_answer_to_any_of_them_ends_the_silence(tmp_path: Path, now: Callable[[float], None]) -> None:
-    one, other = (Reach(tmp_path, PATIENCE) for _ in range(2))
-    one.silent(1000.0, "refused")
+    reach, other = (Reach(tmp_path, PATIENCE) for _ in range(2))
+    reach.silent(1000.0, "refused")
     now(6)
     other.answered()
-    one.silent(1006.0, "refused")
+    reach.silent(1006.0, "refused")
     now(6)
-    one.silent(1011.0, "refused")
-    assert one.gone == ""
+    reach.silent(1011.0, "refused")
+    assert reach.gone == ""
 
 
 def test_two_hiccups_between_which_nobody_asked_are_no_silence(tmp_path: Path, now: Callable[[float], None]) -> None:
-    one = Reach(tmp_path, PATIENCE)
-    one.silent(1000.0, "refused")
+    reach = Reach(tmp_path, PATIENCE)
+    reach.silent(1000.0, "refused")
     now(NOBODY_ASKED + 5)
-    one.silent(1000.0 + NOBODY_ASKED + 4, "refused")
-    assert one.gone == ""
+    reach.silent(1000.0 + NOBODY_ASKED + 4, "refused")
+    assert reach.gone == ""
 
 
 def test_its_absence_is_the_environments_fault_and_the_api_servers() -> None:
@@ -163,7 +163,7 @@ def test_after_an_interruption_others_wait_no_longer_and_clearing_up_may_ask_for
     kube.interrupt(1.0)
     waiting.join(2)
     assert not waiting.is_alive()
-    assert [type(one) for one in ended] == [ApiGone]
+    assert [type(item) for item in ended] == [ApiGone]
     assert "interrupted" in str(ended[0])
     kube.version()
     pod = threading.Thread(target=kube.version)  # clearing up has threads of its own

@@ -36,7 +36,7 @@ def test_a_list_is_read_page_by_page(kube: Kube, api: Any) -> None:
 
     api.routes["GET /api/v1/pods"] = page
     items, version = kube.objects_at("v1", "Pod")
-    assert [one["metadata"]["name"] for one in items] == ["a", "b"]
+    assert [item["metadata"]["name"] for item in items] == ["a", "b"]
     assert version == "9"
     assert items[0]["kind"] == "Pod"
 
@@ -112,7 +112,7 @@ def test_all_missing_rights_are_named_at_once(kube: Kube, api: Any) -> None:
 
     api.routes["POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = review
     rights = [Right("get", "pods"), Right("get", "pods/exec"), Right("create", "deployments", "apps", namespace="n")]
-    assert [one.label for one in missing(kube, rights)] == [
+    assert [right.label for right in missing(kube, rights)] == [
         "get pods/exec in all namespaces", "create deployments.apps in n",
     ]  # fmt: skip
 

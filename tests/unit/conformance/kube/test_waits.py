@@ -46,7 +46,7 @@ def test_pods_that_become_ready_on_the_watch_are_returned_and_each_state_is_told
     serve(api, fakes, creating, ("MODIFIED", creating), ("BOOKMARK", {"metadata": {}}), ("MODIFIED", pod(ready=True)))
     told: list[str] = []
     ready = Waits(kube).pods_ready("n", "app=x", 1, within=5, progress=told.append)
-    assert [one["metadata"]["name"] for one in ready] == ["p"]
+    assert [item["metadata"]["name"] for item in ready] == ["p"]
     assert told == ["p client ContainerCreating", "p Ready"]
 
 

@@ -57,8 +57,8 @@ def test_a_policy_s_verdict_is_about_the_build_that_enforces_it() -> None:
 
 def test_a_service_with_backends_on_two_nodes_is_two_ways_and_a_target_outside_is_one() -> None:
     service = Target(host="10.96.0.7", port=80, protocol="tcp", path=Path.CLUSTER_IP, backends=(OLD, NEW, OLD))
-    assert [one.target for one in seen(LINUX, service, V.CONFIRMED, "why", "open")] == ["win-2019", "win-2022"]
-    assert [one.target for one in seen(LINUX, None, V.CONFIRMED, "why", "behaviour")] == [""]
+    assert [item.target for item in seen(LINUX, service, V.CONFIRMED, "why", "open")] == ["win-2019", "win-2022"]
+    assert [item.target for item in seen(LINUX, None, V.CONFIRMED, "why", "behaviour")] == [""]
 
 
 def test_of_several_verdicts_on_a_pair_the_worst_counts_and_every_half_is_kept() -> None:
@@ -77,7 +77,7 @@ def ways(**verdicts: ClaimVerdict) -> list[Seen]:
     """What was seen between pairs of three nodes: ``old_new`` from the 2019 node to the 2022 one."""
     pods = {"linux": LINUX, "old": OLD, "new": NEW}
     pairs = {way: [pods[end] for end in way.split("_")] for way in verdicts}
-    return [one for way, (a, b) in pairs.items() for one in seen(a, b.tcp(80), verdicts[way], way, "open")]
+    return [item for way, (a, b) in pairs.items() for item in seen(a, b.tcp(80), verdicts[way], way, "open")]
 
 
 def test_what_is_wrong_between_two_windows_nodes_is_blamed_on_the_one_that_is_wrong_elsewhere_too() -> None:
@@ -126,7 +126,7 @@ def test_what_is_said_of_a_way_stands_whatever_else_was_open_between_the_two_nod
 
 def test_a_decision_survives_json() -> None:
     (way,) = seen(LINUX, NEW.tcp(80), V.CONFIRMED, "why", "open")
-    one = Decision(claim="CONN-3", part="linux->windows pod-ip", test="t::a", **vars(way))
-    result = ClaimResult(claim="CONN-3", verdict=V.CONFIRMED, test="t::a", reason="why", decisions=(one,))
+    decision = Decision(claim="CONN-3", part="linux->windows pod-ip", test="t::a", **vars(way))
+    result = ClaimResult(claim="CONN-3", verdict=V.CONFIRMED, test="t::a", reason="why", decisions=(decision,))
     assert from_plain(ClaimResult, to_plain(result)) == result
-    assert isinstance(one, Seen)
+    assert isinstance(decision, Seen)

@@ -13,7 +13,7 @@ from conformance.settings import Cover
 
 
 def names(found: Any) -> list[str]:
-    return [one.node.name for one in found]
+    return [item.node.name for item in found]
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_one_of_each_build_is_covered_even_beyond_the_cap(windows: list[NodeFact
     newer = make.node("w7", "windows", 17763, windows_build=(17763, 6414))
     found = covered("windows", [*windows, newer], Cover(at_most=1))
     assert names(found) == ["w1", "w4", "w5", "w7"]
-    assert [one.why for one in found] == ["build 20348", "build 26100", "build 17763 before .1432", "build 17763"]
+    assert [item.why for item in found] == ["build 20348", "build 26100", "build 17763 before .1432", "build 17763"]
 
 
 def test_up_to_the_cap_more_are_covered(windows: list[NodeFacts]) -> None:
@@ -73,6 +73,6 @@ def test_every_node_is_every_node(windows: list[NodeFacts]) -> None:
 def test_workers_take_turns_over_the_covered_nodes_alone(windows: list[NodeFacts], make: Any) -> None:
     facts = make.facts(make.node("l"), *windows)
     placement = Placement(facts, turn=1, cover=Cover(at_most=3))
-    assert [one.name for one in placement.covered("windows")] == ["w4", "w5", "w1"]
-    assert [one.name for one in placement.one_per_build()] == ["w4", "w5", "w1"]
+    assert [node.name for node in placement.covered("windows")] == ["w4", "w5", "w1"]
+    assert [node.name for node in placement.one_per_build()] == ["w4", "w5", "w1"]
     assert [placement.number(name) for name in ("w1", "w6", "l")] == [1, 6, 1]

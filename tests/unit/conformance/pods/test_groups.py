@@ -51,7 +51,7 @@ def test_one_per_build_has_each_build_on_each_side_in_as_few_pairs_as_it_takes()
     assert nodes(WINDOWS.across(SERVERS).one_per_build()) == [("w1", "w2"), ("w2", "w1")]
     assert nodes(LINUX.to(SERVERS).one_per_build()) == [("l1", "w1"), ("l1", "w2")]
     assert nodes(LINUX.to(LINUX).one_per_build()) == [("l1", "l2")]
-    assert [one.node for one in WINDOWS.one_per_build()] == ["w1", "w2"]
+    assert [workload.node for workload in WINDOWS.one_per_build()] == ["w1", "w2"]
 
 
 def test_routes_go_to_the_servers_own_port_or_to_what_stands_before_it() -> None:
@@ -66,8 +66,8 @@ def test_a_node_that_is_not_covered_is_named_with_the_option_that_covers_it() ->
         WINDOWS.at("w2", "w9")
     assert "w9" in str(raised.value)
     assert "--nodes=w9" in raised.value.remedy
-    assert [one.node for one in WINDOWS.at("w3", "w1")] == ["w3", "w1"]
-    assert [one.node for one in WINDOWS.elsewhere_than("w1")] == ["w2", "w3"]
+    assert [workload.node for workload in WINDOWS.at("w3", "w1")] == ["w3", "w1"]
+    assert [workload.node for workload in WINDOWS.elsewhere_than("w1")] == ["w2", "w3"]
 
 
 def test_two_groups_together_are_a_group() -> None:

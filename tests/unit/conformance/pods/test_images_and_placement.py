@@ -82,7 +82,7 @@ def test_an_image_with_a_digest_is_on_a_node_that_has_that_digest_under_any_tag(
 
 
 def test_every_image_that_is_published_has_a_tag_that_names_a_version() -> None:
-    for image in (one for system in images.published().values() for one in system):
+    for image in (item for system in images.published().values() for item in system):
         tag = images.split(image)[1]
         assert tag in images.WINDOWS_TAGS.values() or tag.count(".") >= 2, image
 
@@ -94,15 +94,15 @@ def test_windows_images_are_listed_for_every_build_that_has_one() -> None:
 
 def test_a_node_needs_only_the_images_of_its_own_build(make: Any) -> None:
     needed = images.for_node(make.node("w", "windows", 17763))
-    assert [one for one in needed if "servercore" in one] == ["mcr.microsoft.com/windows/servercore:ltsc2019"]
-    assert any(images.HOST_PROCESS in one for one in needed)
+    assert [item for item in needed if "servercore" in item] == ["mcr.microsoft.com/windows/servercore:ltsc2019"]
+    assert any(images.HOST_PROCESS in item for item in needed)
     assert not set(needed) & set(images.for_node(make.node("l")))
 
 
 def test_workers_come_before_control_planes_and_each_worker_starts_at_another_node(make: Any) -> None:
     facts = make.facts(make.node("cp", control_plane=True), make.node("a"), make.node("b"), make.node("c"))
-    assert [one.name for one in Placement(facts).usable("linux")] == ["a", "b", "c", "cp"]
-    assert [one.name for one in Placement(facts, turn=4).usable("linux")] == ["b", "c", "a", "cp"]
+    assert [node.name for node in Placement(facts).usable("linux")] == ["a", "b", "c", "cp"]
+    assert [node.name for node in Placement(facts, turn=4).usable("linux")] == ["b", "c", "a", "cp"]
 
 
 def test_a_system_without_a_node_that_takes_pods_lacks_one(make: Any) -> None:

@@ -20,7 +20,7 @@ FORBIDDEN_ON_WINDOWS = {"hostPID", "hostIPC", "hostNetwork", "shareProcessNamesp
 
 
 def template(role: Role) -> dict[str, Any]:
-    found = [one for one in manifest.load(MANIFESTS / role.manifest) if one["metadata"]["name"] == role.name]
+    found = [item for item in manifest.load(MANIFESTS / role.manifest) if item["metadata"]["name"] == role.name]
     assert len(found) == 1, f"{role.manifest} has {len(found)} Deployments {role.name}"
     return found[0]
 
@@ -33,7 +33,7 @@ PLAIN = [role for role in ROLES.values() if role not in HOST_PROCESS]
 def test_a_role_is_a_deployment_of_one_replica_with_its_containers(role: Role) -> None:
     made = template(role)
     spec = made["spec"]["template"]["spec"]
-    names = [one["name"] for one in spec["containers"]]
+    names = [item["name"] for item in spec["containers"]]
     assert made["kind"] == "Deployment"
     assert made["spec"]["replicas"] == 1
     assert {role.agent, role.main} <= set(names)
@@ -47,7 +47,7 @@ def test_a_role_is_a_deployment_of_one_replica_with_its_containers(role: Role) -
         assert container["imagePullPolicy"] == "IfNotPresent"
     if role.os == "windows":
         assert not FORBIDDEN_ON_WINDOWS & spec.keys()
-        assert all("securityContext" not in one for one in [spec, *spec["containers"]])
+        assert all("securityContext" not in item for item in [spec, *spec["containers"]])
 
 
 @pytest.mark.parametrize("role", HOST_PROCESS, ids=lambda one: one.name)
@@ -57,7 +57,7 @@ def test_a_host_process_pod_is_what_kubernetes_takes_for_one_and_stays_when_its_
     assert made["kind"] == "DaemonSet"
     assert spec["hostNetwork"] is True
     assert spec["securityContext"] == {"windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}}
-    assert [one["name"] for one in spec["containers"]] == [role.agent] == [role.main]
+    assert [container["name"] for container in spec["containers"]] == [role.agent] == [role.main]
     assert FORBIDDEN_ON_WINDOWS & spec.keys() == {"hostNetwork"}
     assert spec["automountServiceAccountToken"] is False
 
@@ -78,17 +78,17 @@ def test_a_host_process_pod_keeps_its_image_whatever_the_build_and_goes_to_its_n
 @pytest.mark.parametrize("role", PLAIN, ids=lambda one: one.name)
 def test_the_agents_container_has_the_programs_and_says_who_it_is(role: Role) -> None:
     spec = template(role)["spec"]["template"]["spec"]
-    agent = next(one for one in spec["containers"] if one["name"] == role.agent)
+    agent = next(container for container in spec["containers"] if container["name"] == role.agent)
     where = "C:\\probe" if role.os == "windows" else "/probe"
     assert agent["volumeMounts"] == [{"name": "probes", "mountPath": where}]
     assert spec["volumes"] == [{"name": "probes", "configMap": {"name": "probes"}}]
-    assert {one["name"] for one in agent["env"]} == {"POD_NAME", "POD_NAMESPACE", "NODE_NAME"}
+    assert {item["name"] for item in agent["env"]} == {"POD_NAME", "POD_NAMESPACE", "NODE_NAME"}
 
 
-@pytest.mark.parametrize("role", [one for one in ROLES.values() if not one.host_network], ids=lambda one: one.name)
+@pytest.mark.parametrize("role", [item for item in ROLES.values() if not item.host_network], ids=lambda one: one.name)
 def test_every_pod_but_the_nodes_serves_the_echo_and_is_ready_only_then(role: Role) -> None:
     spec = template(role)["spec"]["template"]["spec"]
-    agent = next(one for one in spec["containers"] if one["name"] == role.agent)
+    agent = next(container for container in spec["containers"] if container["name"] == role.agent)
     assert str(ECHO_PORT) in " ".join(agent["command"])
     probe = agent["readinessProbe"]
     assert (probe.get("httpGet") or probe.get("tcpSocket"))["port"] == ECHO_PORT
@@ -149,7 +149,7 @@ def test_tailoring_leaves_the_template_as_it_is(make: Any) -> None:
 def test_registry_and_pull_secrets_reach_every_container(make: Any) -> None:
     images = Images(mirrors=(Mirror(prefix="r.test"),), pull_secrets=("s",))
     spec = tailored(make, "linux-client", node=make.node("l"), images=images)["spec"]["template"]["spec"]
-    assert [one["image"] for one in spec["containers"]] == [
+    assert [container["image"] for container in spec["containers"]] == [
         "r.test/library/busybox:1.37.0",
         "r.test/library/python:3.13.1-alpine3.21",
     ]
@@ -185,31 +185,31 @@ def test_images_that_a_node_reports_are_recognised_in_both_spellings() -> None:
 def test_a_pod_that_is_as_it_was_has_not_changed(make: Any) -> None:
     from conformance.model.endpoint import Workload
 
-    one = Workload(
+    workload = Workload(
         namespace="n", pod="p", container="c", uid="u", role="linux-client", os="linux", node="w", address="10.0.0.1",
         node_address="192.0.2.1", restarts=1,
     )  # fmt: skip
     pod = {"metadata": {"uid": "u"}, "status": {"phase": "Running", "containerStatuses": [{"restartCount": 1}]}}
-    assert changed(one, pod) == ""
+    assert changed(workload, pod) == ""
     ended = {"name": "c", "restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     down = {"metadata": {"uid": "u"}, "status": {"phase": "Running", "containerStatuses": [ended]}}
-    assert changed(one, down).endswith("its container c is not running: CrashLoopBackOff")
-    assert changed(one, None).endswith("is gone")
+    assert changed(workload, down).endswith("its container c is not running: CrashLoopBackOff")
+    assert changed(workload, None).endswith("is gone")
 
 
 @pytest.mark.parametrize("path", [*sorted({role.manifest for role in PLAIN}), "services/win-webserver.yaml"])
 def test_a_windows_server_that_starves_for_a_while_stays_an_endpoint(path: str) -> None:
-    for made in (one for one in manifest.load(MANIFESTS / path) if one["kind"] == "Deployment"):
+    for made in (item for item in manifest.load(MANIFESTS / path) if item["kind"] == "Deployment"):
         spec = made["spec"]["template"]["spec"]
-        probes = [one["readinessProbe"] for one in spec["containers"] if "readinessProbe" in one]
+        probes = [container["readinessProbe"] for container in spec["containers"] if "readinessProbe" in container]
         if spec["os"]["name"] == "windows":
-            assert all((one["timeoutSeconds"], one["failureThreshold"]) == (5, 6) for one in probes)
+            assert all((probe["timeoutSeconds"], probe["failureThreshold"]) == (5, 6) for probe in probes)
 
 
-@pytest.mark.parametrize("path", sorted(str(one.relative_to(MANIFESTS)) for one in MANIFESTS.glob("*/*.yaml")))
+@pytest.mark.parametrize("path", sorted(str(item.relative_to(MANIFESTS)) for item in MANIFESTS.glob("*/*.yaml")))
 def test_no_autoscaler_may_evict_a_pod_that_tests_count_on(path: str) -> None:
     stays = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
-    kinds = [one for one in manifest.load(MANIFESTS / path) if one["kind"] in ("Deployment", "Pod", "DaemonSet")]
+    kinds = [item for item in manifest.load(MANIFESTS / path) if item["kind"] in ("Deployment", "Pod", "DaemonSet")]
     for made in () if path.startswith("prepull/") else kinds:  # a DaemonSet that ends with its images
         metadata = made["metadata"] if made["kind"] == "Pod" else made["spec"]["template"]["metadata"]
         assert metadata.get("annotations") == stays, made["metadata"]["name"]

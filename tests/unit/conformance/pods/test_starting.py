@@ -35,7 +35,7 @@ FAULTS = [
 
 def said(*events: str) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
     """Events about every pod, ``REASON`` or ``REASON: message``."""
-    split = [one.partition(": ") for one in events]
+    split = [event.partition(": ") for event in events]
     return lambda _: [{"reason": reason, "message": message} for reason, _, message in split]
 
 
@@ -113,6 +113,6 @@ def test_a_web_server_that_crashes_is_told_from_one_without_network(
     assert not raised.value.__cause__
     assert raised.value.__suppress_context__
     assert [Path(entry.path).name for entry in raised.traceback.filter(raised)] == ["test_starting.py"]
-    assert [(one.target, one.verdict) for one in kept] == [
+    assert [(seen.target, seen.verdict) for seen in kept] == [
         ("w1", ClaimVerdict.VIOLATED if kind is Nonconformance else ClaimVerdict.INCONCLUSIVE)
     ]

@@ -123,21 +123,24 @@ def test_the_demos_pods_are_started_together_and_no_others() -> None:
 def test_a_role_has_a_seat_on_each_covered_node_and_all_share_its_label() -> None:
     deployer = Deployer()
     found = worker_pods(deployer).servers("windows")
-    assert [(one.node, one.role) for one in found] == [("w1", "windows-server"), ("w2", "windows-server")]
+    assert [(workload.node, workload.role) for workload in found] == [
+        ("w1", "windows-server"),
+        ("w2", "windows-server"),
+    ]
     wishes = {wish.called: (wish.role, wish.node.name) for wish in deployer.wishes}
     assert wishes["windows-server-2"] == ("windows-server", "w2")
 
 
 def test_workers_begin_with_different_nodes_and_name_seats_alike() -> None:
     second = WorkerPods(Deployer(), Placement(FOUR, turn=1))  # type: ignore[arg-type]
-    assert [one.node for one in second.clients("windows")] == ["w2", "w1"]
+    assert [client.node for client in second.clients("windows")] == ["w2", "w1"]
     assert second.seat_of(second.client("windows")) == "windows-client-2"
 
 
 def test_nodes_that_are_not_covered_have_no_pods() -> None:
     facts = cluster(*(node(f"w{number}", "windows") for number in range(1, 6)))
     pods = WorkerPods(Deployer(), Placement(facts, cover=Cover(at_most=2)))  # type: ignore[arg-type]
-    assert [one.node for one in pods.servers("windows")] == ["w1", "w2"]
+    assert [server.node for server in pods.servers("windows")] == ["w1", "w2"]
 
 
 def test_pods_elsewhere_have_the_same_label_in_another_labelled_namespace() -> None:
@@ -166,8 +169,10 @@ def test_a_sick_node_makes_its_own_decisions_inconclusive_and_no_others() -> Non
     kept: list[Seen] = []
     pods.keep = kept.extend
     for _ in range(2):
-        assert [one.node for one in pods.servers("windows")] == ["w1"]
-    assert {(one.target, one.verdict, one.reason) for one in kept} == {("w2", ClaimVerdict.INCONCLUSIVE, "no image")}
+        assert [server.node for server in pods.servers("windows")] == ["w1"]
+    assert {(seen.target, seen.verdict, seen.reason) for seen in kept} == {
+        ("w2", ClaimVerdict.INCONCLUSIVE, "no image")
+    }
     pods.close()
     assert named(deployer).count("windows-server-2") == 1
 
@@ -184,8 +189,8 @@ def test_a_node_for_which_there_is_no_image_is_not_run() -> None:
     pods = worker_pods(Deployer(broken={"windows-client-1": MissingCapability("no image is known", "x")}))
     kept: list[Seen] = []
     pods.keep = kept.extend
-    assert [one.node for one in pods.clients("windows")] == ["w2"]
-    assert [(one.target, one.verdict) for one in kept] == [("w1", ClaimVerdict.NOT_RUN)]
+    assert [client.node for client in pods.clients("windows")] == ["w2"]
+    assert [(seen.target, seen.verdict) for seen in kept] == [("w1", ClaimVerdict.NOT_RUN)]
 
 
 def pod(reason: str = "", where: str = "w1") -> dict[str, Any]:
@@ -211,7 +216,7 @@ def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_a
     assert first.startswith(
         "DEMO-1  demo/windows-server-1-abc (node w1)  expected Ready, observed Pending, not ready (1 try)"
     )
-    assert [(one.target, one.verdict) for one in kept] == [("w1", ClaimVerdict.VIOLATED)]
+    assert [(seen.target, seen.verdict) for seen in kept] == [("w1", ClaimVerdict.VIOLATED)]
 
 
 @pytest.mark.parametrize("there", [pod("ImagePullBackOff"), pod(where="")], ids=["no image", "no node"])
@@ -239,7 +244,7 @@ def test_a_service_is_made_once_over_exactly_its_backend() -> None:
     backend = pods.server("windows")
     service = services.cluster_ip(backend)
     assert services.cluster_ip(backend) == service
-    assert [one["spec"]["selector"] for one in made] == [{"conformance/seat": "windows-server-1"}]
+    assert [item["spec"]["selector"] for item in made] == [{"conformance/seat": "windows-server-1"}]
     assert service.full_name == "cluster-ip-windows-server-1.demo.svc.lab.example"
     assert (service.by_address.host, service.by_address.port, service.by_address.path) == (
         "10.96.0.7", 80, Path.CLUSTER_IP,
@@ -352,7 +357,7 @@ def test_what_is_being_deployed_is_under_way() -> None:
 def test_around_windows_nodes_are_pairs_of_a_client_there_and_a_server(place: Any, expected: Any) -> None:
     pairs = worker_pods(Deployer()).placed_around(["w1", "w2"], place)
     assert [(client.node, server.node) for client, server in pairs] == expected
-    assert [(one.role, two.role.endswith("-server")) for one, two in pairs] == [("windows-client", True)] * 2
+    assert [(workload.role, two.role.endswith("-server")) for workload, two in pairs] == [("windows-client", True)] * 2
 
 
 def test_around_one_node_of_two_the_other_has_a_server_only() -> None:

@@ -46,12 +46,12 @@ def all_of(asking: Asking) -> list[Answered]:
 def test_tickets_are_unique_and_each_is_answered_once(prober: Prober, make: Any, listening: int) -> None:
     asking = prober.asking()
     sources = [make.workload(name) for name in "ab"]
-    tickets = asking.begin([make.attempt(listening, one) for one in sources])
-    tickets += asking.begin([make.attempt(listening, one) for one in sources])
+    tickets = asking.begin([make.attempt(listening, source) for source in sources])
+    tickets += asking.begin([make.attempt(listening, source) for source in sources])
     assert len(set(tickets)) == asking.pending == 4
     found = all_of(asking)
-    assert sorted(one.ticket for one in found) == sorted(tickets)
-    assert {one.observation.verdict for one in found if one.observation} == {Verdict.CONNECTED}
+    assert sorted(answered.ticket for answered in found) == sorted(tickets)
+    assert {answered.observation.verdict for answered in found if answered.observation} == {Verdict.CONNECTED}
     assert asking.next(0.0) is None
 
 
@@ -60,14 +60,14 @@ def test_a_result_of_one_source_does_not_wait_for_another(
 ) -> None:
     slow = make.attempt(silent, make.workload("slow"), Kind.UDP, 1.0)
     quick = make.attempt(listening, make.workload("quick"))
-    prober.observe([make.attempt(listening, one.source) for one in (slow, quick)])  # both agents are there
+    prober.observe([make.attempt(listening, item.source) for item in (slow, quick)])  # both agents are there
     asking = prober.asking()
     asking.begin([slow, quick])
     first = asking.next(10.0)
     assert first
     assert first.observation
     assert first.observation.attempt == quick
-    assert [one.observation.verdict for one in all_of(asking) if one.observation] == [Verdict.TIMED_OUT]
+    assert [answered.observation.verdict for answered in all_of(asking) if answered.observation] == [Verdict.TIMED_OUT]
 
 
 def test_rounds_overlap_and_are_ordered_by_when_the_agent_began_them(
@@ -78,11 +78,11 @@ def test_rounds_overlap_and_are_ordered_by_when_the_agent_began_them(
     for _ in range(4):
         tickets += asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.6)])
         time.sleep(0.1)
-    found = {one.ticket: one.observation for one in all_of(asking)}
+    found = {answered.ticket: answered.observation for answered in all_of(asking)}
     seen = [found[ticket] for ticket in tickets]
     assert all(seen)
-    assert len({one.clock for one in seen if one}) == 1
-    moments = [one.began for one in seen if one and one.began]
+    assert len({observation.clock for observation in seen if observation}) == 1
+    moments = [observation.began for observation in seen if observation and observation.began]
     assert moments == sorted(moments)
     assert all(later - earlier >= 0.05 for earlier, later in itertools.pairwise(moments))
     assert moments[1] < moments[0] + 0.6, "the second began before the first had given up"
@@ -114,7 +114,7 @@ def test_beginning_does_not_wait_for_an_agent_that_is_being_started(
     source = make.attempt(listening).source.uid
     assert asking.waits(source)
     may_start.set()
-    assert [one.observation.tries for one in all_of(asking) if one.observation] == [1, 1, 1]
+    assert [answered.observation.tries for answered in all_of(asking) if answered.observation] == [1, 1, 1]
     assert not asking.waits(source)
     assert len(agents.started) == 1, "what was begun meanwhile waited for the same agent"
 
@@ -136,10 +136,10 @@ def test_cancelling_frees_the_agent_at_once_and_leaves_the_attempts_of_others(
 ) -> None:
     prober.observe([make.attempt(listening)])
     ((agent, _),) = prober.agents._agents.values()
-    one, other = prober.asking(), prober.asking()
-    one.begin([make.attempt(silent, kind=Kind.UDP, give_up=30.0)] * 50)
+    asking, other = prober.asking(), prober.asking()
+    asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=30.0)] * 50)
     other.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
-    one.cancel()
+    asking.cancel()
     (answered,) = all_of(other)
     assert answered.observation
     assert answered.observation.verdict is Verdict.TIMED_OUT
@@ -179,7 +179,11 @@ def test_attempts_of_an_agent_that_died_are_carried_out_by_its_successor(
     asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
     asking.begin([make.attempt(silent, kind=Kind.UDP, give_up=0.5)])
     agent._agents[make.workload().uid, "agent.py"][0]._give_up("it was cut off by the test")
-    assert [(one.observation.verdict, one.observation.tries) for one in all_of(asking) if one.observation] == [
+    assert [
+        (answered.observation.verdict, answered.observation.tries)
+        for answered in all_of(asking)
+        if answered.observation
+    ] == [
         (Verdict.TIMED_OUT, 2),
         (Verdict.TIMED_OUT, 2),
     ]
@@ -199,7 +203,7 @@ def test_errors_are_told_per_attempt_and_what_others_saw_is_kept(
     agents.script = [no_program] * 5
     asking = prober.asking()
     of_good, of_bad = asking.begin([make.attempt(listening, good), make.attempt(listening, bad)])
-    found = {one.ticket: one for one in all_of(asking)}
+    found = {answered.ticket: answered for answered in all_of(asking)}
     assert found[of_good].observation
     assert found[of_good].error is None
     assert found[of_bad].observation is None
@@ -254,7 +258,7 @@ def test_no_more_attempts_are_under_way_than_half_of_what_an_agent_opens_at_once
     asking.cancel()
     begun = time.monotonic()
     seen = prober.observe([make.attempt(silent, kind=Kind.UDP, give_up=0.2)] * 6)
-    assert [one.verdict for one in seen] == [Verdict.TIMED_OUT] * 6
+    assert [observation.verdict for observation in seen] == [Verdict.TIMED_OUT] * 6
     assert time.monotonic() - begun >= 0.6, "three times two"
-    assert len({one.at for one in seen}) == 3
+    assert len({observation.at for observation in seen}) == 3
     assert agent._under_way == 0

@@ -44,10 +44,10 @@ def test_a_literal_command_on_windows_takes_a_powershell_slot(kube: Any, api: An
 
     def serve(channel: Any, _: Any) -> None:
         held = [slots.take("powershell-win-1", 2) for _ in range(2)]
-        free.append(sum(one is not None for one in held))
-        for one in held:
-            if one:
-                one.release()
+        free.append(sum(slot is not None for slot in held))
+        for slot in held:
+            if slot:
+                slot.release()
         channel.status(0)
         channel.close()
 
@@ -66,8 +66,10 @@ class Scripted:
         self.asked.append(len(batch))
         verdict = self.rounds.pop(0) if len(self.rounds) > 1 else self.rounds[0]
         return [
-            Observation(attempt=one, verdict=verdict if one.kind is Kind.DNS else Verdict.CONNECTED, at=0, seconds=0)
-            for one in batch
+            Observation(
+                attempt=attempt, verdict=verdict if attempt.kind is Kind.DNS else Verdict.CONNECTED, at=0, seconds=0
+            )
+            for attempt in batch
         ]
 
 
@@ -101,5 +103,5 @@ def test_a_pod_that_stays_cold_is_told_and_left_to_the_claims(make: Any) -> None
     timings = load_timings()
     timings = replace(timings, linux=replace(timings.linux, warm_up=3.0))
     warmth = warm_up(Scripted(Verdict.DNS_FAILED), [make.workload()], None, "x", timings=timings, clock=Instant())
-    assert [one.verdict for one in warmth.cold] == [Verdict.DNS_FAILED]
+    assert [observation.verdict for observation in warmth.cold] == [Verdict.DNS_FAILED]
     assert "still without a network after 3 s: n/client (linux, node w1) -> A x: DNS_FAILED" in warmth.line

@@ -43,8 +43,8 @@ def test_observations_come_in_the_order_of_the_batch_from_all_sources(
     sources = [make.workload(f"client-{number}") for number in range(3)]
     batch = [make.attempt(port, source) for port in (listening, closed) for source in sources]
     seen = prober.observe(batch)
-    assert [one.attempt for one in seen] == batch
-    assert [one.verdict for one in seen] == [Verdict.CONNECTED] * 3 + [Verdict.REFUSED] * 3
+    assert [observation.attempt for observation in seen] == batch
+    assert [observation.verdict for observation in seen] == [Verdict.CONNECTED] * 3 + [Verdict.REFUSED] * 3
     assert len(agents.started) == 3
 
 
@@ -264,7 +264,7 @@ def test_what_the_others_saw_is_kept_when_one_source_breaks(
     agents.script = [lambda channel, _: missing_binary(channel, make)] * 50
     with pytest.raises(ProbeBroken) as caught:
         prober.observe([make.attempt(listening, good), make.attempt(listening, bad)])
-    assert [one.attempt.source for one in caught.value.seen] == [good]
+    assert [observation.attempt.source for observation in caught.value.seen] == [good]
 
 
 @pytest.mark.parametrize(
@@ -381,19 +381,19 @@ def test_live_agents_on_a_windows_node_are_bounded_for_all_processes(
 ) -> None:
     monkeypatch.setitem(protocol.AGENTS, "windows", protocol.AGENTS["linux"])  # the stand-in is agent.py
     limits = Limits(per_windows_node=3, share_of_node=1)
-    one, other = (Prober(kube, tmp_path / "run", make.settings, limits=limits) for _ in range(2))
+    prober, other = (Prober(kube, tmp_path / "run", make.settings, limits=limits) for _ in range(2))
     program = protocol.AGENTS["linux"]
     try:
         for number in range(4):
-            one.agent(make.workload(f"a-{number}", "windows", "win-1"), program)
-            one.agent(make.workload(f"l-{number}"), program)
-        one.agent(make.workload("a-5", "windows", "win-2"), program)
-        assert len(one.agents) == 6, "one on win-1, which is its share there, one on win-2, and those on Linux"
+            prober.agent(make.workload(f"a-{number}", "windows", "win-1"), program)
+            prober.agent(make.workload(f"l-{number}"), program)
+        prober.agent(make.workload("a-5", "windows", "win-2"), program)
+        assert len(prober.agents) == 6, "one on win-1, which is its share there, one on win-2, and those on Linux"
         taken = [other.agent(make.workload(f"b-{number}", "windows", "win-1"), program) for number in range(2)]
         assert taken[1].alive
         assert len(other.agents) == 1
     finally:
-        one.close()
+        prober.close()
         other.close()
 
 
@@ -403,15 +403,15 @@ def test_what_a_process_keeps_on_a_node_beyond_its_share_goes_when_another_waits
     wide = Limits(per_windows_node=2, share_of_node=2)
     narrow = Limits(per_windows_node=2, share_of_node=1)
     program = protocol.AGENTS["linux"]
-    one, other = (Prober(kube, tmp_path / "run", make.settings, limits=limits) for limits in (wide, narrow))
+    prober, other = (Prober(kube, tmp_path / "run", make.settings, limits=limits) for limits in (wide, narrow))
     try:
         for number in range(2):
-            one.agent(make.workload(f"a-{number}", "windows", "win-1"), program)
-        one.agents.limits = narrow
+            prober.agent(make.workload(f"a-{number}", "windows", "win-1"), program)
+        prober.agents.limits = narrow
         assert other.agent(make.workload("b", "windows", "win-1"), program).alive
-        assert (len(one.agents), len(other.agents)) == (1, 1)
+        assert (len(prober.agents), len(other.agents)) == (1, 1)
     finally:
-        one.close()
+        prober.close()
         other.close()
 
 
@@ -421,7 +421,7 @@ def test_more_sources_than_live_agents_are_asked_in_turns(
     prober = Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=2))
     try:
         seen = prober.observe([make.attempt(listening, make.workload(f"client-{number}")) for number in range(6)])
-        assert [one.verdict for one in seen] == [Verdict.CONNECTED] * 6
+        assert [observation.verdict for observation in seen] == [Verdict.CONNECTED] * 6
         assert len(prober.agents) <= 2
     finally:
         prober.close()
@@ -462,17 +462,17 @@ def test_waiting_for_other_starts_counts_as_no_error(
 def test_what_one_process_keeps_beyond_its_share_goes_when_another_waits(
     kube: Any, agents: Any, make: Any, listening: int, tmp_path: Path
 ) -> None:
-    one, other = (Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=4, share=2)) for _ in range(2))
+    prober, other = (Prober(kube, tmp_path / "run", make.settings, limits=Limits(agents=4, share=2)) for _ in range(2))
     try:
-        one.observe([make.attempt(listening, make.workload(f"a-{number}")) for number in range(4)])
-        assert len(one.agents) == 4, "it needed them at once, and nobody else did"
-        assert not one.slots.wanted("agent")
+        prober.observe([make.attempt(listening, make.workload(f"a-{number}")) for number in range(4)])
+        assert len(prober.agents) == 4, "it needed them at once, and nobody else did"
+        assert not prober.slots.wanted("agent")
         seen = other.observe([make.attempt(listening, make.workload(f"b-{number}")) for number in range(2)])
         assert [found.verdict for found in seen] == [Verdict.CONNECTED] * 2
-        assert (len(one.agents), len(other.agents)) == (2, 2)
-        assert other.counts.repeated.total() == one.counts.repeated.total() == 0
+        assert (len(prober.agents), len(other.agents)) == (2, 2)
+        assert other.counts.repeated.total() == prober.counts.repeated.total() == 0
     finally:
-        one.close()
+        prober.close()
         other.close()
 
 

@@ -17,7 +17,7 @@ def test_most_at_once_counts_what_overlaps_and_not_what_follows() -> None:
 
 
 def test_processes_are_added_up_and_powershell_is_counted_per_node() -> None:
-    one = Probing(
+    probing = Probing(
         costs=(NodeCost(node="w1", os="windows", agents=2, restarts=1, commands=3, attempts=40),),
         intervals=(interval(0, 9), interval(0, 2, "powershell-w1"), interval(0, 9, "powershell-w2")),
         limits=(("powershell", 2), ("agent", 60)),
@@ -27,7 +27,7 @@ def test_processes_are_added_up_and_powershell_is_counted_per_node() -> None:
         intervals=(interval(1, 3), interval(1, 3, "powershell-w1", 1)),
         limits=(("powershell", 2), ("agent", 60)),
     )
-    found = cost([one, other])
+    found = cost([probing, other])
     assert [(node.node, node.agents, node.attempts, node.resent) for node in found.nodes] == [
         ("l1", 0, 0, 0),
         ("w1", 3, 42, 2),

@@ -26,8 +26,8 @@ def test_an_attempt_is_sent_as_the_golden_example_says(example: dict[str, Any], 
     model = dict(example["model"])
     if "target" in model:
         model["target"] = Target(path=Route.POD_IP, **model["target"])
-    one = Attempt(source=make.workload(), **{**model, "kind": Kind(model["kind"])})
-    assert {"id": 0, **protocol.spec(one)} == example["spec"]
+    attempt = Attempt(source=make.workload(), **{**model, "kind": Kind(model["kind"])})
+    assert {"id": 0, **protocol.spec(attempt)} == example["spec"]
 
 
 @pytest.mark.parametrize("example", RESULTS, ids=lambda one: one["case"])
@@ -51,8 +51,8 @@ def test_every_verdict_of_the_model_is_in_the_document() -> None:
 
 
 def test_a_batch_is_one_ascii_line(make: Any) -> None:
-    one = Attempt(source=make.workload(), kind=Kind.DNS, give_up_after=1, query="bücher.test")
-    line = protocol.batch_line("b", [protocol.spec(one)])
+    attempt = Attempt(source=make.workload(), kind=Kind.DNS, give_up_after=1, query="bücher.test")
+    line = protocol.batch_line("b", [protocol.spec(attempt)])
     assert b"\n" not in line
     assert json.loads(line.decode("ascii"))["attempts"][0]["query"] == "bücher.test"
 

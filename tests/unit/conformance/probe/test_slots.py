@@ -17,7 +17,7 @@ LIB = Path(__file__).parents[4] / "lib"
 def test_no_more_than_the_count_are_taken(tmp_path: Path) -> None:
     slots = Slots(tmp_path)
     taken = [slots.take("powershell-w1", 2) for _ in range(3)]
-    assert [one.number if one else None for one in taken] == [0, 1, None]
+    assert [slot.number if slot else None for slot in taken] == [0, 1, None]
     assert slots.take("powershell-w2", 2) is not None
 
 

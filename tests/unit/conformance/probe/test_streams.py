@@ -43,7 +43,7 @@ def test_streams_of_a_pair_share_two_agents_and_are_seen_at_both_ends(streams: S
         == [StreamVerdict.SURVIVED] * 3
     )
     assert [query["command"][-1] for query in agents.started] == ["/probe/stream_agent.py"] * 2
-    assert {one.target.host for one in several} == {HOME}
+    assert {stream.target.host for stream in several} == {HOME}
     streams.close(several)
 
 

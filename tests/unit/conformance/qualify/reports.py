@@ -50,14 +50,14 @@ def report(
     claims = []
     for claim in catalog().values():
         mine = [result for result in results if result["claim"] == claim.id]
-        verdict = next((str(one) for one in PRECEDENCE if one in {each["verdict"] for each in mine}), None)
+        verdict = next((str(item) for item in PRECEDENCE if item in {each["verdict"] for each in mine}), None)
         claims.append({
             "id": claim.id, "area": claim.area, "statement": claim.statement, "kind": str(claim.kind),
             "verdict": verdict, "reason": mine[0]["reason"] if mine else "the selection leaves it out", "remedy": "",
             "results": mine, "missing_parts": [],
         })  # fmt: skip
     told = to_plain(facts(windows=len(builds), **change))
-    for node, build in zip([one for one in told["nodes"] if one["os"] == "windows"], builds, strict=True):
+    for node, build in zip([item for item in told["nodes"] if item["os"] == "windows"], builds, strict=True):
         node["windows_build"] = list(build)
     plain = {
         "schema_version": "2",

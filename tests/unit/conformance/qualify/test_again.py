@@ -16,13 +16,13 @@ from tests.unit.conformance.qualify.reports import NEW, OLD, decided, report, un
 
 
 def both(before: dict[str, Any], now: dict[str, Any], kind: ClaimKind = ClaimKind.CAPABILITY) -> ClaimResult:
-    first, second = (from_plain(ClaimResult, one) for one in (before, now))
+    first, second = (from_plain(ClaimResult, item) for item in (before, now))
     (result,) = merged([first], [second], {first.claim: kind})
     return result
 
 
 def verdicts(result: ClaimResult) -> dict[str, str]:
-    return {one.about[0] if one.about else "": str(one.verdict) for one in result.decisions}
+    return {decision.about[0] if decision.about else "": str(decision.verdict) for decision in result.decisions}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def effect(seconds: float) -> dict[str, object]:
 
 def test_a_claim_that_was_confirmed_and_is_violated_is_worse_and_fails() -> None:
     found = compare(report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([decided("DEMO-7", {NEW: "VIOLATED"})]))
-    assert [str(one) for one in found.of("worse")] == [
+    assert [str(turned) for turned in found.of("worse")] == [
         "DEMO-7: CONFIRMED -> VIOLATED (DEMO-7 was VIOLATED)",
         "DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (DEMO-7 is VIOLATED on 20348)",
     ]
@@ -32,13 +32,13 @@ def test_a_build_that_became_worse_is_seen_where_another_was_bad_before() -> Non
     old = report([decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"})], builds=BOTH)
     new = report([decided("DEMO-7", {OLD: "VIOLATED", NEW: "VIOLATED"})], builds=BOTH)
     found = compare(old, new)
-    assert [one.where for one in found.of("worse")] == ["Windows 20348"]
+    assert [turned.where for turned in found.of("worse")] == ["Windows 20348"]
     assert found.exit_code == 1
 
 
 def test_what_is_merely_not_decided_any_more_is_not_called_worse() -> None:
     found = compare(report([decided("DEMO-7", {NEW: "CONFIRMED"})]), report([undecided("DEMO-7", "INCONCLUSIVE")]))
-    assert [str(one) for one in found.of("undecided now")] == [
+    assert [str(turned) for turned in found.of("undecided now")] == [
         "DEMO-7: CONFIRMED -> INCONCLUSIVE (DEMO-7 was INCONCLUSIVE)"
     ]  # fmt: skip
     assert found.exit_code == 6
@@ -53,38 +53,38 @@ def test_a_run_that_leaves_out_what_the_baseline_decided_does_not_pass_it() -> N
 def test_a_part_that_became_worse_is_seen_where_another_was_bad_before() -> None:
     old = report([decided("SVC-2", {NEW: "VIOLATED"}, "near"), decided("SVC-2", {NEW: "CONFIRMED"}, "far")])
     new = report([decided("SVC-2", {NEW: "VIOLATED"}, "near"), decided("SVC-2", {NEW: "VIOLATED"}, "far")])
-    assert [one.where for one in compare(old, new).of("worse")] == ["part far"]
+    assert [turned.where for turned in compare(old, new).of("worse")] == ["part far"]
     assert compare(old, new).exit_code == 1
 
 
 def test_a_part_or_build_that_is_not_looked_at_any_more_is_not_decided_now() -> None:
     parts = [decided("SVC-2", {NEW: "CONFIRMED"}, "near"), decided("SVC-2", {NEW: "CONFIRMED"}, "far")]
     found = compare(report(parts), report(parts[:1]))
-    assert [str(one) for one in found.of("undecided now")] == [
+    assert [str(turned) for turned in found.of("undecided now")] == [
         "SVC-2, part far: CONFIRMED -> not selected (nothing was decided about it in the newer run)"
     ]
     assert found.exit_code == 6
     old = report([decided("DEMO-7", {OLD: "CONFIRMED", NEW: "CONFIRMED"})], builds=BOTH)
     new = report([decided("DEMO-7", {NEW: "CONFIRMED"})], builds=BOTH)
-    assert [one.where for one in compare(old, new).of("undecided now")] == ["Windows 17763"]
+    assert [turned.where for turned in compare(old, new).of("undecided now")] == ["Windows 17763"]
 
 
 def test_a_violation_that_is_gone_is_better() -> None:
     found = compare(report([decided("DEMO-7", {NEW: "VIOLATED"})]), report([decided("DEMO-7", {NEW: "CONFIRMED"})]))
-    assert {one.claim for one in found.of("better")} == {"DEMO-7"}
+    assert {turned.claim for turned in found.of("better")} == {"DEMO-7"}
     assert found.exit_code == 0
 
 
 def test_what_can_happen_and_did_not_is_as_acceptable_as_what_did() -> None:
     found = compare(report([decided("RST-1", {NEW: "CONFIRMED"})]), report([decided("RST-1", {NEW: "NOT_OBSERVED"})]))
-    assert {one.turn for one in found.turned} == {"same"}
+    assert {turned.turn for turned in found.turned} == {"same"}
     assert found.exit_code == 0
 
 
 def test_a_limitation_that_is_gone_is_no_worse() -> None:
     found = compare(report([decided("XSVC-4", {NEW: "CONFIRMED"})]), report([decided("XSVC-4", {NEW: "LIFTED"})]))
     assert found.exit_code == 0
-    assert {one.now for one in found.turned} == {"LIFTED"}
+    assert {turned.now for turned in found.turned} == {"LIFTED"}
 
 
 def test_other_builds_parts_and_facts_are_told() -> None:

@@ -31,12 +31,12 @@ WAIVER = Waiver(
 )  # fmt: skip
 
 
-def gate(one: StoredReport, *waivers: Waiver) -> list[GateResult]:
-    return list(judge(one, [TWO], waivers, catalog()))
+def gate(stored_report: StoredReport, *waivers: Waiver) -> list[GateResult]:
+    return list(judge(stored_report, [TWO], waivers, catalog()))
 
 
 def answers(results: list[GateResult]) -> dict[str, str]:
-    return {one.build: one.answer for one in results}
+    return {result.build: result.answer for result in results}
 
 
 def test_what_is_confirmed_in_every_part_qualifies() -> None:
@@ -47,10 +47,10 @@ def test_what_is_confirmed_in_every_part_qualifies() -> None:
 
 
 def test_a_leak_on_one_of_two_builds_disqualifies_that_build_alone_and_is_named() -> None:
-    svc = [decided("SVC-2", {OLD: "CONFIRMED", NEW: "CONFIRMED"}, one["part"]) for one in SVC]
+    svc = [decided("SVC-2", {OLD: "CONFIRMED", NEW: "CONFIRMED"}, item["part"]) for item in SVC]
     results = gate(report([decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}), *svc], builds=BOTH))
     assert answers(results) == {OLD: "not qualified", NEW: "qualified"}
-    assert [str(one) for one in results[0].standing] == ["DEMO-7 VIOLATED: DEMO-7 is VIOLATED on 17763"]
+    assert [str(obstacle) for obstacle in results[0].standing] == ["DEMO-7 VIOLATED: DEMO-7 is VIOLATED on 17763"]
     assert exit_code(results) == 1
 
 
@@ -65,7 +65,7 @@ def test_a_build_that_a_part_did_not_reach_leaves_the_gate_incomplete() -> None:
 
 def test_a_part_that_was_not_in_the_run_leaves_it_incomplete() -> None:
     results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), SVC[0]]))
-    assert [str(one) for one in results[0].standing] == [
+    assert [str(obstacle) for obstacle in results[0].standing] == [
         "SVC-2 (server far) not selected: no test of this part was in the run"
     ]  # fmt: skip
     assert results[0].answer == "incomplete"
@@ -88,13 +88,13 @@ def test_an_error_that_belongs_to_no_node_counts_for_every_build() -> None:
 
 
 def test_one_sick_node_leaves_the_other_build_qualified() -> None:
-    svc = [decided("SVC-2", {OLD: "CONFIRMED", NEW: "CONFIRMED"}, one["part"]) for one in SVC]
+    svc = [decided("SVC-2", {OLD: "CONFIRMED", NEW: "CONFIRMED"}, item["part"]) for item in SVC]
     results = gate(report([decided("DEMO-7", {OLD: "INCONCLUSIVE", NEW: "CONFIRMED"}), *svc], builds=BOTH))
     assert answers(results) == {OLD: "incomplete", NEW: "qualified"}
 
 
 def test_a_decision_between_linux_nodes_is_one_about_every_build() -> None:
-    svc = [decided("SVC-2", {OLD: "CONFIRMED", NEW: "CONFIRMED"}, one["part"]) for one in SVC]
+    svc = [decided("SVC-2", {OLD: "CONFIRMED", NEW: "CONFIRMED"}, item["part"]) for item in SVC]
     results = gate(report([decided("DEMO-7", {"": "CONFIRMED"}), *svc], builds=BOTH))
     assert answers(results) == {OLD: "qualified", NEW: "qualified"}
 
@@ -166,7 +166,7 @@ def test_a_waiver_for_a_build_accepts_nothing_that_is_about_no_build() -> None:
 def test_a_part_that_the_set_does_not_know_counts_too() -> None:
     extra = decided("DEMO-7", {NEW: "VIOLATED"}, "a part that is new")
     results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), extra, *SVC]))
-    assert [str(one) for one in results[0].standing] == [
+    assert [str(obstacle) for obstacle in results[0].standing] == [
         "DEMO-7 (a part that is new) VIOLATED: DEMO-7 is VIOLATED on 20348"
     ]
 
@@ -204,7 +204,7 @@ def test_a_report_of_the_first_schema_qualifies_nothing() -> None:
 @pytest.mark.parametrize("change", [{"claims": []}, {"facts": None}])
 def test_an_empty_report_qualifies_nothing(change: dict[str, Any]) -> None:
     results = gate(parse(dict(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC]).plain) | change, "empty"))
-    assert {one.answer for one in results} == {"incomplete"}
+    assert {result.answer for result in results} == {"incomplete"}
     assert exit_code(results) == 6
 
 

@@ -21,7 +21,7 @@ WAIVER = Waiver(
 
 
 def gate(name: str, *waivers: Waiver) -> dict[str, GateResult]:
-    return {one.build: one for one in judge(stored(name), [DEMO], waivers, catalog())}
+    return {result.build: result for result in judge(stored(name), [DEMO], waivers, catalog())}
 
 
 @pytest.mark.parametrize(("name", "content"), [pytest.param(name, content, id=name) for name, content in texts()])
@@ -38,10 +38,10 @@ def test_a_report_from_before_later_facts_has_a_page(name: str) -> None:
 def test_a_leak_on_one_of_two_builds_disqualifies_that_build_and_names_it() -> None:
     found = gate("leak")
     assert found["17763"].answer == "not qualified"
-    assert {one.claim for one in found["17763"].standing} == {"DEMO-5", "DEMO-6", "DEMO-7"}
+    assert {obstacle.claim for obstacle in found["17763"].standing} == {"DEMO-5", "DEMO-6", "DEMO-7"}
     assert found["20348"].answer == "qualified"
     worse = compare(stored("healthy"), stored("leak")).of("worse")
-    assert {one.where for one in worse} == {"", "Windows 17763"}
+    assert {turned.where for turned in worse} == {"", "Windows 17763"}
 
 
 def test_a_defect_that_opens_what_policy_closes_fails_a_comparison_and_a_waiver_for_another_claim_helps_nothing() -> (
@@ -54,17 +54,17 @@ def test_a_defect_that_opens_what_policy_closes_fails_a_comparison_and_a_waiver_
 
 
 def test_a_healthy_lab_would_qualify_and_qualifies_nothing() -> None:
-    assert {one.headline.partition(": ")[2] for one in gate("healthy").values()} == {
+    assert {result.headline.partition(": ")[2] for result in gate("healthy").values()} == {
         "would qualify; a lab qualifies nothing"
     }
-    assert {one["answer"] for one in stored("healthy").plain["gates"]} <= {"incomplete", "qualified"}
-    assert not any(one["headline"].endswith(": qualified") for one in stored("healthy").plain["gates"])
+    assert {item["answer"] for item in stored("healthy").plain["gates"]} <= {"incomplete", "qualified"}
+    assert not any(item["headline"].endswith(": qualified") for item in stored("healthy").plain["gates"])
 
 
 def test_a_cluster_without_the_v3_api_says_why_nothing_about_calico_s_policies_was_run() -> None:
     found = gate("without-v3")
-    assert {one.answer for one in found.values()} == {"incomplete"}
-    assert any("projectcalico.org/v3" in str(each) for one in found.values() for each in one.standing)
+    assert {result.answer for result in found.values()} == {"incomplete"}
+    assert any("projectcalico.org/v3" in str(each) for result in found.values() for each in result.standing)
     assert exit_code(list(found.values())) == 6
 
 
@@ -82,4 +82,4 @@ def test_a_violated_that_turned_green_on_a_rerun_is_still_violated_and_flaky() -
 
 def test_a_run_that_was_cut_short_says_so_and_qualifies_nothing() -> None:
     assert "were not run, because the run ended before them" in stored("cut-short").cut_short
-    assert {one.answer for one in gate("cut-short").values()} == {"incomplete"}
+    assert {result.answer for result in gate("cut-short").values()} == {"incomplete"}

@@ -31,11 +31,11 @@ def written(path: Path, content: Any) -> Path:
 
 
 def test_a_waiver_is_read_with_everything_that_it_says(tmp_path: Path) -> None:
-    one = waivers.load(written(tmp_path / "w", [GOOD | {"build": "17763"}]), catalog(), TODAY)[0]
-    assert (one.claim, one.verdicts, one.build) == ("RST-1", (ClaimVerdict.VIOLATED,), "17763")
-    assert one.covers("RST-1", ClaimVerdict.VIOLATED, part="any", build="17763")
-    assert not one.covers("RST-1", ClaimVerdict.VIOLATED, part="any", build="20348")
-    assert not one.covers("RST-1", ClaimVerdict.UNMET, part="any", build="17763")
+    waiver = waivers.load(written(tmp_path / "w", [GOOD | {"build": "17763"}]), catalog(), TODAY)[0]
+    assert (waiver.claim, waiver.verdicts, waiver.build) == ("RST-1", (ClaimVerdict.VIOLATED,), "17763")
+    assert waiver.covers("RST-1", ClaimVerdict.VIOLATED, part="any", build="17763")
+    assert not waiver.covers("RST-1", ClaimVerdict.VIOLATED, part="any", build="20348")
+    assert not waiver.covers("RST-1", ClaimVerdict.UNMET, part="any", build="17763")
 
 
 @pytest.mark.parametrize(

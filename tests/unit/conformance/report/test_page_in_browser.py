@@ -55,8 +55,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PAT
 def hostile() -> str:
     """A page in which everything that a cluster or a file can name is markup."""
     leak = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"}) | {"reason": MARKUP, "part": MARKUP, "test": MARKUP}
-    for one in leak["decisions"]:
-        one |= {"reason": MARKUP, "source": MARKUP, "target": MARKUP}
+    for decision in leak["decisions"]:
+        decision |= {"reason": MARKUP, "source": MARKUP, "target": MARKUP}
     leak["measured"] = {MARKUP: MARKUP, "seconds to a new connection": 1.0}
     whole = plain(leak, decided("RST-1", {NEW: "CONFIRMED"}), notes=[MARKUP], command=MARKUP, cut_short=MARKUP)
     whole["run"]["cluster"]["label"] = MARKUP
@@ -83,7 +83,7 @@ def opened(folder: Path, page: str, *options: str) -> tuple[dict[str, Any], str]
     file.write_text(page.replace("</body>", PROBE + "</body>"), encoding="utf-8")
     quiet = ("gpu", "background-networking", "component-update", "sync")
     command = [
-        str(CHROMIUM), "--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{one}" for one in quiet),
+        str(CHROMIUM), "--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{item}" for item in quiet),
         f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", "--virtual-time-budget=3000", *options,
         "--dump-dom", file.as_uri(),
     ]  # fmt: skip

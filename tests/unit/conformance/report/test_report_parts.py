@@ -46,7 +46,7 @@ def outcome(*results: ClaimResult, verdict: V | None = None, ran: bool = True, *
 
 def claim(*tests: TestOutcome, ident: str = "CONN-1", whole: bool = True, told: Facts | None = None) -> object:
     outcomes = claim_outcomes(catalog(), told or facts(), tests, whole=whole)
-    return next(one for one in outcomes if one.claim.id == ident)
+    return next(item for item in outcomes if item.claim.id == ident)
 
 
 ORDER = [

@@ -92,7 +92,7 @@ def test_room_is_unknown_where_pods_may_not_be_listed() -> None:
     assert room(Node=NODES, forbidden=("Pod",)) == {}
 
 
-COVERAGE = [Covered(one, "x") for one in facts().nodes]
+COVERAGE = [Covered(item, "x") for item in facts().nodes]
 
 
 @pytest.mark.parametrize(

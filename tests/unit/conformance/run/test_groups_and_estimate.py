@@ -19,7 +19,7 @@ DEMO = PlannedTest(test="t::a", parts=(ClaimPart(claim="DEMO-6"),), needs=Needs(
 
 def test_claims_that_lack_the_same_thing_are_one_line_with_how_to_get_it() -> None:
     found = list(groups.lines(catalog(), facts(calico_apis=CRD_ONLY), Settings(disruptive=True)))
-    (line,) = [one for one in found if "it writes Calico policies" in one]
+    (line,) = [item for item in found if "it writes Calico policies" in item]
     assert line.startswith("not here: ")
     assert "DEMO-5, XPOL-3" in line
     assert "projectcalico.org/v3 is not served" in line
@@ -28,14 +28,14 @@ def test_claims_that_lack_the_same_thing_are_one_line_with_how_to_get_it() -> No
 
 def test_claims_about_other_clusters_are_one_line_in_all() -> None:
     found = list(groups.lines(catalog(), facts(), Settings(disruptive=True)))
-    (line,) = [one for one in found if one.startswith("not about this cluster")]
+    (line,) = [item for item in found if item.startswith("not about this cluster")]
     assert "about mode bgp" in line
-    assert not any("it is about" in one for one in found)
+    assert not any("it is about" in item for item in found)
 
 
 def test_every_claim_is_in_the_group_that_a_test_of_it_would_meet() -> None:
     cluster, settings = facts(calico_apis=CRD_ONLY, mode="policy-only"), Settings()
-    found = {claim: one for one in groups.groups(catalog(), cluster, settings) for claim in one.claims}
+    found = {claim: group for group in groups.groups(catalog(), cluster, settings) for claim in group.claims}
     assert found["VXLAN-1"].verdict is ClaimVerdict.NOT_APPLICABLE
     assert found["DEMO-5"].verdict is ClaimVerdict.NOT_RUN
     assert "DEMO-6" not in found
@@ -60,7 +60,9 @@ def test_it_is_said_which_claims_kubernetes_policies_decided() -> None:
 
 def planned(kind: str, count: int) -> list[PlannedTest]:
     exclusivity = Exclusivity(kind=kind)  # type: ignore[arg-type]
-    return [PlannedTest(test=f"{kind}{one}", parts=(), needs=Needs(), exclusivity=exclusivity) for one in range(count)]
+    return [
+        PlannedTest(test=f"{kind}{number}", parts=(), needs=Needs(), exclusivity=exclusivity) for number in range(count)
+    ]
 
 
 def test_an_estimate_shares_what_can_be_shared_and_adds_the_rest() -> None:

@@ -31,7 +31,7 @@ class Host:
 
     def dsr(self, read: bool | None = None) -> NodeDsr:
         known = facts(windows=1)
-        nodes = tuple(replace(one, dsr=Fact(read, "the log")) for one in known.nodes)
+        nodes = tuple(replace(node, dsr=Fact(read, "the log")) for node in known.nodes)
         return NodeDsr(replace(known, nodes=nodes), self.learnt.__setitem__, lambda: dict(self.learnt))
 
     def of(self, read: bool | None = None) -> Fact[bool]:
@@ -71,6 +71,8 @@ def test_a_node_that_could_not_be_looked_into_is_error_unless_its_log_says_it() 
 
 def test_a_node_is_asked_once_in_a_run() -> None:
     host = Host([f"{COMMAND} --enable-dsr=true"])
-    one = host.dsr()
-    assert one.of("win-0", host) == one.of("win-0", host) == host.dsr().of("win-0", host) == host.learnt["win-0"]
+    node_dsr = host.dsr()
+    assert (
+        node_dsr.of("win-0", host) == node_dsr.of("win-0", host) == host.dsr().of("win-0", host) == host.learnt["win-0"]
+    )
     assert host.asked == 1

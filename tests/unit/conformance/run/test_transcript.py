@@ -58,7 +58,7 @@ class Scripted:
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         self.begin(batch)
-        return [one.observation for one in (self.next(0), self.next(0)) if one and one.observation]
+        return [answered.observation for answered in (self.next(0), self.next(0)) if answered and answered.observation]
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ class StandInKube:
         if self.forbidden:
             raise ApiRefused(403, "Forbidden", "may not list", f"GET {kind}")
         if api_version == STORED:
-            return [one for one in self.stored if one["metadata"]["name"] not in self.deleted]
+            return [item for item in self.stored if item["metadata"]["name"] not in self.deleted]
         self.asked.append(labels)
         return [self._object(kind, name) for name in self.found.get(kind, ()) if name not in self.deleted]
 
@@ -48,7 +48,7 @@ class StandInKube:
         return [], "1"
 
     def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
-        return next((one for one in self.stored if one["metadata"]["name"] == name), self._object(kind, name))
+        return next((item for item in self.stored if item["metadata"]["name"] == name), self._object(kind, name))
 
     def resource(self, api_version: str, kind: str) -> Resource:
         return Resource("/api/v1", kind.lower(), kind, namespaced=False, verbs=())

@@ -94,8 +94,8 @@ def test_an_evicted_pod_says_that_it_was_evicted(run: Any) -> None:
         dry = await api.call("POST", f"{PODS}/p/eviction?dryRun=All", {"metadata": {"name": "p"}})
         assert (dry.code, "deletionTimestamp" in (await api.get(f"{PODS}/p"))["metadata"]) == (201, False)
         assert (await api.call("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})).code == 201
-        conditions = {one["type"]: one["reason"] for one in (await api.get(f"{PODS}/p"))["status"]["conditions"]
-                      if one.get("reason")}  # fmt: skip
+        listed = (await api.get(f"{PODS}/p"))["status"]["conditions"]
+        conditions = {condition["type"]: condition["reason"] for condition in listed if condition.get("reason")}
         assert conditions["DisruptionTarget"] == "EvictionByEvictionAPI"
 
     run(scenario)

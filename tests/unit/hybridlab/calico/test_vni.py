@@ -90,7 +90,7 @@ def test_a_delivered_vni_is_stored_and_the_vsid_stays_until_the_network_is_made_
         assert made.dataplane.cut_off == [pod["metadata"]["uid"]]
         await made.calico.restart_felix(WINDOWS)
         await made.until(lambda: vni(made, WINDOWS) == 4097)
-        assert [one.name for one in node.hns.endpoints] == ["Calico_ep"]
+        assert [endpoint.name for endpoint in node.hns.endpoints] == ["Calico_ep"]
 
     scenario(body)
 
@@ -179,9 +179,11 @@ def test_a_pod_that_leaves_takes_its_endpoint_along() -> None:
     async def body(made: Harness) -> None:
         pod, attachment = await made.pod("w", WINDOWS)
         hns = made.calico.windows[WINDOWS].hns
-        assert [(one.address, one.mac) for one in hns.endpoints if one.pod] == [(attachment.address, attachment.mac)]
+        assert [(endpoint.address, endpoint.mac) for endpoint in hns.endpoints if endpoint.pod] == [
+            (attachment.address, attachment.mac)
+        ]
         await made.calico.pod_network.detach(pod["metadata"]["uid"])
-        assert [one.name for one in hns.endpoints] == ["Calico_ep"]
+        assert [endpoint.name for endpoint in hns.endpoints] == ["Calico_ep"]
 
     scenario(body)
 
@@ -216,7 +218,7 @@ def test_the_configuration_on_disk_is_a_list_by_the_operator_and_one_plugin_with
     install: str, path: str, key: str
 ) -> None:
     profile = load("default", [f"calico.install={install}"])
-    node = WindowsNode(next(one for one in machines(profile) if one.os == "windows"), profile)
+    node = WindowsNode(next(machine for machine in machines(profile) if machine.os == "windows"), profile)
     assert node.cni_path == f"C:\\etc\\cni\\net.d\\{path}"
     assert key in json.loads(node.cni_text)
     node.configure({"VXLAN_VNI": "4097"}, {})

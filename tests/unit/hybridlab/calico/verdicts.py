@@ -81,7 +81,7 @@ class World:
     @property
     def left_out(self) -> list[str]:
         """What became no entry of the list that was asked for last, and why."""
-        return [f"{one.where}: {one.why}" for one in self.lists.left_out]
+        return [f"{left_out.where}: {left_out.why}" for left_out in self.lists.left_out]
 
     def allowed(self, source: str, destination: str, port: int = 80, protocol: str = "tcp", icmp: int = 8) -> bool:
         """Whether a new connection passes; ends that are no pods are addresses."""

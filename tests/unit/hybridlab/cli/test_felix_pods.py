@@ -21,7 +21,7 @@ class StandIn:
 
     def __init__(self, configuration: str) -> None:
         profile = load("default", [])
-        machine = next(one for one in machines(profile) if one.name == NODE)
+        machine = next(item for item in machines(profile) if item.name == NODE)
         self.windows, self.configuration = WindowsNode(machine, profile), configuration
         self.kubelets = {NODE: self}
         self.lines: list[str] = []

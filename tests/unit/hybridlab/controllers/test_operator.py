@@ -90,7 +90,7 @@ def test_an_edit_is_undone_and_a_deleted_object_comes_back() -> None:
 
         async def back() -> bool:
             found, _ = await cluster.client.list("configmaps", SYSTEM)
-            return "cni-config-windows" in {one["metadata"]["name"] for one in found}
+            return "cni-config-windows" in {item["metadata"]["name"] for item in found}
 
         await cluster.until(back)
 

@@ -133,7 +133,7 @@ def test_each_is_in_effect_after_its_injection_and_not_after_its_healing(name: A
         async with lab() as made:
             identity = await made.injector.inject(name, SAMPLES[name])
             assert await made.injector.evidence(identity)
-            assert [(one["id"], one["fault"]) for one in made.injector.active()] == [(identity, name)]
+            assert [(item["id"], item["fault"]) for item in made.injector.active()] == [(identity, name)]
             fault = made.injector._active[identity].fault
             await made.injector.heal(identity)
             assert made.injector.active() == []
@@ -175,7 +175,7 @@ def test_an_mtu_black_hole_s_parameter_is_the_largest_packet_that_passes() -> No
         async with lab() as made:
             await made.injector.inject("mtu-black-hole", {"bytes": "1200"})
             assert made.rules("fabric") == ["f_fwd: udp dport 4789 ip length > 1200 drop"]
-            listed = {one["name"]: one["parameters"] for one in made.injector.catalogue()}
+            listed = {item["name"]: item["parameters"] for item in made.injector.catalogue()}
             assert listed["mtu-black-hole"]["bytes"].startswith("largest outer packet that passes")
 
     asyncio.run(run())

@@ -77,7 +77,7 @@ def test_a_healing_that_the_kernel_does_not_show_is_not_believed_and_the_fault_s
                 await made.injector.heal(identity)
             with pytest.raises(FaultFailed, match=identity):
                 await made.injector.heal_all()
-            assert [one["id"] for one in made.injector.active()] == [identity]
+            assert [item["id"] for item in made.injector.active()] == [identity]
             made.dataplane.deaf = False
             await made.injector.heal_all()
             assert made.injector.active() == []
@@ -96,6 +96,6 @@ def test_an_unknown_id_is_refused_with_the_active_ones() -> None:
 
 
 def test_the_catalogue_tells_what_each_fault_takes() -> None:
-    listed = {one["name"]: one for one in Injector.catalogue()}
+    listed = {item["name"]: item for item in Injector.catalogue()}
     assert listed["policy-late"]["parameters"] == {"node": "name of a node, or all", "seconds": "how much later"}
-    assert all(one["description"] and one["scope"] and one["layer"] for one in listed.values())
+    assert all(item["description"] and item["scope"] and item["layer"] for item in listed.values())

@@ -24,7 +24,7 @@ class Harness:
         kube_proxy: tuple[int, str] | None = None,
     ) -> None:  # fmt: skip
         profile = load("default", [f"calico.install={install}", *settings])
-        self.machine = next(one for one in machines(profile) if one.os == "windows")
+        self.machine = next(machine for machine in machines(profile) if machine.os == "windows")
         self.hns = Hns(self.machine.name)
         self.hns.ensure_pod_network(BLOCK, 4096)
         self.hns.attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
@@ -86,7 +86,7 @@ def test_endpoints_are_attached_and_those_of_pods_shared_by_hcsshim_s_numbers() 
 
 def test_a_policy_list_names_the_backends_on_the_node() -> None:
     harness = Harness()
-    pod = next(one for one in harness.hns.endpoints if one.pod)
+    pod = next(endpoint for endpoint in harness.hns.endpoints if endpoint.pod)
     (found,) = harness.ask("policy-lists")
     assert (found["References"], found["Policies"][0]["VIPs"]) == ([f"/endpoints/{pod.id}"], ["10.96.0.9"])
     assert found["Policies"][0]["IsDSR"] is True

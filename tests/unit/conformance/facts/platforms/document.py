@@ -69,7 +69,7 @@ def page(scratch: Path) -> str:
         with served(cluster, scratch) as kube:
             found.append((cluster, detect(kube)))
     heads = ["cluster", *COLUMNS.values(), "Windows builds", "Calico on nodes"]
-    lines = [HEAD, _row(heads), _row(["---"] * len(heads)), *(_row(_cells(*one)) for one in found)]
+    lines = [HEAD, _row(heads), _row(["---"] * len(heads)), *(_row(_cells(*item)) for item in found)]
     for cluster, facts in found:
         lines += _section(cluster, facts)
     return "\n".join(lines) + "\n"

@@ -71,7 +71,7 @@ def _read(path: Path) -> Cluster:
         kubernetes=plain["kubernetes"],
         groups=tuple(plain["groups"]),
         expect=plain["expect"],
-        objects=dict(_object(one) for one in plain["objects"]),
+        objects=dict(_object(obj) for obj in plain["objects"]),
     )
 
 
@@ -147,7 +147,9 @@ def _answer(cluster: Cluster, path: str) -> Any:
     if path == "/version":
         return 200, {"gitVersion": cluster.kubernetes}
     if path == "/apis":
-        groups = [{"name": one.partition("/")[0], "versions": [{"groupVersion": one}]} for one in there if "/" in one]
+        groups = [
+            {"name": item.partition("/")[0], "versions": [{"groupVersion": item}]} for item in there if "/" in item
+        ]
         return 200, {"groups": groups}
     version = path.removeprefix("/apis/").removeprefix("/api/")
     if version in there:
@@ -158,7 +160,7 @@ def _answer(cluster: Cluster, path: str) -> Any:
     if path in cluster.objects:
         return 200, cluster.objects[path]
     plural = path.rpartition("/")[2]
-    if any(plural in KINDS[one] for one in there):
+    if any(plural in KINDS[item] for item in there):
         return fake_api.listing(*(one for where, one in cluster.objects.items() if _in(where, path)))
     return fake_api.status(404, "NotFound", "not found")
 

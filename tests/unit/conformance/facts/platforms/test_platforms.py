@@ -12,7 +12,7 @@ from conformance.facts.detect import detect
 from tests.unit.conformance.facts.platforms import document
 from tests.unit.conformance.facts.platforms.served import Cluster, clusters, served
 
-NAMES = [one.name for one in clusters()]
+NAMES = [item.name for item in clusters()]
 
 
 @pytest.fixture(params=clusters(), ids=NAMES)
