@@ -15,6 +15,7 @@ from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
 from conformance.expect.connections_during_change import ConnectionsDuringChange
+from conformance.expect.fragments import Fragments
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.node_ports import NodePorts
 from conformance.expect.node_readings import NodeReadings
@@ -60,6 +61,7 @@ __all__ = [
     "ConnectionsDuringChange",
     "Expect",
     "Felix",
+    "Fragments",
     "KnownIssue",
     "NewPods",
     "NodePorts",

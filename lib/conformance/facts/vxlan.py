@@ -22,6 +22,7 @@ MAC = "projectcalico.org/VXLANTunnelMACAddr"
 DEFAULTS = {"vxlanVNI": 4096, "vxlanPort": 4789}
 """What Calico uses where FelixConfiguration does not say (felix/config/config_params.go)."""
 CONFIGURED = "the configured VNI"
+AS_IT_SHOULD_BE = (None, ANNOUNCED, CONFIGURED)
 SECOND = "second address of its block"
 
 
@@ -62,7 +63,7 @@ class VxlanFacts:
 
     def routes(self, linux: str) -> dict[str, Fact[str]]:
         """How a Linux node reaches every block of every other node: ``as announced``, or what is otherwise."""
-        seen, peers = self._hosts.linux(linux), self._peers(linux)
+        seen, peers = self._hosts.linux(linux), self._peers(linux, macs=False)
         return _merged(vxlan_entries.routes(seen, peer) for peer in peers)
 
     def forwarding(self, linux: str) -> dict[str, Fact[str]]:
@@ -80,13 +81,13 @@ class VxlanFacts:
         peers = self._peers(node, [toward])
         if any(linux.name == node for linux in self._facts.by_os("linux")):
             seen = self._hosts.linux(node)
-            found = self._device_vni(seen)
+            found = self._device_vni(seen) | self._configured_port(seen)
             found |= _merged(read(seen, peer) for peer in peers for read in (vxlan_entries.routes, forwarding))
         else:
             networks = self._networks(node)
             found = self._vsid(node, networks)
             found |= _merged(self._remote_subnets(node, networks, peer) for peer in peers)
-        return {name: fact for name, fact in found.items() if fact.value not in (None, ANNOUNCED, CONFIGURED)}
+        return {name: fact for name, fact in found.items() if fact.value not in AS_IT_SHOULD_BE}
 
     def configured(self, field: str) -> dict[str, Fact[int]]:
         """``vxlanVNI`` or ``vxlanPort`` of FelixConfiguration default, or Calico's default for it."""
@@ -103,9 +104,7 @@ class VxlanFacts:
 
     def device_port(self, linux: str) -> dict[str, Fact[int]]:
         """UDP port of a Linux node's VXLAN device."""
-        link = self._hosts.linux(linux).link(DEVICE)
-        port = link.vxlan.port if link and link.vxlan else None
-        return {f"UDP port of {DEVICE} on node {linux}": Fact(port, f"the device on node {linux}: {link or 'none'}")}
+        return self._device_port(self._hosts.linux(linux))
 
     def device_vni(self, linux: str) -> dict[str, Fact[str]]:
         """VNI of a Linux node's VXLAN device against the configured one: ``the configured VNI``, or which it is."""
@@ -124,6 +123,23 @@ class VxlanFacts:
         if link and link.vxlan:
             told = str(link.vxlan.vni) if link.up else f"a device that is down, with {link.vxlan.vni}"
         return {f"VNI of {DEVICE} on node {seen.node}": self._against_the_vni(told, f"the device on node {seen.node}")}
+
+    @staticmethod
+    def _device_port(seen: LinuxFacts) -> dict[str, Fact[int]]:
+        link = seen.link(DEVICE)
+        port = link.vxlan.port if link and link.vxlan else None
+        return {
+            f"UDP port of {DEVICE} on node {seen.node}": Fact(port, f"the device on node {seen.node}: {link or 'none'}")
+        }
+
+    def _configured_port(self, seen: LinuxFacts) -> dict[str, Fact[str]]:
+        """The port of a Linux node's device where it is not the configured one; nothing where it is, or has none."""
+        (wanted,) = self.configured("vxlanPort").values()
+        return {
+            name: Fact(f"{port.value}, the configured port is {wanted.value}", f"{port.source}; {wanted.source}")
+            for name, port in self._device_port(seen).items()
+            if port.value not in (None, wanted.value)
+        }
 
     def _vsid(self, node: str, networks: Sequence[HnsNetwork]) -> dict[str, Fact[str]]:
         vsids = {subnet.vsid for network in networks for subnet in network.subnets}
@@ -149,8 +165,8 @@ class VxlanFacts:
     def _networks(self, windows: str) -> list[HnsNetwork]:
         return [network for network in self._hosts.hns_networks(windows) if network.name.startswith("Calico")]
 
-    def _peers(self, node: str, only: Collection[str] = ()) -> list[Peer]:
-        """The other nodes, or ``only`` those, as they announce themselves now."""
+    def _peers(self, node: str, only: Collection[str] = (), *, macs: bool = True) -> list[Peer]:
+        """The other nodes, or ``only`` those, as they announce themselves now; ``macs``: with those not announced."""
         now, blocks = self._annotations(), self._calico.blocks(of_all=True)
         return [
             Peer(
@@ -158,7 +174,7 @@ class VxlanFacts:
                 os=other.os,
                 address=now[other.name].get(ADDRESS, other.address).partition("/")[0],
                 tunnel=now[other.name].get(TUNNEL, ""),
-                mac=now[other.name].get(MAC, "").lower() or self._mac(other),
+                mac=now[other.name].get(MAC, "").lower() or (self._mac(other) if macs else ""),
                 blocks=tuple(
                     ipaddress.IPv4Network(cidr)
                     for cidr in blocks[f"blocks of node {other.name}"].value or []

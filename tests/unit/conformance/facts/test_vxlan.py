@@ -267,9 +267,10 @@ def test_what_is_otherwise_between_two_nodes_is_told_and_nothing_else() -> None:
         "VSID of HNS network Calico on node w1",
         "route of node w1 to block 192.168.1.0/26 of node l1",
     ]
-    device = replace(GOOD.links[0], vxlan=Vxlan(vni=4097, port=4789))
+    device = replace(GOOD.links[0], vxlan=Vxlan(vni=4097, port=4790))
     cluster.seen = replace(GOOD, links=(device,), fdb=())
     assert list(cluster.facts().otherwise("l1", "w1")) == [
         "VNI of vxlan.calico on node l1",
+        "UDP port of vxlan.calico on node l1",
         "forwarding of node l1 to the tunnel of node w1",
     ]
