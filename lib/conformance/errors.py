@@ -12,11 +12,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from conformance.model.attempt import Attempt
     from conformance.model.observation import Observation
 
 
 class Nonconformance(AssertionError):
     """The cluster does not do what the claim says.  ``seen`` are the observations that show it."""
+
+    ways: Sequence[Attempt] = ()
+    """The attempts whose ways are wrong, the worst first, where the expectation knows them apart from the others."""
 
     def __init__(self, message: str, seen: Sequence[Observation] = ()) -> None:
         super().__init__(message)
@@ -29,6 +33,9 @@ class Unmet(Nonconformance):
 
 class SuiteError(Exception):
     """Base of everything that says nothing about the cluster's conformance."""
+
+    ways: Sequence[Attempt] = ()
+    """As those of :class:`Nonconformance`: the ways that could not be decided."""
 
 
 class ProbeBroken(SuiteError):

@@ -34,7 +34,7 @@ def collect(
     parts: dict[str, Callable[[], str]] = {}
     for namespace in namespaces:
         parts[f"events of {namespace}"] = functools.partial(_events, kube, namespace)
-    for pod in _calico_pods(kube, nodes):
+    for pod in calico_pods(kube, nodes):
         meta, spec = pod["metadata"], pod["spec"]
         for container in spec["containers"]:
             name = f"log of {meta['name']} {container['name']} on {spec['nodeName']}"
@@ -84,7 +84,8 @@ def _events(kube: Kube, namespace: str) -> str:
     return "\n".join(lines)
 
 
-def _calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
+def calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
+    """Pods of calico-node on these nodes, of both operating systems; none where they cannot be listed."""
     found = []
     for namespace in CALICO_NAMESPACES:
         try:

@@ -74,6 +74,8 @@ class HnsEndpoint:
     mac: str
     network: str
     """Id of its network."""
+    state: str = ""
+    """HNS' number for it, as it prints it; empty: it prints none."""
     policies: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     """Everything HNS holds for it, untyped: NAT, routes, access rules."""
     acls: tuple[AclRule, ...] = ()

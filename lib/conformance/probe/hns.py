@@ -16,12 +16,16 @@ from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, HnsSubnet, 
 Obj = dict[str, Any]
 
 NETWORK_MEMBERS = ("ID", "Name", "Type", "Subnets", "Ipams", "Policies")
-ENDPOINT_MEMBERS = ("ID", "Name", "IPAddress", "MacAddress", "VirtualNetwork", "Policies")
+ENDPOINT_MEMBERS = ("ID", "Name", "State", "IPAddress", "MacAddress", "VirtualNetwork", "Policies")
 """What is read of them.  All that HNS knows of 60 endpoints is over 1 MB."""
 REMOTE_SUBNET = "RemoteSubnetRoute"
 """Type of the policy by which a network reaches another node's block (hcsshim: hcn.RemoteSubnetRoute)."""
 PODS = "Calico"
 """How the name of the pods' network begins (KUBE_NETWORK ``Calico.*``)."""
+
+
+class NoAnswer(ProbeBroken):
+    """A cmdlet printed what it prints when HNS does not answer it."""
 
 
 def documents(stdout: bytes, what: str) -> list[Obj]:
@@ -37,7 +41,7 @@ def documents(stdout: bytes, what: str) -> list[Obj]:
     except ValueError as error:
         raise ProbeBroken(f"{what}: garbled output {stdout[:200]!r}", transport=str(error)) from None
     if found is None or found == "":
-        raise ProbeBroken(f"{what}: HNS gave no answer (printed: {text})", transport=text)
+        raise NoAnswer(f"{what}: HNS gave no answer (printed: {text})", transport=text)
     several = many(found)
     if not all(isinstance(item, dict) for item in several):
         raise ProbeBroken(f"{what}: output is not of objects: {stdout[:200]!r}", transport="not objects")
@@ -86,6 +90,7 @@ def endpoint(found: Obj) -> HnsEndpoint:
         address=str(found.get("IPAddress") or ""),
         mac=str(found.get("MacAddress") or ""),
         network=str(found.get("VirtualNetwork") or ""),
+        state="" if found.get("State") is None else str(found["State"]),
         policies=tuple(policies),
         acls=tuple(_acl(policy) for policy in policies if policy.get("Type") == "ACL"),
     )

@@ -50,6 +50,9 @@ class OsTimings:
     dns_give_up: float
     """s.  One name, search list included.  glibc and Windows both wait 5 s or less for the first server; Windows asks a
     second time."""
+    dns_slow: float
+    """s.  One name from the cluster's own DNS: an answer that takes longer is slow.  musl, in Alpine's images, has used
+    up the first of its two tries after 2.5 s; CoreDNS answers names of the cluster from memory, in milliseconds."""
     exec_overhead: float
     """s.  What an exec may take beyond the attempts in it.  PowerShell starts in 2 to 4 s and a core
     (dotnet-framework-docker#25, #211)."""
@@ -155,6 +158,9 @@ class RunTimings:
     abandoned: float
     """s.  Age from which what a run of another machine left is taken for abandoned; longer than any run, since one that
     does not disrupt gives no sign of life (Calico's own Windows lanes take up to 3 h)."""
+    evidence: float
+    """s.  Gathering what hosts and logs say of failing pairs, all of it, after a failure: a PowerShell start takes 2 to
+    4 s on Windows (dotnet-framework-docker#25), and two of them are made at once."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
 

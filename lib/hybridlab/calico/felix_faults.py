@@ -40,6 +40,8 @@ class FelixFaults:
     """Linux: programming an endpoint again ends its connections."""
     dead: set[str] = field(default_factory=set)
     """It does not start."""
+    forgetful: set[str] = field(default_factory=set)
+    """What changed while it was down is news to it only when it changes again."""
     misreadings: dict[str, Misreading] = field(default_factory=dict)
     """How it misreads policy."""
     blocks: dict[str, Callable[[RemoteBlock], RemoteBlock]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.errors import Nonconformance
+from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.traffic import Context, Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -47,6 +47,20 @@ def test_of_the_ways_of_one_failure_only_the_wrong_ones_are_violated() -> None:
         ("windows-1", ClaimVerdict.VIOLATED),
     ]
     assert "expected CONNECTED, observed TIMED_OUT" in kept[1].reason
+
+
+def test_a_failure_names_the_ways_that_are_wrong_and_no_other() -> None:
+    expect, _ = scripted(good=[UP], bad=[DROPPED], worse=[DROPPED])
+    with pytest.raises(Nonconformance) as raised:
+        expect.reachable([workload("good"), workload("bad"), workload("worse", "windows")], target(), because="open")
+    assert [one.source.pod for one in raised.value.ways] == ["bad", "worse"]
+
+
+def test_a_broken_control_names_its_way() -> None:
+    expect, _ = scripted(good=[UP], bad=[DROPPED])
+    with pytest.raises(ControlBroken) as raised:
+        expect.control([workload("good"), workload("bad")], target(), because="open before")
+    assert [one.source.pod for one in raised.value.ways] == ["bad"]
 
 
 def test_a_source_whose_questions_stay_unanswered_takes_no_other_with_it() -> None:

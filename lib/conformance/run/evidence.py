@@ -1,0 +1,174 @@
+"""What nodes say of a failing pair, read right after the failure: HNS endpoints and networks, and Felix' log.
+
+Best effort: it decides nothing, and hides no failure.  Each question stands alone, what goes wrong with it is one line
+in its place, and what has no answer in time is left out.  It makes no pod where Calico's own is there to ask.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+
+from conformance.errors import first_line
+from conformance.facts.diagnostics_bundle import calico_pods
+from conformance.kube.client import Kube, Obj
+from conformance.model.attempt import Attempt
+from conformance.model.counted import counted
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Observation
+from conformance.probe.host import Hosts, Place, Run
+from conformance.run import hns_text
+from conformance.settings import Timings
+
+PAIRS = 3
+"""Pairs of nodes that one failure's evidence is gathered for."""
+BACKENDS = 3
+"""Pods behind one target that are looked at."""
+BEFORE = 15.0
+"""s.  Felix' log is read from so long before the expectation's first attempt: it follows the change at once."""
+WITHOUT_ATTEMPTS = 120.0
+"""s.  Of Felix' log where the failure carries no attempt."""
+LOG_BYTES = 256 * 1024
+"""bytes.  Of one log, from where it is read on."""
+FELIX = "felix"
+"""Container of calico-node's pods on Windows; on Linux it is ``calico-node``."""
+
+
+class Evidence:
+    """Gathers for one worker.  ``host`` gives the run's own pod in a node's host, ``run`` runs a command in a pod."""
+
+    def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings) -> None:
+        self._kube, self._run, self._host = kube, run, host
+        self._within = timings.run.evidence
+        self._timings = replace(timings, windows=replace(timings.windows, exec_overhead=self._within))
+        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="evidence")
+
+    def of(self, error: BaseException) -> dict[str, str]:
+        """Name of an attachment to its text; nothing where the failure is about no pair of pods."""
+        ways = failing_ways(error)
+        if not ways:
+            return {}
+        chosen, began = choose(ways), time.monotonic()
+        look = _Look(self._kube, self._run, self._host, self._timings)
+        texts = self._ask(look.questions(chosen, seconds_to_read(error)))
+        told = [f"  {way.label}" for way in chosen]
+        head = (
+            f"Looked into {len(chosen)} of {counted(len(ways), 'way')} that could not be seen as expected: one for "
+            f"each pair of nodes, those with a Windows end first, {PAIRS} at most."
+        )
+        ended = f"Read within {time.monotonic() - began:.1f} s after the failure; it is evidence, and decided nothing."
+        return {"failing pairs": "\n".join([head, *told, ended]), **texts}
+
+    def close(self) -> None:
+        """Wait for what is still under way."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _ask(self, questions: dict[str, Callable[[], str]]) -> dict[str, str]:
+        asked = {name: self._threads.submit(_guarded, question) for name, question in questions.items()}
+        wait(asked.values(), timeout=self._within)
+        late = f"(not gathered: no answer within {self._within:g} s)"
+        texts = {name: answer.result() if answer.done() else late for name, answer in asked.items()}
+        for answer in asked.values():
+            answer.cancel()
+        return texts
+
+
+class _Look:
+    """One failure's look at the nodes."""
+
+    def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings) -> None:
+        self._kube, self._host = kube, host
+        self._hosts = Hosts(run, self._windows, host, timings, once=True)
+        self._nodes: list[str] = []
+
+    def questions(self, ways: Sequence[Attempt], seconds: float) -> dict[str, Callable[[], str]]:
+        """What to ask for these ways; ``seconds`` of logs."""
+        ends = list({end.uid: end for way in ways for end in ends_of(way)}.values())
+        self._nodes = list(dict.fromkeys(end.node for end in ends))
+        asked: dict[str, Callable[[], str]] = {}
+        for node in self._nodes:
+            pods = [end for end in ends if end.node == node]
+            if pods[0].os == "windows":
+                asked[f"HNS endpoints of failing pairs on {node}"] = functools.partial(self._endpoints, node, pods)
+                asked[f"HNS networks of {node}"] = functools.partial(self._networks, node)
+            asked[f"Felix around the failure on {node}"] = functools.partial(self._felix, node, seconds)
+        return asked
+
+    def _endpoints(self, node: str, pods: Sequence[Workload]) -> str:
+        return hns_text.endpoints(node, pods, self._hosts.hns_endpoints(node))
+
+    def _networks(self, node: str) -> str:
+        return hns_text.networks(self._hosts.hns_networks(node))
+
+    def _felix(self, node: str, seconds: float) -> str:
+        pod = self._calico(node)
+        if pod is None:
+            return f"(not gathered: no pod of calico-node is seen on node {node})"
+        meta = pod["metadata"]
+        container = FELIX if FELIX in _running(pod) else "calico-node"
+        text = self._kube.logs(meta["namespace"], meta["name"], container, since=seconds, head=LOG_BYTES)
+        return f"# {meta['namespace']}/{meta['name']} {container}, from {seconds:.0f} s ago on\n{text or '(nothing)'}"
+
+    def _windows(self, node: str) -> Workload:
+        """Where to ask a Windows host: Calico's HostProcess pod, or where that is not there the run's own, made now."""
+        pod = self._calico(node)
+        if pod is None or FELIX not in _running(pod):
+            return self._host(node)
+        meta, address = pod["metadata"], str((pod.get("status") or {}).get("hostIP") or "")
+        return Workload(
+            namespace=meta["namespace"], pod=meta["name"], container=FELIX, uid=meta["uid"], role="calico-node",
+            os="windows", node=node, address=address, node_address=address, host_network=True,
+        )  # fmt: skip
+
+    def _calico(self, node: str) -> Obj | None:
+        return next((pod for pod in self._pods if pod["spec"].get("nodeName") == node), None)
+
+    @functools.cached_property
+    def _pods(self) -> list[Obj]:
+        return calico_pods(self._kube, self._nodes)
+
+
+def failing_ways(error: BaseException) -> list[Attempt]:
+    """The ways that a failure is about, the worst first; those of all its observations where it names none."""
+    told: BaseException | None = error
+    while told is not None:
+        if ways := getattr(told, "ways", ()):
+            return list(ways)
+        told = told.__cause__
+    seen: Sequence[Observation] = getattr(error, "seen", ())
+    attempts = [observation.attempt for observation in seen]
+    return list({(attempt.source.uid, attempt.label): attempt for attempt in attempts}.values())
+
+
+def choose(ways: Sequence[Attempt]) -> list[Attempt]:
+    """One way for each pair of nodes, those with a Windows end first, in the order that they came in."""
+    found: dict[tuple[str, ...], Attempt] = {}
+    for way in ways:
+        found.setdefault(tuple(end.node for end in ends_of(way)), way)
+    return sorted(found.values(), key=lambda way: all(end.os != "windows" for end in ends_of(way)))[:PAIRS]
+
+
+def ends_of(way: Attempt) -> list[Workload]:
+    """The pods at a way's ends: the source, and those that may answer."""
+    return [way.source, *(way.target.backends[:BACKENDS] if way.target else ())]
+
+
+def seconds_to_read(error: BaseException) -> float:
+    """How much of a log belongs to a failure: since the first attempt of what failed, and what was just before it."""
+    seen: Sequence[Observation] = getattr(error, "seen", ())
+    return time.time() - min(observation.at for observation in seen) + BEFORE if seen else WITHOUT_ATTEMPTS
+
+
+def _running(pod: Obj) -> list[str]:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    return [status["name"] for status in statuses if "running" in (status.get("state") or {})]
+
+
+def _guarded(question: Callable[[], str]) -> str:
+    try:
+        return question() or "(empty)"
+    except Exception as error:  # whatever it is, it is not what the test failed for
+        return f"(not gathered: {first_line(error)})"
