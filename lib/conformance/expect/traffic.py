@@ -362,9 +362,13 @@ class Expect:
         self.context.record("seconds to first correct answer", round(max(path.first_right for path in paths), 3))
         self.context.record("seconds to stable answer", round(max(row[0].came for row in rows), 3))
         figures, change = self.context.figures, self.context.change()
-        figures.decided(paths)
+        figures.decided(paths, rows)
         if change is not None:
-            turned = [path for path in paths if not path.want or _key(path.attempt) in self._closed]
+            turned = [
+                (path, row)
+                for path, row in zip(paths, rows, strict=True)
+                if not path.want or _key(path.attempt) in self._closed
+            ]
             figures.took_effect(change, turned, began)
         for path, row in zip(paths, rows, strict=True):
             key = _key(path.attempt)
