@@ -6,6 +6,7 @@ from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults import api, exec, kubelet
 from hybridlab.faults.backends import BackendsWrong
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
+from hybridlab.faults.felix_crash_loop import FelixCrashLoops
 from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.ping import ping_dropped, ping_natted
@@ -138,6 +139,14 @@ _TYPES = (
         description="a calico-node-windows pod that was killed comes back without its Felix",
         parameters=(_WINDOWS_OR_ALL,),
         make=felix_never_restarts,
+    ),
+    FaultType(
+        name="felix-crash-loops",
+        layer="policy",
+        scope="all, node",
+        description="Felix ends as soon as it starts, again and again, and programs nothing",
+        parameters=(_NODE_OR_ALL,),
+        make=FelixCrashLoops,
     ),
     FaultType(
         name="felix-keeps-old-rules",
