@@ -5,6 +5,7 @@ from __future__ import annotations
 from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults import api, exec, kubelet
 from hybridlab.faults.backends import BackendsWrong
+from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.felix_crash_loop import FelixCrashLoops
 from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
@@ -30,8 +31,9 @@ from hybridlab.faults.rules import (
     snat_pod_to_pod,
     udp4789_dropped,
 )
+from hybridlab.faults.search_list import SEARCH_LISTS, SearchListWrong
 from hybridlab.faults.service_source import dsr_despite_build, snat_despite_dsr, wrong_snat_address
-from hybridlab.faults.zone import DnsStale, DnsWrong
+from hybridlab.faults.zone import DnsSlow, DnsStale, DnsWrong
 
 _NODE = Parameter(name="node", meaning="name of a node")
 _WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
@@ -189,6 +191,36 @@ _TYPES = (
         scope="all",
         description="names keep the addresses that they were answered with first",
         make=lambda lab, identity, parameters: DnsStale(lab.zone_gate, identity),
+    ),
+    FaultType(
+        name="dns-slow",
+        layer="dns",
+        scope="all, node",
+        description="the cluster's DNS answers the questions of a node's pods late",
+        parameters=(_NODE_OR_ALL, Parameter(name="seconds", meaning="how much later")),
+        make=DnsSlow,
+    ),
+    FaultType(
+        name="dns-pod-silent",
+        layer="dns",
+        scope="all, node",
+        description="one of the DNS pods does not answer, though it is Ready",
+        parameters=(
+            _NODE_OR_ALL,
+            Parameter(name="pod", meaning="its number among the DNS pods, by name, from 1", default="1"),
+        ),
+        make=DnsPodSilent,
+    ),
+    FaultType(
+        name="search-list-wrong",
+        layer="dns",
+        scope="all, node",
+        description="new pods search other domains for short names than those of their namespace and the cluster",
+        parameters=(
+            _NODE_OR_ALL,
+            Parameter(name="list", meaning=f"{' or '.join(SEARCH_LISTS)}", choices=SEARCH_LISTS),
+        ),
+        make=SearchListWrong,
     ),
     FaultType(
         name="backends-stale",
