@@ -8,6 +8,7 @@ from datetime import datetime
 
 from conformance.facts.objects import CalicoObjects
 from conformance.kube.client import Kube, Obj
+from conformance.model.counted import counted
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 RESERVED = "windows-reserved-ipam-handle"
@@ -29,14 +30,16 @@ class IpamFacts:
         return self._facts.by_os("windows")
 
     def blocks(self, node: str) -> dict[str, Fact[str]]:
-        """How many blocks a node has: ``one block``, ``no block`` or which.
+        """How many blocks a node has: ``one block``, ``no block`` or which, with what is wrong with one.
 
-        Confirmed affinities whose IPAMBlock is there and says that it is the node's.
+        Confirmed affinities; the IPAMBlock of each is there, and says that it is the node's.
         """
-        found, source = self._blocks(node)
-        names = ", ".join(block["spec"]["cidr"] for block in found)
-        words = {0: "no block", 1: "one block"}.get(len(found), f"{len(found)} blocks: {names}")
-        return {f"blocks of node {node}": Fact(words, f"{source}: {names or 'none'}")}
+        claimed, source = self._claimed(node)
+        told = [f"{cidr}{', ' if wrong else ''}{wrong}" for cidr, wrong in claimed.items()]
+        words = f"{counted(len(claimed), 'block')}: {'; '.join(told)}" if claimed else "no block"
+        if list(claimed.values()) == [""]:
+            words = "one block"
+        return {f"blocks of node {node}": Fact(words, f"{source}: {'; '.join(told) or 'none'}")}
 
     def reserved(self, node: str) -> dict[str, Fact[list[str]]]:
         """What is reserved in a node's blocks: ``first``, ``second``, ``third``, ``last``, or a number."""
@@ -100,20 +103,26 @@ class IpamFacts:
         source = f".spec.allocations of {len(others)} other IPAMBlocks ({api})"
         return {"Windows' reservations in other blocks": Fact(found, source)}
 
-    def _blocks(self, node: str) -> tuple[list[Obj], str]:
+    def _claimed(self, node: str) -> tuple[dict[str, str], str]:
+        """CIDR of each confirmed affinity of a node to what is wrong with its block; empty: nothing."""
         affinities, where = self._calico.listed("BlockAffinity")
         blocks, api = self._calico.listed("IPAMBlock")
-        claimed = {
-            affinity["spec"]["cidr"]
-            for affinity in affinities
-            if affinity["spec"].get("node") == node
-            and affinity["spec"].get("state") == "confirmed"
-            and str(affinity["spec"].get("deleted", "false")).lower() != "true"
-        }
-        found = [block for block in blocks if block["spec"]["cidr"] in claimed and affine(block) == node]
-        return sorted(
-            found, key=lambda block: str(block["spec"]["cidr"])
-        ), f"BlockAffinities ({where}), IPAMBlocks ({api})"
+        owners = {block["spec"]["cidr"]: affine(block) for block in blocks}
+        found = {}
+        for affinity in affinities:
+            spec = affinity["spec"]
+            gone = str(spec.get("deleted", "false")).lower() == "true"
+            if spec.get("node") == node and spec.get("state") == "confirmed" and not gone:
+                cidr = str(spec["cidr"])
+                of_another = "" if owners.get(cidr) == node else f"whose IPAMBlock is {owners.get(cidr) or 'no node'}'s"
+                found[cidr] = of_another if cidr in owners else "which has no IPAMBlock"
+        return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"
+
+    def _blocks(self, node: str) -> tuple[list[Obj], str]:
+        """The blocks of a node with which nothing is wrong."""
+        claimed, source = self._claimed(node)
+        blocks, _ = self._calico.listed("IPAMBlock")
+        return [block for block in blocks if claimed.get(block["spec"]["cidr"]) == ""], source
 
     def _reserving(self) -> list[tuple[str, Network, datetime]]:
         """Name, addresses and time of every IPReservation for IPv4; none where the cluster knows no such kind."""

@@ -49,14 +49,18 @@ def reads(*there: Obj, affinities: tuple[Obj, ...] = (affinity(),), reserving: t
     ("found", "words"),
     [
         (reads(block()), "one block"),
-        (reads(), "no block"),
-        (reads(block("lin")), "no block"),
+        (reads(), "1 block: 192.168.7.64/26, which has no IPAMBlock"),
+        (reads(block("lin")), "1 block: 192.168.7.64/26, whose IPAMBlock is lin's"),
+        (
+            reads(block(), affinities=(affinity(), affinity(cidr="192.168.9.0/26"))),
+            "2 blocks: 192.168.7.64/26; 192.168.9.0/26, which has no IPAMBlock",
+        ),
         (reads(block(), affinities=()), "no block"),
         (reads(block(), affinities=(affinity(state="pending"),)), "no block"),
         (reads(block(), affinities=(affinity(deleted="true"),)), "no block"),
         (
             reads(block(), block(cidr="192.168.9.0/26"), affinities=(affinity(), affinity(cidr="192.168.9.0/26"))),
-            "2 blocks: 192.168.7.64/26, 192.168.9.0/26",
+            "2 blocks: 192.168.7.64/26; 192.168.9.0/26",
         ),
     ],
 )
