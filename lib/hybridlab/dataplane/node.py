@@ -18,7 +18,7 @@ from hybridlab.dataplane.policy import PolicyTable, base_table
 from hybridlab.dataplane.resets import Resets, ResetTarget
 from hybridlab.dataplane.services import BASE_TABLE, Services
 from hybridlab.kernel import namespaces, rtdump, sysctl
-from hybridlab.kernel.conntrack import ConntrackSocket
+from hybridlab.kernel.conntrack import ConntrackSocket, concerning
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.rtnetlink import LO_INDEX, PROTO_BOOT, RouteSocket
 from hybridlab.kernel.wire import Refused
@@ -201,7 +201,7 @@ class Node:
         when such an address comes back, for all that left meanwhile.
         """
         departed, self._departed = self._departed, set()
-        for connection in list(self._conntrack.entries()):
+        for connection in list(self._conntrack.entries(concerning(departed))):
             ends = (connection.original, connection.reply)
             if any(end.source in departed or end.destination in departed for end in ends):
                 self._conntrack.delete(connection)
