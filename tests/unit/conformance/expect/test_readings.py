@@ -52,7 +52,7 @@ NODES = [
         name=name, os="windows", address="10.0.0.11", ready=True, schedulable=True, control_plane=False,
         kernel_version=f"10.0.{build}.1", os_image="", container_runtime="", windows_build=(build, 1),
     )
-    for name, build in (("w1", 17763), ("w2", 20348))
+    for name, build in (("w1", 20348), ("w2", 26100))
 ]  # fmt: skip
 
 
@@ -75,8 +75,8 @@ def test_each_node_that_is_read_about_is_a_decision_of_its_own() -> None:
         "IPAM-6  blocks of node w2  expected one block, observed no block\n  because  one network"
     )
     assert [(seen.target, seen.about, seen.verdict, seen.reason) for seen in kept] == [
-        ("w1", ("17763",), ClaimVerdict.CONFIRMED, "one network"),
-        ("w2", ("20348",), ClaimVerdict.UNMET, "blocks of node w2: no block"),
+        ("w1", ("20348",), ClaimVerdict.CONFIRMED, "one network"),
+        ("w2", ("26100",), ClaimVerdict.UNMET, "blocks of node w2: no block"),
     ]
 
 
