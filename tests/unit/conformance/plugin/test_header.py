@@ -25,5 +25,11 @@ def test_enterprise_is_judged_by_the_calico_that_it_is_built_on() -> None:
     assert line == "this is Calico Enterprise: claims are judged as for Calico v3.31.2, which it is built on"
 
 
+def test_the_operator_s_own_words_are_in_the_header_where_there_is_one() -> None:
+    told = Fact("calico-windows Degraded: ResourceReadError", "TigeraStatus")
+    assert "TigeraStatus: calico-windows Degraded" in facts_lines(replace(facts(), tigera_status=told))[2]
+    assert len(facts_lines(facts())) == 2
+
+
 def test_the_ipam_plugin_is_among_the_facts() -> None:
     assert "IPAM calico-ipam" in facts_lines(replace(facts(), ipam=Fact("calico-ipam", "Installation")))[1]
