@@ -185,6 +185,7 @@ def test_the_report_says_which_suite_made_it_and_which_patience_it_had(project: 
     assert report["timings"]["windows.hold"] == "7 s instead of 5 s"
     assert len(report["suite"]["catalog"]) == 64
     assert report["suite"]["version"]
+    assert len(report["suite"]["sets"]) == 64
 
 
 def test_a_run_that_ends_before_its_tests_are_known_says_that_it_was_cut_short(project: Project) -> None:

@@ -1,19 +1,37 @@
-"""The jobs in docs/examples/ci use options and files that there are."""
+"""The jobs in docs/examples/ci use options, targets, sets and files that there are, and need no file of their own."""
 
 from __future__ import annotations
 
+import datetime
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 import yaml
 
+from conformance.catalog import catalog
+from conformance.qualify import waivers
+from conformance.qualify.sets import sets
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "docs" / "examples" / "ci").iterdir())
 OPTIONS = (ROOT / "lib" / "conformance" / "plugin" / "options.py").read_text()
+WAIVERS = ROOT / "docs" / "examples" / "waivers.yaml"
+RUN = "reports/2026-11-22T10-00-00Z-0a1b2c"
+"""A run's folder, as conformance.run.directory names it."""
+LEFT = {
+    f"{RUN}/{name}"
+    for name in (
+        "report.html", "conformance.json", "junit.xml", "junit-claims.xml", "allure.html", "allure/x-result.json",
+    )
+}  # fmt: skip
+"""What a run and ``make report`` leave there for a build to keep."""
+
+each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@each_example
 def test_every_option_of_the_suite_in_an_example_is_one(path: Path) -> None:
     commands = [line for line in path.read_text().splitlines() if ".venv/bin/pytest" in line]
     assert commands
@@ -21,12 +39,38 @@ def test_every_option_of_the_suite_in_an_example_is_one(path: Path) -> None:
         assert f'"{option}"' in OPTIONS, option
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_attaches_the_page_the_allure_results_and_both_junit_files(path: Path) -> None:
+@each_example
+def test_every_target_of_make_and_every_set_in_an_example_is_one(path: Path) -> None:
     text = path.read_text()
-    assert [item for item in ("report.html", "conformance.json", "allure/", "junit*.xml") if item not in text] == []
+    targets = re.findall(r"\bmake ([a-z-]+)", text)
+    assert targets
+    makefile = (ROOT / "Makefile").read_text()
+    assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+    (required,) = re.findall(r"--require=([a-z,-]+)", text)
+    assert sets().named(required)
+
+
+@each_example
+def test_an_example_keeps_everything_that_a_run_leaves_for_others(path: Path) -> None:
+    patterns = re.findall(r"reports/20\*/[\w.*/]+", path.read_text())
+    kept = {file for file in LEFT for pattern in patterns if fnmatch(file, pattern.rstrip("*") + "*")}
+    assert kept == LEFT
+
+
+@each_example
+def test_an_example_names_no_file_of_its_own_but_the_lane_s_kubeconfig(path: Path) -> None:
+    """Copied as it is, the job gets as far as the lane."""
+    commands = "".join(line for line in path.read_text().splitlines() if ".venv/bin/pytest" in line)
+    assert re.findall(r"--(waivers|attest|baseline|timings|images)\b", commands) == []
 
 
 @pytest.mark.parametrize("path", [path for path in EXAMPLES if path.suffix == ".yaml"], ids=lambda path: path.name)
 def test_an_example_in_yaml_can_be_read(path: Path) -> None:
     assert isinstance(yaml.safe_load(path.read_text()), dict)
+
+
+def test_the_waivers_of_the_example_can_be_used_and_are_about_what_a_set_demands() -> None:
+    found = waivers.load(WAIVERS, catalog(), datetime.date(2026, 11, 22))
+    demanded = {demand.claim for each in sets().values() for demand in each.demands}
+    assert {waiver.claim for waiver in found} <= demanded
+    assert all(waiver.link.startswith("https://") for waiver in found)

@@ -135,7 +135,7 @@ def _builds(wanted: Range, facts: Facts) -> Applicability:
         return Applies()
     if unknown:
         return Undecided(condition, f"the build of {', '.join(unknown)} is not known")
-    there = ", ".join(f"{node.name} {'.'.join(map(str, node.windows_build or ()))}" for node in known)
+    there = ", ".join(f"{node.name} {node.revision}" for node in known)
     return NotApplicable("builds", condition, f"Windows nodes: {there or 'none'}")
 
 

@@ -1,4 +1,5 @@
-"""Restarting Felix on one node: its process is ended where that can be done, or its calico-node pod is deleted.
+"""Restarting Felix on nodes: its process is ended where that can be done, or its calico-node pod is deleted, or its
+service restarted where it is one of the host.
 
 Done when the new pod is ready, which for Felix means a first full apply (win_dataplane.go, doneFirstApply), and when
 whatever the caller knows to be good is good.
@@ -8,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from conformance.disrupt.felix_process import Processes
+from conformance.disrupt.felix_service import Services
 from conformance.disrupt.patience import PatienceOf
-from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken, first_line
+from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, ProbeBroken, first_line
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.kube.waits import is_ready, pod_state, restarts
@@ -24,6 +27,8 @@ from conformance.undo.journalling import Journalling
 NAMESPACES = ("calico-system", "kube-system")
 FELIX_RESTART = "felix-restart"
 """Name of the healer that waits for a Felix whose restart nobody saw the end of."""
+GONE_POLL = 0.1
+"""s.  Between looks at a pod that ends: its successor may come at once, and what is to happen without it is short."""
 LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}
 
 
@@ -52,54 +57,100 @@ class Felix:
         patience: PatienceOf,
         *,
         processes: Processes | None = None,
+        services: Services | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """``processes``: sees and ends Felix' process on Windows; None: that is not possible here."""
+        """``processes``: sees and ends Felix' process in its pod on Windows; None: that is not possible here.
+
+        ``services``: the same where Felix is a service of the host; None: it runs in pods here.
+        """
         self._kube, self._journal, self._os_of = kube, journal, os_of
-        self._patience, self._processes, self._clock = patience, processes, clock
+        self._patience, self._processes, self._services, self._clock = patience, processes, services, clock
 
     def restart(self, node: str, *, known_good: Callable[[], object] = lambda: None) -> Restart:
         """Restart Felix on a node; then ``known_good`` probes, and raises when the node is not well again.
 
         Raises MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time), LockLost.
         """
-        before = self.pod(node)
-        meta = before["metadata"]
-        target = ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
-        patience = self._patience(self._os_of(node))
-        entry = self._journal.procedure(FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted")
-        self._journal.delete_owned_pod(target, f"restarts Felix on node {node}")
-        watched = _Watched(self._kube, node)
-
-        def look() -> list[Obj]:
-            watched.look()
-            return self._pods(node)
-
-        settled = until(
-            look,
-            lambda pods: any(_moved(before, pod) and is_ready(pod) for pod in pods),
-            within=patience.felix_restart,
-            every=patience.poll_every,
-            description=f"a new calico-node pod on node {node} is ready",
-            clock=self._clock,
-        )
-        if not settled.converged:
-            states = "; ".join(f"{_told(item)} {pod_state(item)}" for item in settled.last) or "no pod"
-            raise EnvironmentBroken(
-                f"Felix on node {node} is not back {settled.seconds:.0f} s after its pod {meta['name']} was deleted: "
-                f"{states}"
-            )
-        after = next(item for item in settled.last if _moved(before, item) and is_ready(item))
-        self._journal.close(entry)
+        begun = self._end(node)
+        after, seconds, note = self._successor(begun)
         known_good()
-        return Restart(node=node, before=_told(before), after=_told(after), seconds=settled.seconds, note=watched.note)
+        return Restart(node=node, before=_told(begun.pod), after=after, seconds=seconds, note=note)
+
+    def restart_around(self, nodes: Sequence[str], change: Callable[[], object]) -> list[Restart]:
+        """Restart it by its pod on all of these nodes at once, and make a ``change`` while none of them has a Felix.
+
+        Returns when all are ready again.  Raises as :meth:`restart`, what the change raises, and ControlBroken where a
+        Felix was back too soon for the change to have been made without it.
+        """
+        begun = [self._end(node) for node in nodes]
+        for restart in begun:
+            self._gone(restart)
+        change()
+        early = [restart.node for restart in begun if self._came_back(restart)]
+        back = [(restart, self._successor(restart)) for restart in begun]
+        if early:
+            raise ControlBroken(
+                f"Felix on node {', '.join(early)} was back before the change was made, which says nothing about a "
+                "change that is made without it: run it again",
+                control="Felix is down",
+            )
+        return [
+            Restart(node=restart.node, before=_told(restart.pod), after=after, seconds=seconds, note=note)
+            for restart, (after, seconds, note) in back
+        ]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
         """Restart it alone on one node after the other: its process, or its pod where the process is out of reach.
 
-        Raises as :meth:`restart`, and leaves the nodes after that alone.
+        Where it is a service of the host, the service.  Raises as :meth:`restart`, and leaves the nodes after that
+        alone.
         """
-        return [self._restart_process(node) for node in nodes]
+        return [self._restart_service(node) if self._is_service(node) else self._restart_process(node)
+                for node in nodes]  # fmt: skip
+
+    def _is_service(self, node: str) -> bool:
+        return self._services is not None and self._os_of(node) == "windows" and not self._pods(node)
+
+    def _restart_service(self, node: str) -> Restart:
+        services = self._services
+        assert services is not None
+        before = services.ids(node)
+        if not before:
+            raise MissingCapability(
+                f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)}, and its host has no process of it",
+                "start Calico on the node",
+            )
+        entry = self._journal.procedure(FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted")
+        try:
+            services.restart(node)
+        except MissingCapability:  # nothing was touched
+            self._journal.close(entry)
+            raise
+        watched = _Watched(self._kube, node)
+
+        def look() -> set[int]:
+            """New processes, while the node is Ready."""
+            ready = watched.look()
+            try:
+                return services.ids(node) - before if ready else set()
+            except ProbeBroken:
+                return set()
+
+        settled = until(
+            look, bool, within=self._patience("windows").felix_restart, every=self._patience("windows").poll_every,
+            description=f"a new process of Felix on node {node} runs", clock=self._clock,
+        )  # fmt: skip
+        if not settled.converged:
+            raise EnvironmentBroken(
+                f"Felix on node {node} is not back {settled.seconds:.0f} s after its service was restarted; "
+                f"{watched.note or 'the node stayed Ready'}"
+            )
+        self._journal.close(entry)
+        return Restart(
+            node=node, before=f"service on {node}, process {_listed(before)}",
+            after=f"service on {node}, process {_listed(settled.last)}", seconds=settled.seconds, note=watched.note,
+        )  # fmt: skip
 
     def _restart_process(self, node: str) -> Restart:
         pod, processes = self.pod(node), self._processes
@@ -142,9 +193,74 @@ class Felix:
             seconds=settled.seconds, note=watched.note,
         )  # fmt: skip
 
-    def back(self, node: str) -> None:
-        """Wait until Felix runs on a node again, whatever was done to it.  Raises EnvironmentBroken."""
+    def _end(self, node: str) -> _Begun:
+        """Note that it is about to be restarted, and delete its pod."""
+        before = self.pod(node)
+        meta = before["metadata"]
+        target = ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
+        entry = self._journal.procedure(FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted")
+        self._journal.delete_owned_pod(target, f"restarts Felix on node {node}")
+        return _Begun(node, before, entry, self._clock.monotonic())
+
+    def _gone(self, begun: _Begun) -> None:
+        """Wait until the old pod is gone.  Raises EnvironmentBroken."""
+        uid, patience = begun.pod["metadata"]["uid"], self._patience(self._os_of(begun.node))
+        settled = until(
+            lambda: self._pods(begun.node),
+            lambda pods: all(pod["metadata"]["uid"] != uid for pod in pods),
+            within=patience.felix_restart,
+            every=min(patience.poll_every, GONE_POLL),
+            description=f"the old calico-node pod on node {begun.node} is gone",
+            clock=self._clock,
+        )
+        if not settled.converged:
+            name = begun.pod["metadata"]["name"]
+            raise EnvironmentBroken(
+                f"pod {name} with Felix of node {begun.node} is still there {settled.seconds:.0f} s after its deletion"
+            )
+
+    def _came_back(self, begun: _Begun) -> bool:
+        """Whether a new Felix may run there."""
+        return any(_moved(begun.pod, pod) and _runs(pod) for pod in self._pods(begun.node))
+
+    def _successor(self, begun: _Begun) -> tuple[str, float, str]:
+        """Wait until a new pod is ready: which, seconds since the old one's deletion, what else was seen."""
+        node, before = begun.node, begun.pod
         patience = self._patience(self._os_of(node))
+        watched = _Watched(self._kube, node)
+
+        def look() -> list[Obj]:
+            watched.look()
+            return self._pods(node)
+
+        settled = until(
+            look,
+            lambda pods: any(_moved(before, pod) and is_ready(pod) for pod in pods),
+            within=patience.felix_restart,
+            every=patience.poll_every,
+            description=f"a new calico-node pod on node {node} is ready",
+            clock=self._clock,
+        )
+        if not settled.converged:
+            states = "; ".join(f"{_told(pod)} {pod_state(pod)}" for pod in settled.last) or "no pod"
+            raise EnvironmentBroken(
+                f"Felix on node {node} is not back {settled.seconds:.0f} s after its pod {before['metadata']['name']} "
+                f"was deleted: {states}"
+            )
+        # In a dry run there is no other pod.
+        after = next((pod for pod in settled.last if _moved(before, pod) and is_ready(pod)), before)
+        self._journal.close(begun.entry)
+        return _told(after), self._clock.monotonic() - begun.at, watched.note
+
+    def back(self, node: str) -> None:
+        """Wait until Felix runs on a node again, whatever was done to it.
+
+        Raises EnvironmentBroken; ProbeBroken, MissingCapability where a service cannot be looked at.
+        """
+        patience = self._patience(self._os_of(node))
+        if self._is_service(node):
+            self._service_back(node)
+            return
         settled = until(
             lambda: self._pods(node),
             lambda pods: bool(pods) and all(is_ready(pod) and not _ends(pod) for pod in pods),
@@ -157,13 +273,23 @@ class Felix:
             states = "; ".join(f"{_told(item)} {pod_state(item)}" for item in settled.last) or "no pod"
             raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}")
 
+    def _service_back(self, node: str) -> None:
+        services, patience = self._services, self._patience("windows")
+        assert services is not None
+        settled = until(
+            lambda: services.ids(node), bool, within=patience.felix_restart, every=patience.poll_every,
+            description=f"Felix runs on node {node}", clock=self._clock,
+        )  # fmt: skip
+        if not settled.converged:
+            raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: no process of it")
+
     def pod(self, node: str) -> Obj:
         """The pod that Felix runs in on a node.  Raises MissingCapability when there is none."""
         pods = self._pods(node)
         if not pods:
             raise MissingCapability(
                 f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)} ({LABEL[self._os_of(node)]})",
-                "install Calico by its operator or manifests; services installed by hand cannot be restarted from here",
+                "install Calico by its operator or manifests",
             )
         return pods[0]
 
@@ -175,6 +301,19 @@ class Felix:
             if pod["spec"].get("nodeName") == node
         ]
         return sorted(found, key=_ends)
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A restart by a pod that was deleted."""
+
+    node: str
+    pod: Obj
+    """The deleted one."""
+    entry: Any
+    """The journal's."""
+    at: float
+    """By the clock."""
 
 
 class _Watched:
@@ -205,6 +344,12 @@ def _listed(ids: Iterable[int]) -> str:
 def _ends(pod: Obj) -> bool:
     """Whether a pod is on its way out."""
     return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _runs(pod: Obj) -> bool:
+    """Whether a container of a pod runs, so that a Felix may."""
+    containers = (pod.get("status") or {}).get("containerStatuses") or []
+    return any("running" in (status.get("state") or {}) for status in containers)
 
 
 def _moved(before: Obj, now: Obj) -> bool:

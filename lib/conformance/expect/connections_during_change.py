@@ -55,21 +55,25 @@ class ConnectionsDuringChange:
     def under(self, *policies: Policies, closed: Routes, because: str) -> None:
         """Lay ``policies``: they close these routes and let streams pass, and the change to come finds them at work.
 
-        A stream that this loses says nothing about the change, and is opened again.  Raises ControlBroken when the
-        routes are not closed by it, or a stream does not open.
+        A stream that this loses says nothing about the change, and is opened again; one without a new connection in
+        time, or later, is a Nonconformance, since this changes policy as well.  Raises ControlBroken when the routes
+        are not closed by it, or the stream beside does not open.
         """
         begun = self._opened()
         sources = {source.uid: source for source, _ in closed}
         beside = [(source, begun.control.target) for source in sources.values()]
-        Opens(self.expect, closed).closed_by(policies, beside=beside, because=because)
-        states = self.streams.standing([*begun.streams.values(), begun.control], because=because)
-        lost = [way for way, state in zip((*begun.streams, begun.beside), states, strict=True) if state.lost]
-        if lost:
-            again = dict(zip(lost, self.streams.open(*lost), strict=True))
-            self.streams.mark(f"{counted(len(lost), 'stream')} that the policies' laying lost: opened again")
-            streams = {way: again.get(way, stream) for way, stream in begun.streams.items()}
-            begun = _Begun(streams, begun.beside, again.get(begun.beside, begun.control))
-        self._begun = begun
+        watched = list(begun.streams.values())
+        try:
+            Opens(self.expect, closed).closed_by(policies, beside=beside, because=because)
+        except ControlBroken:
+            self._come_back(watched, because)
+            raise
+        again = self._come_back(watched, because)
+        (beside_them,) = self.streams.standing([begun.control], because=because)
+        control = self.streams.open(begun.beside)[0] if beside_them.lost else begun.control
+        if lost := sum(new is not old for new, old in zip((*again, control), (*watched, begun.control), strict=True)):
+            self.streams.mark(f"{counted(lost, 'stream')} that the policies' laying lost: opened again")
+        self._begun = _Begun(dict(zip(begun.streams, again, strict=True)), begun.beside, control)
         self.streams.mark("the change begins")
 
     def survive_or_reconnect(
@@ -137,9 +141,9 @@ class ConnectionsDuringChange:
     def _say(self, stream: Stream, verdict: ClaimVerdict, reason: str) -> None:
         self.expect.context.decided(stream.client, stream.server, verdict, reason, "behaviour")
 
-    def _violated(self, stream: Stream, state: StreamState, expected: str, because: str) -> Exception:
-        """What a wrong outcome of one stream deserves, said as its decision."""
-        found = self.streams.violation(state, expected, because)
+    def _violated(self, stream: Stream, state: StreamState, expected: str, because: str, then: str = "") -> Exception:
+        """What a wrong outcome of one stream deserves, said as its decision; ``then``: what came later."""
+        found = self.streams.violation(state, expected, because, then)
         violated = isinstance(found, Nonconformance)
         self._say(stream, ClaimVerdict.VIOLATED if violated else ClaimVerdict.INCONCLUSIVE, str(found))
         return found
@@ -169,7 +173,7 @@ class ConnectionsDuringChange:
                 streams.mark(f"witness: {witness.after()}")
         except ControlBroken:
             # A stream that was lost is a witness itself, and the others cannot testify where no new connection works.
-            streams.recovered(streams.standing(chosen, because=because), because=because)
+            self._come_back(chosen, because)
             raise
         states = self._outcome(chosen, because)
         (still,) = streams.standing([begun.control], because=because)
@@ -186,15 +190,41 @@ class ConnectionsDuringChange:
     def _outcome(self, streams: Sequence[Stream], because: str) -> list[StreamState]:
         """What became of each; one that does not come back makes its own decision VIOLATED."""
         states = self.streams.followed(streams, because=because)
+        self._demand_recovery(streams, states, because)
+        self.streams.same_pods(states)
+        return states
+
+    def _come_back(self, streams: Sequence[Stream], because: str) -> list[Stream]:
+        """The streams once none hangs in the balance, with others in place of those that are lost.
+
+        Raises as :meth:`_demand_recovery`, and the same for one in whose place none opens: that a new connection worked
+        at once does not say that the next one does.
+        """
+        states = self.streams.standing(streams, because=because)
+        self._demand_recovery(streams, states, because)
+        return [
+            self._again(stream, state, because) if state.lost else stream
+            for stream, state in zip(streams, states, strict=True)
+        ]
+
+    def _again(self, stream: Stream, state: StreamState, because: str) -> Stream:
+        """One in place of a stream that is lost."""
+        try:
+            return self.streams.open((stream.client, stream.server))[0]
+        except ControlBroken as broken:
+            then = str(broken.__cause__).removeprefix(f"stream {state.label}: ")
+            raise self._violated(stream, state, "new connections after the loss", because, then) from broken
+
+    def _demand_recovery(self, streams: Sequence[Stream], states: Sequence[StreamState], because: str) -> None:
+        """Each that is lost without a new connection in time is a violation of its own; raises the first."""
         wrong = [
             self._violated(stream, state, expected, because)
             for stream, state in zip(streams, states, strict=True)
             if (expected := self.streams.not_recovered(state))
         ]
         if wrong:
+            self.streams.report(states)
             raise wrong[0]
-        self.streams.same_pods(states)
-        return states
 
 
 @dataclass(frozen=True)

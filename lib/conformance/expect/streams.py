@@ -70,12 +70,6 @@ class StreamExpect:
         self.report(states)
         return states
 
-    def recovered(self, states: Sequence[StreamState], *, because: str) -> None:
-        """Raises Nonconformance when one is lost and no new connection to its target worked in time."""
-        for state in states:
-            if expected := self.not_recovered(state):
-                raise self.violation(state, expected, because)
-
     def not_recovered(self, state: StreamState) -> str:
         """What was to be expected of a stream that is lost without a new connection in time; empty: it is not."""
         within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
@@ -120,10 +114,13 @@ class StreamExpect:
                 self.expect.context.attach("streams not closed", str(error))
         self._open.clear()
 
-    def violation(self, state: StreamState, expected: str, because: str) -> Exception:
-        """What a wrong outcome deserves: a pod that is no longer the one it was explains it, and is no violation."""
+    def violation(self, state: StreamState, expected: str, because: str, then: str = "") -> Exception:
+        """What a wrong outcome deserves: a pod that is no longer the one it was explains it, and is no violation.
+
+        ``then``: what came after what both ends saw.
+        """
         context = self.expect.context
-        parts = [timeline.headline(context.claims, state, expected, time.time()), f"  because   {because}"]
+        parts = [timeline.headline(context.claims, state, expected, time.time(), then), f"  because   {because}"]
         policies = context.policies()
         parts += [f"  policies  {', '.join(policies)}"] if policies else []
         text = "\n".join([*parts, timeline.excerpt(state, self.marks)])

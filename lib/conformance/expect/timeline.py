@@ -37,11 +37,15 @@ def excerpt(state: StreamState, marks: Sequence[Mark]) -> str:
     return "\n".join(f"  {line}" for line in ["both ends on one time line:", *left, *shown])
 
 
-def headline(claims: Sequence[str], state: StreamState, expected: str, now: float) -> str:
-    """``RST-1  ns/a (windows, node w1) -> 10.0.0.9:9000/tcp (...)  stream  expected X, observed client RESET ...``."""
+def headline(claims: Sequence[str], state: StreamState, expected: str, now: float, then: str = "") -> str:
+    """``RST-1  ns/a (windows, node w1) -> 10.0.0.9:9000/tcp (...)  stream  expected X, observed client RESET ...``.
+
+    ``then``: what was observed last.
+    """
     begin = min((event.at for event, _ in state.timeline), default=now)
+    observed = f"{state.words}, then {then}" if then else state.words
     return (
-        f"{', '.join(claims) or 'no claim'}  {state.label}  stream  expected {expected}, observed {state.words} "
+        f"{', '.join(claims) or 'no claim'}  {state.label}  stream  expected {expected}, observed {observed} "
         f"({now - begin:.1f} s)"
     )
 

@@ -9,6 +9,7 @@ from conformance.facts import calico_nodes, platforms
 from conformance.facts.calico_facts import CalicoReading
 from conformance.facts.dsr import with_dsr
 from conformance.facts.reading import Reading
+from conformance.facts.updates import windows_update
 from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, Facts, NodeFacts
 
@@ -51,6 +52,7 @@ def node_facts(node: Obj) -> NodeFacts:
     windows = (info.get("operatingSystem") or labels.get("kubernetes.io/os")) == "windows"
     addresses = {address.get("type"): address.get("address") for address in reversed(status.get("addresses") or [])}
     kernel = str(info.get("kernelVersion") or "")
+    annotations = dict(meta.get("annotations") or {})
     match = KERNEL.match(kernel) if windows else None
     ready = any(
         condition.get("type") == "Ready" and condition.get("status") == "True"
@@ -68,8 +70,9 @@ def node_facts(node: Obj) -> NodeFacts:
         container_runtime=str(info.get("containerRuntimeVersion") or ""),
         windows_build=(int(match[1]), int(match[2])) if match else None,
         labels=labels,
-        annotations=dict(meta.get("annotations") or {}),
+        annotations=annotations,
         taints=tuple(spec.get("taints") or ()),
+        update=windows_update(kernel, labels, annotations) if windows else Fact(None, "not asked: no Windows node"),
     )
 
 

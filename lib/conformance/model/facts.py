@@ -45,6 +45,8 @@ class NodeFacts:
     taints: tuple[dict[str, Any], ...] = ()
     dsr: Fact[bool] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
     """kube-proxy on this Windows node runs with ``--enable-dsr=true``; its build may not be able to do it."""
+    update: Fact[str] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
+    """The KB number of this Windows node's update, ``KB5044281``, where something on the node names it."""
 
     @property
     def worker(self) -> bool:
@@ -56,6 +58,11 @@ class NodeFacts:
     def build(self) -> str:
         """Name of its Windows build (:func:`build_name`); empty on Linux."""
         return build_name(self.windows_build) if self.os == "windows" else ""
+
+    @property
+    def revision(self) -> str:
+        """Its Windows build with the update's revision, ``20348.2762``; empty: not known, or Linux."""
+        return ".".join(map(str, self.windows_build or ()))
 
 
 Mode = Literal["vxlan", "bgp", "policy-only", "mixed"]

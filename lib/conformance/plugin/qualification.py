@@ -66,6 +66,7 @@ class Qualification:
 
     def apply(self, report: RunReport, pytest_status: int, *, by_user: bool) -> tuple[RunReport, tuple[str, ...]]:
         """The report with its exit code, gates and waivers; and lines about the baseline."""
+        report = replace(report, suite={**report.suite, "sets": sets().digest})
         tests = [self._excused(test) for test in report.tests]
         excused = [one for one, test in zip(tests, report.tests, strict=True) if one is not test]
         remaining = {outcome.verdict for outcome in tests} & {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE}

@@ -187,7 +187,7 @@ class Pods:
             namespace=meta["namespace"], pod=meta["name"], container=role.agent, uid=meta["uid"], role=role.name,
             os=found, node=name, address=status["podIP"], node_address=node.address if node else status["hostIP"],
             restarts=waits.restarts(pod), host_network=bool(pod["spec"].get("hostNetwork")),
-            windows_build=".".join(map(str, node.windows_build)) if node and node.windows_build else "",
+            windows_build=node.revision if node else "",
         )  # fmt: skip
 
     def remove(self, *, within: float | None = None) -> None:

@@ -65,18 +65,17 @@ def differences(report: StoredReport, facts: Facts, installed: Installed) -> Ite
             then, now = getattr(report.facts, name).value, getattr(facts, name).value
             if then != now:
                 yield f"{name.replace('_', ' ')}: {now} here, {then} there"
-        builds = {node.name: node.windows_build for node in facts.nodes}
+        revisions = {node.name: node.revision for node in facts.nodes}
         for node in report.facts.nodes:
-            if builds.get(node.name) != node.windows_build:
-                yield f"node {node.name}: {_build(builds.get(node.name))} here, {_build(node.windows_build)} there"
+            if revisions.get(node.name, "") != node.revision:
+                here, there = (
+                    revision or "no such Windows node" for revision in (revisions.get(node.name), node.revision)
+                )
+                yield f"node {node.name}: {here} here, {there} there"
     ours, theirs = versions(installed), versions(before)
     for what in sorted(ours.keys() | theirs.keys()):
         if ours.get(what) != theirs.get(what):
             yield f"{' '.join(what)}: {ours.get(what) or 'nothing'} here, {theirs.get(what) or 'nothing'} there"
-
-
-def _build(build: tuple[int, int] | None) -> str:
-    return ".".join(map(str, build)) if build else "no such Windows node"
 
 
 def results_of(report: StoredReport, test: str) -> tuple[ClaimResult, ...]:

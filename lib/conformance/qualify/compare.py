@@ -84,7 +84,7 @@ def compare(old: StoredReport, new: StoredReport) -> Comparison:
         appeared=tuple(claim for claim in new.claims if claim not in old.claims),
         disappeared=tuple(claim for claim in old.claims if claim not in new.claims),
         parts=tuple(line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])),
-        facts=(*_other_facts(old.facts, new.facts), *_other_versions(old, new)),
+        facts=(*_other_facts(old.facts, new.facts), *_other_versions(old, new), *_other_suites(old, new)),
         times=tuple(_other_times(old, new)),
         flaky=tuple(line for line in _flaky(new) if line not in _flaky(old)),
     )
@@ -177,7 +177,7 @@ def _other_facts(old: Facts | None, new: Facts | None) -> Iterator[str]:
 
 
 def _flat(facts: Facts | None) -> dict[str, str]:
-    """Facts that a reader compares: values without where they were read, nodes by operating system and build."""
+    """Facts that a reader compares: values without where they were read, nodes by system, build and update."""
     if facts is None:
         return {}
     found: dict[str, str] = {}
@@ -187,7 +187,7 @@ def _flat(facts: Facts | None) -> dict[str, str]:
             found[name.replace("_", " ")] = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     for system in ("linux", "windows"):
         nodes = facts.by_os(system)
-        builds = sorted({node.build or node.kernel_version for node in nodes})
+        builds = sorted({f"{node.revision or node.kernel_version} {node.update.value or ''}".strip() for node in nodes})
         found[f"{system} nodes"] = f"{len(nodes)} ({', '.join(builds)})"
     return found
 
@@ -200,6 +200,14 @@ def _other_versions(old: StoredReport, new: StoredReport) -> Iterator[str]:
     for what in sorted(before.keys() | now.keys()) if before and now else ():
         if before.get(what) != now.get(what):
             yield f"{' '.join(what)}: {before.get(what, 'nothing')} -> {now.get(what, 'nothing')}"
+
+
+def _other_suites(old: StoredReport, new: StoredReport) -> Iterator[str]:
+    """What judged them: another suite, catalog or sets of claims; only where both reports tell."""
+    before, now = (report.plain.get("suite") or {} for report in (old, new))
+    for name in ("version", "commit", "catalog", "sets"):
+        if before.get(name) and now.get(name) and before[name] != now[name]:
+            yield f"the suite's {name}: {before[name][:12]} -> {now[name][:12]}"
 
 
 def _other_times(old: StoredReport, new: StoredReport) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,10 +42,11 @@ class GateSet:
 class Sets(Mapping[str, GateSet]):
     """All of them by name."""
 
-    version: str
     by_name: Mapping[str, GateSet]
     excluded: Mapping[str, str]
     """Claims with tests that no set has, and why."""
+    digest: str
+    """SHA-256 of what is demanded, parts included: two gates with the same one asked the same."""
 
     def __getitem__(self, name: str) -> GateSet:
         """A set by its name."""
@@ -81,7 +83,11 @@ def sets() -> Sets:
         )
         for name, entry in content["sets"].items()
     }
-    return Sets(version=content["version"], by_name=by_name, excluded=content["excluded"] or {})
+    read = b"\0".join((DATA / name).read_bytes() for name in ("sets.yaml", "parts.yaml"))
+    return Sets(
+        by_name=by_name, excluded=content["excluded"] or {},
+        digest=hashlib.sha256(read).hexdigest(),
+    )  # fmt: skip
 
 
 @functools.cache

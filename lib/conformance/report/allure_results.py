@@ -62,7 +62,7 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
             "kube_proxy_mode",
         ):
             entries[name] = str(getattr(facts, name).value or "unknown")
-        builds = {".".join(map(str, node.windows_build)) for node in facts.by_os("windows") if node.windows_build}
+        builds = {node.revision for node in facts.by_os("windows") if node.revision}
         entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
         entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
     for component in report.installed.components:

@@ -93,7 +93,8 @@ def _properties(report: RunReport) -> Xml.Element:
         for name in ("calico_version", "kubernetes_version", "mode", "platform", "install", "cni"):
             found[name] = str(getattr(report.facts, name).value or "unknown")
         for node in report.facts.by_os("windows"):
-            found[f"node {node.name}"] = f"Windows {'.'.join(map(str, node.windows_build or ())) or 'of unknown build'}"
+            update = f", {node.update.value}" if node.update.known else ""
+            found[f"node {node.name}"] = f"Windows {node.revision or 'of unknown build'}{update}"
     found |= {f"gate {gate.name} {gate.build}": gate.headline for gate in report.gates}
     properties = Xml.Element("properties")
     for name, value in found.items():

@@ -190,7 +190,7 @@ def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None
         for name in (decision.source, decision.target)
     }
     windows = report.facts.by_os("windows") if report.facts else ()
-    builds = {".".join(map(str, node.windows_build)) for node in windows if node.windows_build and node.name in nodes}
+    builds = {node.revision for node in windows if node.revision and node.name in nodes}
     return {"kind": report.evidence or "none", "date": date, "windows": sorted(builds), "by": ""}
 
 

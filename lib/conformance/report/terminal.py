@@ -121,9 +121,7 @@ def _counts(report: RunReport) -> str:
 
 def _evidence(report: RunReport) -> str:
     assert report.facts is not None  # the caller looked
-    builds = sorted(
-        {".".join(map(str, node.windows_build)) for node in report.facts.by_os("windows") if node.windows_build}
-    )
+    builds = sorted({node.revision for node in report.facts.by_os("windows") if node.revision})
     windows = f"Windows {', '.join(builds) or 'of unknown build'}"
     if report.facts.evidence == "lab":
         return f"evidence: lab ({windows}, emulated); it shows that the suite works and qualifies no release"

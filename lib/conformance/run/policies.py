@@ -36,10 +36,12 @@ class Policy:
         *,
         removed_within: float,
         attach: Callable[[str, str], object],
+        gone: Callable[[str], object] = lambda label: None,
     ) -> None:
+        """``gone`` hears of each policy that was removed."""
         self._path, self._namespace = path, namespace
         self._changes, self._calico = changes, calico
-        self._removed_within, self._attach = removed_within, attach
+        self._removed_within, self._attach, self._gone = removed_within, attach, gone
         self._applied: dict[ObjectRef, float] = {}
         self.change: PolicyChange | None = None
         """The newest one that the API server has accepted."""
@@ -89,6 +91,7 @@ class Policy:
                 if not self._changes.dry_run and self._changes.kube.discovery.serves(target.api_version, target.kind):
                     self._changes.waits.gone(target, within=self._removed_within)
                 del self._applied[target]
+                self._gone(target.label)
             except SuiteError as error:
                 errors.append(error)
         if errors:

@@ -86,7 +86,7 @@ class Felix:
         if self._windows is not None:
             self._windows.felix_started()
         self._typha.graph.subscribe(self._node.name, self.queue.policy)
-        self.queue.policy.everything_due()
+        self._read_policy()
         self.routing.due()
         loops = {"policy": self.queue.follow, "apply": self.queue.apply, "routes": self.routing.follow}
         self._tasks = [
@@ -128,6 +128,15 @@ class Felix:
         """Wait until an endpoint's policy is in place; not for long, and not at all when Felix is down or slow."""
         if self.running:
             await self.queue.ready(uid)
+
+    def _read_policy(self) -> None:
+        """Program all policy; a fault keeps it from endpoints that were programmed already."""
+        if not self.faults.forgetful:
+            self.queue.policy.everything_due()
+            return
+        for uid in self._typha.graph.endpoints_on(self._node.name):
+            if uid not in self.queue.policy:
+                self.queue.policy.endpoint_due(uid)
 
     def _configuration_changed(self) -> None:
         now = effective(self._typha.felix_configurations, self._node.name)

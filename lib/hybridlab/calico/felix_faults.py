@@ -39,6 +39,8 @@ class FelixFaults:
     """Linux: programming an endpoint again ends its connections."""
     dead: set[str] = field(default_factory=set)
     """It does not start."""
+    forgetful: set[str] = field(default_factory=set)
+    """What changed while it was down is news to it only when it changes again."""
     misreadings: dict[str, Misreading] = field(default_factory=dict)
     """How it misreads policy."""
     hostless: set[str] = field(default_factory=set)

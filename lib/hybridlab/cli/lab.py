@@ -123,6 +123,8 @@ class Lab:
         await calico.start()
         self._stops.append(calico.stop)
         await self._control_plane.start()
+        if profile.calico.install == "services":
+            self._felixes.start_services()
         self._stops += [self._control_plane.stop, self._felixes.stop, kube_proxies.stop]
         await self._control_plane.ready()
         await calico.ipam_saved()

@@ -5,6 +5,8 @@ maxSurge and ControllerRevisions are not emulated: an update deletes the old pod
 
 from __future__ import annotations
 
+import asyncio
+
 from hybridlab.api.contract import ApiError, Client, Obj
 from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.deployments import share, template_hash
@@ -35,8 +37,14 @@ HOST_NETWORK_TOLERATED = ("node.kubernetes.io/network-unavailable", "NoSchedule"
 class DaemonSets(Controller):
     """The DaemonSet controller."""
 
-    def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
+    def __init__(self, client: Client, caches: Caches, recorder: Recorder, replaced_after: float = 0.0) -> None:
+        """``replaced_after``: seconds that a node is without a pod that somebody else deleted."""
         self._client = client
+        self._replaced_after = replaced_after
+        self._had: set[tuple[str, str]] = set()
+        """DaemonSets' uids and nodes that have had a pod, which the controller itself has not deleted."""
+        self._bereft: dict[tuple[str, str], float] = {}
+        """Of these the ones whose pod is gone, and since when by the loop's clock."""
         self._recorder = recorder
         self._sets = caches.of(RESOURCE)
         self._nodes = caches.of("nodes")
@@ -67,7 +75,7 @@ class DaemonSets(Controller):
                 if (node not in wanted or over) and "deletionTimestamp" not in pod["metadata"]:
                     await self._delete(found, pod)
         for node in sorted(wanted):
-            if not by_node.get(node):
+            if not by_node.get(node) and self._may_be_replaced(found, node):
                 await self._create(found, node)
         await self._update(found, wanted)
         await self._write_status(found, wanted)
@@ -83,6 +91,18 @@ class DaemonSets(Controller):
         for pod in self._pods.of(owner["metadata"]["uid"]):
             found.setdefault(_node_of(pod), []).append(pod)
         return found
+
+    def _may_be_replaced(self, owner: Obj, node: str) -> bool:
+        """Whether a node without pod gets one now; else it is looked at again when its time has come."""
+        meta = owner["metadata"]
+        place = meta["uid"], node
+        now = asyncio.get_running_loop().time()
+        remaining = self._bereft.setdefault(place, now) + self._replaced_after - now if place in self._had else 0.0
+        if remaining > 0:
+            self.work.note_after(remaining, (meta["namespace"], meta["name"]))
+            return False
+        self._bereft.pop(place, None)
+        return True
 
     async def _create(self, owner: Obj, node: str) -> None:
         pod = new_pod(owner)
@@ -103,6 +123,7 @@ class DaemonSets(Controller):
             self.work.note_after(1.0, (owner["metadata"]["namespace"], owner["metadata"]["name"]))
             return
         self._pods.remember(created)
+        self._had.add((owner["metadata"]["uid"], node))
         message = f"Created pod: {created['metadata']['name']}"
         self._recorder.record(owner, "SuccessfulCreate", message, component=COMPONENT)
 
@@ -113,6 +134,7 @@ class DaemonSets(Controller):
         except ApiError as error:
             if error.code not in {404, 409}:
                 raise
+        self._had.discard((owner["metadata"]["uid"], _node_of(pod)))
         message = f"Deleted pod: {meta['name']}"
         self._recorder.record(owner, "SuccessfulDelete", message, component=COMPONENT)
 

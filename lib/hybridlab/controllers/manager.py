@@ -92,7 +92,7 @@ class ControlPlane:
             Scheduler(client("system:kube-scheduler"), self.caches, self.recorder),
             Deployments(self._client, self.caches, self.recorder),
             ReplicaSets(self._client, self.caches, self.recorder),
-            DaemonSets(self._client, self.caches, self.recorder),
+            DaemonSets(self._client, self.caches, self.recorder, profile.timing.daemon_replaced_ms / 1000),
             DisruptionBudgets(self._client, self.caches),
             TaintEviction(self._client, self.caches, self.recorder),
             PodGarbage(self._client, self.caches),

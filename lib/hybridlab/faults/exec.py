@@ -8,7 +8,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.api.exec_faults import ExecFault, Scope
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, Parameter, count
+from hybridlab.faults.model import Fault, FaultType, Parameter, count
 from hybridlab.runtime import start_errors
 
 PARAMETERS = (
@@ -29,6 +29,8 @@ class ExecFailure(Fault):
         self._lab, self._faults, self._identity = lab, lab.interference.execs, identity
         if parameters["node"]:
             lab.node(parameters["node"])
+        if not parameters.get("program", "hostname").split():
+            raise BadFault("program is empty, expected a command that the pods' images have")
         scope = Scope(node=parameters["node"], namespace=parameters["namespace"], pod=parameters["pod"])
         self._wrong = ExecFault(
             kind=kind,
@@ -71,53 +73,32 @@ class ExecFailure(Fault):
         return start_errors.exec_failed(system, identity.rpartition("/")[2], argv)
 
 
-def exec_hangs(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Commands are not started; of those that run nothing arrives any more."""
-    return ExecFailure(lab, identity, parameters, "hang")
+def _failure(name: str, kind: str, description: str, *more: Parameter) -> FaultType:
+    def make(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+        return ExecFailure(lab, identity, parameters, kind)
+
+    return FaultType(
+        name=name, layer="exec", scope="all, node, namespace, pod", description=description,
+        parameters=(*PARAMETERS, *more), make=make,
+    )  # fmt: skip
 
 
-def exec_empty_output(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Nothing that a command writes arrives; its exit status does."""
-    return ExecFailure(lab, identity, parameters, "empty-output")
-
-
-def exec_half_output(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Only the first half of each piece that a command writes arrives."""
-    return ExecFailure(lab, identity, parameters, "half-output")
-
-
-def exec_loses_status(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What a command writes arrives; how it ended does not."""
-    return ExecFailure(lab, identity, parameters, "lost-status")
-
-
-def exec_cut(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The connection is cut at a command's next output."""
-    return ExecFailure(lab, identity, parameters, "cut")
-
-
-def exec_missing_binary(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """There is no such program."""
-    return ExecFailure(lab, identity, parameters, "missing-binary")
-
-
-def exec_dial_fails(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The API server upgrades the connection, and then says that it does not reach the kubelet."""
-    return ExecFailure(lab, identity, parameters, "dial-fails")
-
-
-def exec_start_times_out(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The runtime gives up starting the command."""
-    return ExecFailure(lab, identity, parameters, "start-times-out")
-
-
-def exec_wrong_binary(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Another program answers."""
-    if not parameters["program"].split():
-        raise BadFault("program is empty, expected a command that the pods' images have")
-    return ExecFailure(lab, identity, parameters, "wrong-binary")
-
-
-def exec_killed(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The command is killed as soon as it runs, or is given input."""
-    return ExecFailure(lab, identity, parameters, "killed")
+TYPES = (
+    _failure("exec-hangs", "hang", "execs are not started, and of those that run nothing arrives any more"),
+    _failure("exec-empty-output", "empty-output", "exec answers with the exit status and without any output"),
+    _failure("exec-half-output", "half-output", "of each piece that a command writes only the first half arrives"),
+    _failure("exec-loses-status", "lost-status", "exec ends without saying how the command ended"),
+    _failure("exec-cut", "cut", "the connection of an exec is cut at its next output"),
+    _failure("exec-missing-binary", "missing-binary", "exec says that there is no such program"),
+    _failure(
+        "exec-dial-fails", "dial-fails",
+        "the API server upgrades the connection and then says that it does not reach the kubelet",
+    ),
+    _failure("exec-start-times-out", "start-times-out", "the runtime says that it could not start the command in time"),
+    _failure(
+        "exec-wrong-binary", "wrong-binary", "another program answers than the one that was to be executed",
+        Parameter(name="program", meaning="what is executed instead", default="hostname"),
+    ),
+    _failure("exec-killed", "killed", "a command is killed as soon as it runs, or is given input"),
+)  # fmt: skip
+"""What can go wrong with execs."""

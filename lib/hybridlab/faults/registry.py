@@ -5,6 +5,7 @@ from __future__ import annotations
 from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults import api, exec, kubelet
 from hybridlab.faults.backends import BackendsWrong
+from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
 from hybridlab.faults.model import FaultType, Parameter
@@ -15,6 +16,7 @@ from hybridlab.faults.reprogramming import (
     OpenBeforePolicy,
     PolicyHitsNode,
     acl_not_replaced,
+    felix_keeps_old_rules,
     felix_never_restarts,
     rst_storm_linux,
 )
@@ -28,8 +30,9 @@ from hybridlab.faults.rules import (
     snat_pod_to_pod,
     udp4789_dropped,
 )
+from hybridlab.faults.search_list import SEARCH_LISTS, SearchListWrong
 from hybridlab.faults.service_source import dsr_despite_build, snat_despite_dsr, wrong_snat_address
-from hybridlab.faults.zone import DnsStale, DnsWrong
+from hybridlab.faults.zone import DnsSlow, DnsStale, DnsWrong
 
 _NODE = Parameter(name="node", meaning="name of a node")
 _WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
@@ -139,6 +142,14 @@ _TYPES = (
         make=felix_never_restarts,
     ),
     FaultType(
+        name="felix-keeps-old-rules",
+        layer="policy",
+        scope="all, node",
+        description="a Felix that starts again leaves programmed pods as they are, whatever changed while it was down",
+        parameters=(_NODE_OR_ALL,),
+        make=felix_keeps_old_rules,
+    ),
+    FaultType(
         name="open-before-policy",
         layer="policy",
         scope="all, node",
@@ -171,6 +182,36 @@ _TYPES = (
         scope="all",
         description="names keep the addresses that they were answered with first",
         make=lambda lab, identity, parameters: DnsStale(lab.zone_gate, identity),
+    ),
+    FaultType(
+        name="dns-slow",
+        layer="dns",
+        scope="all, node",
+        description="the cluster's DNS answers the questions of a node's pods late",
+        parameters=(_NODE_OR_ALL, Parameter(name="seconds", meaning="how much later")),
+        make=DnsSlow,
+    ),
+    FaultType(
+        name="dns-pod-silent",
+        layer="dns",
+        scope="all, node",
+        description="one of the DNS pods does not answer, though it is Ready",
+        parameters=(
+            _NODE_OR_ALL,
+            Parameter(name="pod", meaning="its number among the DNS pods, by name, from 1", default="1"),
+        ),
+        make=DnsPodSilent,
+    ),
+    FaultType(
+        name="search-list-wrong",
+        layer="dns",
+        scope="all, node",
+        description="new pods search other domains for short names than those of their namespace and the cluster",
+        parameters=(
+            _NODE_OR_ALL,
+            Parameter(name="list", meaning=f"{' or '.join(SEARCH_LISTS)}", choices=SEARCH_LISTS),
+        ),
+        make=SearchListWrong,
     ),
     FaultType(
         name="backends-stale",
@@ -290,89 +331,7 @@ _TYPES = (
         ),
         make=HnsFails,
     ),
-    FaultType(
-        name="exec-hangs",
-        layer="exec",
-        scope="all, node, namespace, pod",
-        description="execs are not started, and of those that run nothing arrives any more",
-        parameters=exec.PARAMETERS,
-        make=exec.exec_hangs,
-    ),
-    FaultType(
-        name="exec-empty-output",
-        layer="exec",
-        scope="all, node, namespace, pod",
-        description="exec answers with the exit status and without any output",
-        parameters=exec.PARAMETERS,
-        make=exec.exec_empty_output,
-    ),
-    FaultType(
-        name="exec-half-output",
-        layer="exec",
-        scope="all, node, namespace, pod",
-        description="of each piece that a command writes only the first half arrives",
-        parameters=exec.PARAMETERS,
-        make=exec.exec_half_output,
-    ),
-    FaultType(
-        name="exec-loses-status",
-        layer="exec",
-        scope="all, node, namespace, pod",
-        description="exec ends without saying how the command ended",
-        parameters=exec.PARAMETERS,
-        make=exec.exec_loses_status,
-    ),
-    FaultType(
-        name="exec-cut",
-        layer="exec",
-        scope="all, node, namespace, pod",
-        description="the connection of an exec is cut at its next output",
-        parameters=exec.PARAMETERS,
-        make=exec.exec_cut,
-    ),
-    FaultType(
-        name="exec-missing-binary",
-        layer="exec",
-        scope="all, node, namespace, pod",
-        description="exec says that there is no such program",
-        parameters=exec.PARAMETERS,
-        make=exec.exec_missing_binary,
-    ),
-    FaultType(
-        name="exec-dial-fails",
-        layer="exec",
-        scope="all, node, namespace, pod",
-        description="the API server upgrades the connection and then says that it does not reach the kubelet",
-        parameters=exec.PARAMETERS,
-        make=exec.exec_dial_fails,
-    ),
-    FaultType(
-        name="exec-start-times-out",
-        layer="exec",
-        scope="all, node, namespace, pod",
-        description="the runtime says that it could not start the command in time",
-        parameters=exec.PARAMETERS,
-        make=exec.exec_start_times_out,
-    ),
-    FaultType(
-        name="exec-wrong-binary",
-        layer="exec",
-        scope="all, node, namespace, pod",
-        description="another program answers than the one that was to be executed",
-        parameters=(
-            *exec.PARAMETERS,
-            Parameter(name="program", meaning="what is executed instead", default="hostname"),
-        ),
-        make=exec.exec_wrong_binary,
-    ),
-    FaultType(
-        name="exec-killed",
-        layer="exec",
-        scope="all, node, namespace, pod",
-        description="a command is killed as soon as it runs, or is given input",
-        parameters=exec.PARAMETERS,
-        make=exec.exec_killed,
-    ),
+    *exec.TYPES,
     FaultType(
         name="api-429",
         layer="api",

@@ -137,6 +137,13 @@ def felix_never_restarts(lab: LabParts, identity: str, parameters: Mapping[str, 
     )
 
 
+def felix_keeps_old_rules(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A Felix that starts again takes the endpoints that it finds programmed for up to date."""
+    felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
+    says = "reads no policy for programmed endpoints when it starts"
+    return FelixFault(felixes, identity, says, lambda felix: felix.faults.forgetful, Felix.start_over)
+
+
 class Several(Fault):
     """A fault that is several at once."""
 

@@ -51,7 +51,9 @@ class CalicoSettings:
     """Calico's version and how it was installed."""
 
     version: str = "v3.31.2"
-    install: Literal["operator", "manifest"] = "operator"
+    install: Literal["operator", "manifest", "services"] = "operator"
+    """services: by manifests on Linux, and on Windows nodes by Calico's scripts as the services CalicoFelix and
+    CalicoNode, without a pod (by hand, AKS)."""
     v3_api: bool = True
     """projectcalico.org/v3 is served (the aggregated API server is installed)."""
     crd_v1_api: bool = True
@@ -132,6 +134,9 @@ class Timing:
     SYN again after a reset, 500 ms apart, before it believes it (Microsoft KB175523)."""
     image_pull_ms: int = 0
     pod_start_ms: int = 0
+    daemon_replaced_ms: int = 1000
+    """How long a node is without a DaemonSet's pod that somebody deleted.  Really seconds: the old pod's grace, the new
+    one's image and its init containers.  Pods that the controller itself replaces by newer ones do not wait."""
 
 
 @dataclass(frozen=True, kw_only=True)

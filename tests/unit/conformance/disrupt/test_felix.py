@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
 from conformance.disrupt.felix import Felix
-from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
+from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, ProbeBroken
 
 
 def felix(cluster: Any, patience: Any, clock: Any, processes: Any = None) -> Felix:
@@ -28,6 +29,54 @@ def test_the_nodes_own_pod_is_deleted_and_its_successor_awaited(
     assert done.after.startswith(f"{name}-2,")
     assert probed == [node]
     assert cluster.noted == []
+
+
+def test_a_change_is_made_when_all_old_pods_are_gone_and_before_a_new_one_runs(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    keep, objects, calls = [*cluster.pods], cluster.objects, itertools.count(1)
+    cluster.stubborn |= {"felix-w", "felix-l"}
+    happens = {7: "felix-l gone", 9: "felix-w gone", 17: "both run again"}
+
+    def slowly(*arguments: Any, **named: Any) -> Any:
+        what = happens.get(next(calls), "")
+        cluster.log += [what] if what else []
+        cluster.pods = [pod for pod in cluster.pods if f"{pod['metadata']['name']} gone" != what]
+        cluster.pods += [running(pod) for pod in keep if pod["metadata"]["name"].startswith("felix")] * ("run" in what)
+        return objects(*arguments, **named)
+
+    cluster.objects = slowly
+    back = felix(cluster, patience, clock).restart_around(["w1", "l1"], lambda: cluster.log.append("change"))
+    assert cluster.log == [
+        "delete felix-w",
+        "delete felix-l",
+        "felix-l gone",
+        "felix-w gone",
+        "change",
+        "both run again",
+    ]
+    assert [restart.node for restart in back] == ["w1", "l1"]
+    assert cluster.noted == []
+
+
+def running(old: Any) -> Any:
+    """What comes in place of a pod."""
+    name = f"{old['metadata']['name']}-new"
+    status = old["status"] | {"containerStatuses": [{"name": "felix", "state": {"running": {}}}]}
+    return {**old, "metadata": {**old["metadata"], "name": name, "uid": name}, "status": status}
+
+
+def test_a_change_that_came_too_late_is_told_once_felix_is_back(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.brought_back = lambda old, number: running(old)
+    with pytest.raises(ControlBroken, match="Felix on node w1 was back before the change was made"):
+        felix(cluster, patience, clock).restart_around(["w1"], lambda: None)
+    assert cluster.noted == []
+
+
+def test_an_old_pod_that_stays_is_told_and_nothing_is_changed(cluster: Any, patience: Any, clock: Any) -> None:
+    cluster.stubborn.add("felix-w")
+    with pytest.raises(EnvironmentBroken, match="pod felix-w with Felix of node w1 is still there 20 s after"):
+        felix(cluster, patience, clock).restart_around(["w1"], lambda: pytest.fail("changed"))
 
 
 def test_a_pod_restarted_in_place_counts(cluster: Any, patience: Any, clock: Any) -> None:

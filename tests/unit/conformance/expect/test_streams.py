@@ -169,7 +169,9 @@ class Policy:
 def judged(expected: Expectations, streams: Sequence[Stream]) -> list[StreamState]:
     """What became of streams across a change, as a test about one decides it."""
     states = expected.streams.followed(streams, because="policy changes")
-    expected.streams.recovered(states, because="policy changes")
+    for found in states:
+        if wanted := expected.streams.not_recovered(found):
+            raise expected.streams.violation(found, wanted, "policy changes")
     expected.streams.same_pods(states)
     return states
 
@@ -304,6 +306,28 @@ def test_a_stream_that_the_policy_s_laying_lost_is_opened_again_and_says_nothing
     assert "1 stream that the policies' laying lost: opened again" in expected.attached["streams"]
 
 
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_stream_that_came_back_once_and_does_not_open_again_is_a_violation(closes: bool) -> None:
+    script = ScriptedStreams(BACK)
+    expected = Expectations(script)
+    policy = Policy(expected, closes=closes)
+    really = policy.apply
+
+    def apply() -> None:
+        really()
+        label = f"{LINUX.label} -> {WINDOWS.tcp(9000).label}"
+        script.opens = NotOpened(f"stream {label}: TIMED_OUT no answer (5 tries, 4.1 s)")
+
+    policy.apply = apply  # type: ignore[method-assign]
+    said = (
+        r"expected new connections after the loss, observed client RESET, server STALLED 9\.0 s, "
+        r"a new connection after 0\.02 s, then TIMED_OUT no answer \(5 tries, 4\.1 s\)"
+    )
+    with pytest.raises(Nonconformance, match=said):
+        expected.begin(policy)
+    assert [seen.verdict for seen in expected.kept] == [ClaimVerdict.VIOLATED]
+
+
 def test_a_witness_that_the_policies_do_not_close_decides_nothing() -> None:
     expected = Expectations(ScriptedStreams(WELL))
     with pytest.raises(ControlBroken, match=r"witness failed before the change: control failed: RST-1  ns/linux "):
@@ -351,10 +375,22 @@ def test_without_a_witness_nothing_is_decided() -> None:
 
 
 def test_a_stream_lost_for_good_is_its_own_witness() -> None:
-    expected = Expectations(ScriptedStreams(LOST))
+    expected = Expectations(ScriptedStreams(WELL, LOST))
     changed(expected, opens_after=1e6)
     with pytest.raises(Nonconformance, match="a new connection within"):
         expected.survive_or_reconnect()
+    assert [(seen.target, seen.verdict) for seen in expected.kept] == [("windows-1", ClaimVerdict.VIOLATED)]
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_stream_that_the_policy_s_laying_lost_for_good_is_a_violation(closes: bool) -> None:
+    expected = Expectations(ScriptedStreams(LOST))
+    with pytest.raises(Nonconformance, match=r"expected a new connection within .* observed client RESET"):
+        expected.begin(Policy(expected, closes=closes))
+    assert [(seen.source, seen.target, seen.verdict) for seen in expected.kept] == [
+        ("linux-1", "windows-1", ClaimVerdict.VIOLATED)
+    ]
+    assert "client RESET" in expected.attached["streams"]
 
 
 @pytest.mark.parametrize("control", [BACK, LOST])
@@ -404,7 +440,7 @@ def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found:
     expected.begin(Policy(expected))
     expected.survive_or_reconnect(opened=(), still_closed=[GUEST], restarts=[Restart()])
     assert bool(expected.unobserved) is (found is WELL)
-    seen = "witness: Felix on node windows-1 restarted in 2.50 s, pod calico-node-windows-a, 0 restarts -> "
+    seen = "witness: Felix on node windows-1 restarted in 2.50 s, calico-node-windows-a, 0 restarts -> "
     assert seen in expected.attached["streams"]
 
 

@@ -96,7 +96,28 @@ def test_other_builds_parts_and_facts_are_told() -> None:
     assert "SVC-2: part only before: server near" in found.parts
     assert "SVC-2: Windows build only now: 20348" in found.parts
     assert "calico version: v3.30.4 -> v3.31.2" in found.facts
-    assert "windows nodes: 1 (17763) -> 1 (20348)" in found.facts
+    assert "windows nodes: 1 (17763.5329) -> 1 (20348.2762)" in found.facts
+
+
+def test_another_update_of_the_same_windows_build_is_told() -> None:
+    before = report([decided("DEMO-7", {NEW: "CONFIRMED"})], builds=((20348, 2227),))
+    now = report([decided("DEMO-7", {NEW: "CONFIRMED"})], builds=((20348, 2762),))
+    assert compare(before, now).facts == ("windows nodes: 1 (20348.2227) -> 1 (20348.2762)",)
+    named = dict(now.plain)
+    named["facts"] = json.loads(json.dumps(named["facts"]))
+    named["facts"]["nodes"][-1]["update"] = {"value": "KB5044281", "source": "label x of the node"}
+    found = compare(before, parse(named, "now")).facts
+    assert found == ("windows nodes: 1 (20348.2227) -> 1 (20348.2762 KB5044281)",)
+
+
+def test_what_judged_the_reports_is_told_where_it_differs() -> None:
+    one = report([]).plain
+    old = parse({**one, "suite": {"version": "1.0", "commit": "", "catalog": "a" * 64}}, "old")
+    new = parse({**one, "suite": {"version": "1.1", "commit": "c", "catalog": "b" * 64, "sets": "d" * 64}}, "new")
+    assert compare(old, new).facts == (
+        "the suite's version: 1.0 -> 1.1", "the suite's catalog: aaaaaaaaaaaa -> bbbbbbbbbbbb",
+    )  # fmt: skip
+    assert compare(old, report([])).facts == ()
 
 
 def test_components_in_other_versions_are_told() -> None:

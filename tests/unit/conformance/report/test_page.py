@@ -108,6 +108,19 @@ def test_versions_nodes_and_their_part_in_the_run_are_told() -> None:
     assert "u-1" in page
 
 
+def test_a_windows_node_has_its_revision_and_a_kb_number_only_where_something_names_it() -> None:
+    whole = plain(LEAK)
+    silent = render(whole)
+    assert "<td>20348.2762</td><td>not named</td>" in silent
+    assert "No node names the KB of its update" in silent
+    node = next(node for node in whole["facts"]["nodes"] if node["windows_build"] == [20348, 2762])
+    node["update"] = {"value": "KB5044281", "source": "annotation last-update of the node"}
+    told = render(whole)
+    assert "<td>20348.2762</td><td>KB5044281</td>" in told
+    assert f"KB numbers are read: {node['name']}, annotation last-update of the node." in told
+    assert "No node names the KB" not in told
+
+
 def test_each_recovery_has_a_bar_the_longest_first() -> None:
     slow, quick = decided("RST-1", {NEW: "CONFIRMED"}), decided("RST-2", {NEW: "CONFIRMED"})
     quick["measured"], slow["measured"] = {"seconds to a new connection": 2.0}, {"seconds to a new connection": 9.0}

@@ -47,6 +47,28 @@ def test_without_its_felix_a_node_keeps_the_old_policy_and_catches_up_when_it_is
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("node", ["linux-1", "windows-2022"])
+def test_a_forgetful_felix_keeps_old_rules_until_they_change_again(node: str) -> None:
+    async def run() -> None:
+        async with harness() as b:
+            pod, _ = await b.pod("a", node)
+            await b.settled()
+            b.calico.felixes[node].faults.forgetful.add("a-fault")
+            await b.calico.felix_stopped(node)
+            await b.client.create(POLICIES, DENY)
+            new, _ = await b.pod("b", node)
+            b.calico.felix_started(node)
+            await b.settled()
+            assert not b.denies(pod)
+            assert b.denies(new)
+            await b.client.delete(POLICIES, "deny", "demo")
+            await b.client.create(POLICIES, DENY)
+            await b.settled()
+            assert b.denies(pod)
+
+    asyncio.run(run())
+
+
 def test_a_starting_felix_programs_everything_anew_and_removes_what_it_no_longer_needs() -> None:
     async def run() -> None:
         async with harness() as b:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ import pytest
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.deployments import share
 from hybridlab.controllers.taint_eviction import tolerated_for
-from tests.unit.hybridlab.controllers.stand_ins import Cluster, is_ready, pod
+from hybridlab.profiles.model import Timing
+from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, is_ready, pod
 
 
 def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:
@@ -230,7 +233,23 @@ def test_a_daemons_new_template_replaces_pod_after_pod() -> None:
         await cluster.client.patch("daemonsets.apps", "agent", change, "default", kind="strategic")
         await cluster.until(new)
 
-    in_cluster(scenario)
+    in_cluster(scenario, profile=replace(CLUSTER, timing=Timing(daemon_replaced_ms=60_000)))
+
+
+def test_a_daemons_pod_that_somebody_deleted_is_replaced_after_a_while() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async def there() -> list[Obj]:
+            found = [each for each in await pods(cluster) if is_ready(each)]
+            return found if len(found) == 2 else []
+
+        await cluster.client.create("daemonsets.apps", daemon_set())
+        first = (await cluster.until(there))[0]["metadata"]
+        await cluster.client.delete("pods", first["name"], "default", grace_period_seconds=0)
+        begun = time.monotonic()
+        await cluster.until(there)
+        assert time.monotonic() - begun >= 0.3
+
+    in_cluster(scenario, profile=replace(CLUSTER, timing=Timing(daemon_replaced_ms=300)))
 
 
 def service(**spec: Any) -> Obj:

@@ -1,0 +1,32 @@
+"""Which update a Windows node has: the KB number, where something on the node names it.
+
+Kubernetes gives build and revision (``.status.nodeInfo.kernelVersion``, ``10.0.20348.2762``) and no KB number.  Which
+update brought a revision stands in Microsoft's update history and nowhere in a cluster; it is not guessed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from conformance.model.facts import Fact
+
+KB = re.compile(r"(?<![A-Za-z0-9])KB\d{6,8}(?![A-Za-z0-9])", re.IGNORECASE)
+"""Microsoft's articles have six or seven digits; the newest begin with 5."""
+
+
+def windows_update(kernel: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Fact[str]:
+    """``KB5044281`` as a label or annotation of a Windows node names it; several are told with commas.
+
+    ``kernel``: the node's ``kernelVersion``.  Not known where no label or annotation names one.
+    """
+    for what, entries in (("label", labels), ("annotation", annotations)):
+        for name, value in sorted(entries.items()):
+            named = dict.fromkeys(number.upper() for number in KB.findall(f"{name} {value}"))
+            if named:
+                return Fact(", ".join(named), f"{what} {name} of the node")
+    return Fact(
+        None,
+        f"not known: Kubernetes gives build and revision alone ({kernel or 'not even these'}), and no label or "
+        "annotation of the node names a KB; Microsoft's update history tells which update brought a revision",
+    )

@@ -1,0 +1,34 @@
+"""The documented schema of conformance.json, as tests hold reports against it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+FILE = Path(__file__).parents[2] / "docs" / "schema" / "conformance.schema.json"
+
+
+def schema() -> dict[str, Any]:
+    """As it is in the documentation."""
+    content: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return content
+
+
+def problems(report: Any) -> list[str]:
+    """What of a report the schema does not allow, or does not describe: place and reason."""
+    validator = jsonschema.Draft202012Validator(_closed(schema()))
+    return [f"{error.json_path}: {error.message[:200]}" for error in validator.iter_errors(report)]
+
+
+def _closed(part: Any) -> Any:
+    """The same, but a field that it does not describe is refused too: readers are to find every field in it."""
+    if isinstance(part, list):
+        return [_closed(entry) for entry in part]
+    if not isinstance(part, dict):
+        return part
+    inner = {name: _closed(entry) for name, entry in part.items()}
+    described = isinstance(part.get("properties"), dict) and part.get("type") == "object"
+    return {"additionalProperties": False, **inner} if described else inner
