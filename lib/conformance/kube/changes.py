@@ -49,9 +49,9 @@ class Changes:
         ApiRefused, ApiUnreachable, MissingCapability (kind not served).
         """
         target = change.target
-        policy = target.kind in (*guard.CALICO_GLOBAL, *guard.ADMIN)
+        guarded = target.kind in (*guard.CALICO_GLOBAL, *guard.ADMIN, guard.TIER)
         current = None
-        if policy and change.verb in ("patch", "delete"):
+        if guarded and change.verb in ("patch", "delete"):
             current = self.kube.find(target.api_version, target.kind, target.name, target.namespace)
         guard.check(change, self.run, current)
         if self.dry_run:
