@@ -135,7 +135,7 @@ def test_a_failing_way_brings_its_endpoints_acls_the_vsid_and_felix_of_both_ends
     ]  # fmt: skip
     assert "1 of 1 way" in found["failing pairs"]
     assert "ns/client (linux, node lin-1) -> 10.9.0.7:80/tcp" in found["failing pairs"]
-    shown = found["HNS endpoints of failing pairs on win-1"]
+    shown = str(found["HNS endpoints of failing pairs on win-1"])
     assert "state     3 (attached, shared by containers)" in shown
     assert "ACL list  2 rules" in shown
     rules = [line.split() for line in shown.splitlines() if line.strip().startswith("100")]
