@@ -164,6 +164,7 @@ class VniChange:
                 self.revive(node)
             if revived:
                 self.expect.context.record("kube-proxy restarted, since Services stayed dead", ", ".join(revived))
+                self.expect.context.record("kube-proxies started anew", float(len(revived)))
             self.expect.context.attach("Services that stayed dead", str(dead))
             self.expect.controls(self.services(self._demo_pods), because=because)
 

@@ -107,7 +107,7 @@ class Lab:
             kubelet_stalls=kubelet_stalls,
         )
         on_windows = {name: (node.machine, node.hns) for name, node in calico.windows.items()}
-        kube_proxies = WindowsKubeProxies(profile, on_windows, self._control_plane, runtime)
+        kube_proxies = WindowsKubeProxies(profile, on_windows, self._control_plane, runtime, service_gate)
         hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self._felixes = FelixPods(calico, self._control_plane, runtime)

@@ -7,7 +7,13 @@ from hybridlab.faults import api, exec, kubelet
 from hybridlab.faults.backends import BackendsWrong
 from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
-from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
+from hybridlab.faults.hns import (
+    HnsFails,
+    VsidDiffers,
+    procedure_does_not_heal,
+    services_lost_with_network,
+    vni_followed_live,
+)
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.ping import ping_dropped, ping_natted
 from hybridlab.faults.pods import PodRestarts
@@ -319,6 +325,15 @@ _TYPES = (
         description="an HNS network that was removed comes back with its old VSID",
         parameters=(_WINDOWS_OR_ALL,),
         make=procedure_does_not_heal,
+    ),
+    FaultType(
+        name="services-lost-with-network",
+        layer="hns",
+        scope="all, Windows node",
+        description="Services of a Windows node stay dead once its HNS network is removed, until its kube-proxy's pod "
+        "is made anew",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=services_lost_with_network,
     ),
     FaultType(
         name="hns-fails",

@@ -292,3 +292,10 @@ def test_the_way_that_is_captured_leads_to_another_node_and_has_a_linux_end_if_o
     assert to_capture([beside, across, way(CLIENT, SERVER)]) == way(CLIENT, SERVER)
     assert to_capture([beside, across]) == across
     assert to_capture([beside]) == beside
+
+
+def test_an_error_that_was_kept_and_raised_again_as_its_own_cause_is_followed_once() -> None:
+    kept = EnvironmentBroken("a pod never became ready")
+    again = EnvironmentBroken("a pod never became ready (asked again)")
+    kept.__cause__, again.__cause__ = again, kept
+    assert failing_ways(kept) == []
