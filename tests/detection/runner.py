@@ -241,8 +241,8 @@ def backends_missing(where: Lab, nodes: tuple[str, ...], api: cluster_edits.Api)
 
     def inject(service: Any) -> None:
         meta = service["metadata"]
-        if not meta["namespace"].startswith("calico-demo"):
-            return
+        if not meta["namespace"].startswith("calico-demo") or service["spec"].get("clusterIP") == "None":
+            return  # not the run's, or headless: no node sends it anywhere
         for entry in nodes:
             node, _, ending = entry.partition(" for ")
             if not meta["name"].endswith(ending):
