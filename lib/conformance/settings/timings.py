@@ -80,6 +80,9 @@ class OsTimings:
     poll_every: float
     """s.  Between two questions.  1 s as Calico's e2e; on Linux, where an attempt costs milliseconds, shorter, so that
     the measured delay is finer than the poll."""
+    agree_every: float
+    """s.  Between two attempts while all of a source's connect and no route is to be closed: nothing has to last then.
+    As ``poll_every``; shorter on a lab, where attempts cost a node nothing."""
     agree: int
     """tries.  Equal answers in a row that make a verdict.  gateway-api's conformance asks for 3."""
     stream_heartbeat: float

@@ -15,7 +15,7 @@ from conformance.errors import ProbeBroken
 from conformance.kube.channels import ExecBroken
 from conformance.kube.execute import ExecResult
 from conformance.model.endpoint import Workload
-from conformance.model.host import HnsSubnet
+from conformance.model.host import HnsSubnet, RemoteSubnet
 from conformance.probe import host
 from conformance.probe.host import WITNESS, Hosts
 from conformance.settings import load_timings
@@ -25,6 +25,10 @@ NETWORK: dict[str, Any] = {
     "ID": "a1", "Name": "Calico", "Type": "Overlay", "ManagementIP": "10.0.0.14",
     "Subnets": [{"AddressPrefix": "192.168.4.0/26", "GatewayAddress": "192.168.4.1",
                  "Policies": [{"Type": "VSID", "VSID": 4096}]}],
+}  # fmt: skip
+REMOTE = {
+    "DestinationPrefix": "192.168.1.0/26", "ProviderAddress": "10.0.0.11", "IsolationId": 4096,
+    "DistributedRouterMacAddress": "66-0A-00-00-00-11",
 }  # fmt: skip
 ACL = {
     "Type": "ACL", "Id": "r1", "Action": "Allow", "Direction": "In", "Protocol": 6, "LocalAddresses": "",
@@ -80,6 +84,23 @@ def test_one_object_and_several_are_read_alike(count: int) -> None:
     networks = one.hns_networks("w1")
     assert [network.name for network in networks] == ["Calico"] * count
     assert networks[0].subnets == (HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=4096),)
+
+
+@pytest.mark.parametrize(
+    ("policies", "found", "shown"),
+    [
+        ([{"Type": "HostRoute"}, {"Type": "RemoteSubnetRoute", **REMOTE}], 1, True),
+        ({"Type": "RemoteSubnetRoute", "Settings": REMOTE}, 1, True),
+        ([{"Type": "HostRoute"}], 0, True),
+        (None, 0, False),
+    ],
+    ids=["beside its type", "under Settings", "none", "no policies"],
+)
+def test_remote_subnets_are_read_in_either_shape(policies: Any, found: int, shown: bool) -> None:
+    one, _ = hosts(Get_HnsNetwork=[text({**NETWORK, "Policies": policies})])
+    network = one.hns_networks("w1")[0]
+    subnet = RemoteSubnet(prefix="192.168.1.0/26", provider="10.0.0.11", mac="66:0a:00:00:00:11", vni=4096)
+    assert (network.remote_subnets, network.shows_policies) == ((subnet,) * found, shown)
 
 
 @pytest.mark.parametrize(("answer", "said"), [("null", "HNS gave no answer"), (1, "exit status 1")])
