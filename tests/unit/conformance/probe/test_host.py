@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import tree_sitter
+import tree_sitter_pwsh
 
 from conformance.errors import ProbeBroken
 from conformance.kube.channels import ExecBroken
@@ -268,3 +270,24 @@ def test_every_script_stops_at_its_first_error_and_survives_cmd() -> None:
     assert not [script for script in node.asked if set(script) & set('"%\r\n')]
     assert all(" " in script for script in node.asked), "what has no blank is not quoted, and cmd reads its |"
     assert host.POWERSHELL[0].lower() == r"c:\windows\system32\windowspowershell\v1.0\powershell.exe"
+
+
+def test_a_capture_by_pktmon_is_one_line_without_what_cmd_would_read_and_removes_its_file() -> None:
+    there, node = hosts(pktmon=["packets\r\nof it\r\n"])
+    assert there.packets_on_windows("w1", 1.5, ["10.9.0.7", "10.1.0.5"]) == "packets\nof it"
+    script = node.asked[-1]
+    assert not set('"%\n') & set(script)
+    assert "-Pattern '10.1.0.5', '10.9.0.7' " in script
+    assert "Start-Sleep -Milliseconds 1500 }" in script
+    assert script.index(" start ") < script.index(" stop ") < script.index("etl2txt") < script.index("Remove-Item")
+    refusing, _ = hosts(pktmon=[1])
+    with pytest.raises(ProbeBroken, match="pktmon: exit status 1"):
+        refusing.packets_on_windows("w1", 1.5, ["10.9.0.7"])
+
+
+def test_a_capture_by_pktmon_is_powershell() -> None:
+    script = host.STOP + host.PKTMON.format(
+        name="1f", megabytes=4, milliseconds=1500, lines=300, addresses="'10.9.0.7'"
+    )
+    root = tree_sitter.Parser(tree_sitter.Language(tree_sitter_pwsh.language())).parse(script.encode()).root_node
+    assert not root.has_error, script
