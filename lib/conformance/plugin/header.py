@@ -90,8 +90,8 @@ def _platform(facts: Facts) -> list[str]:
     if facts.platform.value != "openshift":
         return []
     return [
-        "OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods, which listen on port 80 and "
-        "use the node's network, and no bindings for them are shipped; pods that do not start say nothing about Calico"
+        "OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods, listening on port 80 and "
+        "using the node's network, and no bindings for them are shipped; pods that do not start say nothing about Calico"
     ]
 
 
