@@ -91,7 +91,7 @@ def _platform(facts: Facts) -> list[str]:
         return []
     return [
         "OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods, listening on port 80 and "
-        "using the node's network, and no bindings for them are shipped; pods that do not start say nothing about Calico"
+        "on the node's network, and no bindings for them are shipped: pods that do not start say nothing about Calico"
     ]
 
 
