@@ -17,13 +17,8 @@ from hybridlab.dataplane.model import Entry, NodeRoutes, NodeSpec, PolicyUpdate,
 from hybridlab.dataplane.policy import PolicyTable, base_table
 from hybridlab.dataplane.resets import Resets, ResetTarget
 from hybridlab.dataplane.services import BASE_TABLE, Services
-<<<<<<< HEAD
-from hybridlab.kernel import namespaces, rtdump, sysctl
-from hybridlab.kernel.conntrack import ConntrackSocket, concerning
-=======
 from hybridlab.kernel import namespaces, rtdump, slow_wire, sysctl
-from hybridlab.kernel.conntrack import ConntrackSocket
->>>>>>> parent of 0b6ec36 (Revert "Let a node of the lab have a slow way to the others")
+from hybridlab.kernel.conntrack import ConntrackSocket, concerning
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.rtnetlink import LO_INDEX, PROTO_BOOT, RouteSocket
 from hybridlab.kernel.wire import Refused

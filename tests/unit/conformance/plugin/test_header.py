@@ -1,4 +1,4 @@
-"""The header says where one version stands for several."""
+"""The header says where one version stands for several, and where the suite is not supported."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def test_the_operator_s_own_words_are_in_the_header_where_there_is_one() -> None
     told = Fact("calico-windows Degraded: ResourceReadError", "TigeraStatus")
     assert "TigeraStatus: calico-windows Degraded" in facts_lines(replace(facts(), tigera_status=told))[2]
     assert len(facts_lines(facts())) == 2
+
+
+def test_openshift_is_said_not_to_be_supported_and_why() -> None:
+    (line,) = assumptions(replace(facts(), platform=Fact("openshift", "API group config.openshift.io")))
+    assert line.startswith("OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods")
 
 
 def test_the_ipam_plugin_is_among_the_facts() -> None:
