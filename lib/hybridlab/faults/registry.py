@@ -16,6 +16,7 @@ from hybridlab.faults.hns import (
     vni_followed_live,
 )
 from hybridlab.faults.model import FaultType, Parameter
+from hybridlab.faults.path_slow import PathSlow
 from hybridlab.faults.ping import ping_dropped, ping_natted
 from hybridlab.faults.pods import PodRestarts
 from hybridlab.faults.reprogramming import (
@@ -66,6 +67,14 @@ _TYPES = (
         description="the underlay loses large VXLAN packets without a word, and lets small ones pass",
         parameters=(Parameter(name="bytes", meaning="largest outer packet that passes", default="1400"),),
         make=mtu_black_hole,
+    ),
+    FaultType(
+        name="path-slow",
+        layer="underlay",
+        scope="node",
+        description="what a node sends to other nodes, and hears from them, comes late and complete",
+        parameters=(_NODE, Parameter(name="ms", meaning="added to each round trip, milliseconds", default="300")),
+        make=PathSlow,
     ),
     FaultType(
         name="policy-not-enforced",
