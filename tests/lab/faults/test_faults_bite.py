@@ -280,6 +280,18 @@ def test_questions_for_names_are_not_answered(town: Town) -> None:
     assert town.fetch("near") is not None
 
 
+def test_names_are_answered_late_on_one_node(town: Town) -> None:
+    def seconds() -> float:
+        begun = time.monotonic()
+        assert "Name:" in town.run("nslookup", "near.default.svc.cluster.local").stdout
+        return time.monotonic() - begun
+
+    with town.fault("dns-slow", node="linux-1", seconds="1"):
+        assert seconds() >= 1
+    with town.fault("dns-slow", node="linux-2", seconds="60"):
+        assert seconds() < 60
+
+
 def test_a_service_has_no_backend_on_one_node(town: Town) -> None:
     with town.fault("service-backend-missing", service="default/near", node="linux-1"):
         assert town.fetch("near") is None
