@@ -34,6 +34,7 @@ from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.facts.vxlan import VxlanFacts
 from conformance.model.endpoint import OS
+from conformance.pods.cluster_dns import ClusterDns
 from conformance.pods.groups import Pairs
 from conformance.pods.new_pod import NewPods
 from conformance.pods.relabel import Relabel
@@ -55,6 +56,7 @@ __all__ = [
     "Beyond",
     "Builds",
     "CalicoObjects",
+    "ClusterDns",
     "Commands",
     "ConnectionsDuringChange",
     "Expect",

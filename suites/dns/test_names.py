@@ -31,6 +31,15 @@ def test_linux_pods_find_a_name_with_its_namespace_from_elsewhere(
     expect.resolves(pods.elsewhere("linux"), service.name_and_namespace, [service.cluster_ip], because=because)
 
 
+@verifies("CONN-6", part="linux, name, namespace and svc")
+def test_linux_pods_find_a_name_without_the_clusters_domain_from_elsewhere(
+    pods: WorkerPods, services: Services, expect: Expect
+) -> None:
+    service = services.cluster_ip(pods.server("linux"))
+    because = "Linux pods search the cluster's domain too; Windows has one suffix, that of its own namespace"
+    expect.resolves(pods.elsewhere("linux"), service.name_in_the_cluster, [service.cluster_ip], because=because)
+
+
 @verifies("CONN-6", part="{client_os}, by name to the server")
 @each_os("client_os")
 def test_the_name_leads_to_the_server(pods: WorkerPods, services: Services, expect: Expect, client_os: OS) -> None:

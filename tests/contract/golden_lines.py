@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from conformance.probe.golden import differs
+from conformance.probe.golden import differs, filled
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -14,15 +14,6 @@ GOLDEN = Path(__file__).with_name("golden")
 def conversations(name: str) -> list[dict[str, Any]]:
     """Those of one file."""
     return [json.loads(line) for line in (GOLDEN / name).read_text().splitlines()]
-
-
-def filled(document: Any, ports: dict[str, int]) -> Any:
-    """The document with port names replaced by ports."""
-    if isinstance(document, dict):
-        return {key: filled(value, ports) for key, value in document.items()}
-    if isinstance(document, list):
-        return [filled(value, ports) for value in document]
-    return ports.get(document, document) if isinstance(document, str) else document
 
 
 def hear(conversation: dict[str, Any], line: dict[str, Any], program: Any) -> None:

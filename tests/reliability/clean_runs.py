@@ -1,7 +1,8 @@
-"""Many runs of the connectivity suites on healthy labs, half of them on a busy machine: none may raise a false alarm.
+"""Many runs of the suites on healthy labs, half of them on a busy machine: none may raise a false alarm.
 
 ``python -m tests.reliability.clean_runs --runs 200``; what was interrupted goes on where it stopped.  A false alarm is
-any verdict that differs from the clean row of tests/detection/expected.yaml, or an exit code other than 0.
+any verdict that differs from the clean row of tests/detection/expected.yaml, or an exit code other than 0.  Runs are
+counted by what they decided: routes that are closed, routes that are open, and streams through a change.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.detection.table import Table, read
 from tests.reliability.document import write
@@ -25,9 +27,11 @@ from tests.reliability.source import ROOT, source
 
 KEPT = ROOT / "reports" / "reliability"
 RUNS = KEPT / "clean-runs.jsonl"
-SUITES = ("suites/connectivity", "suites/services", "suites/dns")
+SUITES = ("suites",)
 WORKERS = 2
-RUN_WITHIN = 300.0
+STREAMS = ("RST-", "XPOL-16")
+"""How the claims begin whose decisions are streams that stayed or broke."""
+RUN_WITHIN = 1200.0
 """Seconds; only a run that hangs is caught, and counts as a false alarm."""
 
 
@@ -43,6 +47,13 @@ class Run:
     exit_code: int
     seconds: float
     tests: int
+    suites: tuple[str, ...]
+    closed: int
+    """Routes that were decided as closed: pairs of nodes, of each test."""
+    opened: int
+    """Routes that were decided as open."""
+    streams: int
+    """Streams that were decided through a change."""
     alarms: tuple[str, ...]
     """Claims whose verdict was not that of a healthy lab, with the first line of the reason."""
 
@@ -65,13 +76,13 @@ def load(busy: bool) -> Iterator[None]:
             process.wait()
 
 
-def one_run(number: int, table: Table) -> Run:
-    """Run the suites once; every second run is on a busy machine."""
+def one_run(number: int, suites: tuple[str, ...], table: Table) -> Run:
+    """Run these suites once; every second run is on a busy machine."""
     busy = number % 2 == 1
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
     with tempfile.TemporaryDirectory(prefix="clean-run-") as folder, load(busy):
         command = [
-            sys.executable, "-m", "pytest", *SUITES, "-q", "-n", str(WORKERS), "-p", "no:cacheprovider",
+            sys.executable, "-m", "pytest", *suites, "-q", "-n", str(WORKERS), "-p", "no:cacheprovider",
             f"--report-dir={folder}",
         ]  # fmt: skip
         begun = time.monotonic()
@@ -84,7 +95,9 @@ def one_run(number: int, table: Table) -> Run:
         except subprocess.TimeoutExpired as hang:
             code, output = -1, f"hung: {hang}"
         seconds = time.monotonic() - begun
-        alarms, tests = _alarms(Path(folder) / "latest" / "conformance.json", table, output)
+        report = Path(folder) / "latest" / "conformance.json"
+        said = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"claims": [], "tests": []}
+        alarms = _alarms(said, table) if said["tests"] else (f"no report: {output[-300:]}",)
         if alarms or code:
             _keep(number, Path(folder), output)
     return Run(
@@ -93,22 +106,35 @@ def one_run(number: int, table: Table) -> Run:
         loaded=busy,
         exit_code=code,
         seconds=round(seconds, 2),
-        tests=tests,
+        tests=len(said["tests"]),
+        suites=suites,
+        **decided(said),
         alarms=alarms,
     )
 
 
-def _alarms(report: Path, table: Table, output: str) -> tuple[tuple[str, ...], int]:
-    """What differs from a healthy lab, and how many tests ran."""
-    if not report.exists():
-        return (f"no report: {output[-300:]}",), 0
-    said = json.loads(report.read_text(encoding="utf-8"))
-    alarms = [
+def decided(said: dict[str, Any]) -> dict[str, int]:
+    """How many closed routes, open routes and streams a report has decisions about."""
+    found = [
+        (claim["id"], decision["halves"])
+        for claim in said["claims"]
+        for result in claim["results"]
+        for decision in result["decisions"]
+    ]
+    return {
+        "closed": sum("closed" in halves for _, halves in found),
+        "opened": sum("open" in halves for _, halves in found),
+        "streams": sum(claim.startswith(STREAMS) for claim, _ in found),
+    }
+
+
+def _alarms(said: dict[str, Any], table: Table) -> tuple[str, ...]:
+    """What differs from a healthy lab."""
+    return tuple(
         f"{claim['id']}: {claim['verdict']}: {claim['reason'].partition(chr(10))[0]}"
         for claim in said["claims"]
-        if claim["results"] and claim["verdict"] not in (table.clean.get(claim["id"]), None)
-    ]
-    return tuple(alarms), len(said["tests"])
+        if claim["results"] and (claim["id"] not in table.clean or claim["verdict"] not in table.healthy(claim["id"]))
+    )
 
 
 def _keep(number: int, folder: Path, output: str) -> None:
@@ -119,13 +145,13 @@ def _keep(number: int, folder: Path, output: str) -> None:
     (target / "output.txt").write_text(output, encoding="utf-8")
 
 
-def known(path: Path = RUNS) -> list[Run]:
-    """Runs of the present source."""
+def known(suites: tuple[str, ...], path: Path = RUNS) -> list[Run]:
+    """Runs of these suites in the present source."""
     if not path.exists():
         return []
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    found = [Run(**{**entry, "alarms": tuple(entry["alarms"])}) for entry in entries]
-    return [run for run in found if run.source == source()]
+    now = [entry for entry in entries if entry["source"] == source() and tuple(entry.get("suites", ())) == suites]
+    return [Run(**{**entry, "alarms": tuple(entry["alarms"]), "suites": suites}) for entry in now]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,33 +159,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Count false alarms over many runs on healthy labs.")
     parser.add_argument("--runs", type=int, default=200, help="default: %(default)s")
     parser.add_argument("--no-page", action="store_true", help="leave docs/reliability.md as it is")
+    parser.add_argument("--suites", nargs="+", default=list(SUITES), help="default: all of them")
     options = parser.parse_args(arguments)
     KEPT.mkdir(parents=True, exist_ok=True)
-    table, done = read(), {run.number for run in known()}
+    suites = tuple(options.suites)
+    table, done = read(), {run.number for run in known(suites)}
     for number in range(options.runs):
         if number in done:
             continue
-        run = one_run(number, table)
+        run = one_run(number, suites, table)
         with RUNS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(run)) + "\n")
         state = f"FALSE ALARM {'; '.join(run.alarms)}" if run.false_alarm else "clean"
         print(
-            f"run {number + 1} of {options.runs}: {state}, {run.seconds:.1f} s{', busy' if run.loaded else ''}",
+            f"run {number + 1} of {options.runs}: {state}, {_counted([run])}, {run.seconds:.1f} s"
+            f"{', busy' if run.loaded else ''}",
             flush=True,
         )
-    runs = [run for run in known() if run.number < options.runs]
+    runs = [run for run in known(suites) if run.number < options.runs]
     if not options.no_page:
         write("clean runs", summary(runs))
     alarms = sum(run.false_alarm for run in runs)
-    print(f"{len(runs)} runs, {alarms} false alarms")
+    print(f"{len(runs)} runs, {_counted(runs)}, {alarms} false alarms")
     return 1 if alarms else 0
+
+
+def _counted(runs: Sequence[Run]) -> str:
+    closed, opened, streams = (sum(getattr(run, what) for run in runs) for what in ("closed", "opened", "streams"))
+    return f"{closed} closed routes, {opened} open ones, {streams} streams"
 
 
 def summary(runs: Sequence[Run]) -> list[str]:
     """As lines of the document."""
     lines = [
-        "| machine | runs | tests a run | false alarms | seconds: median | slowest |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| machine | runs | tests a run | closed routes | open | streams | false alarms | seconds: median | slowest |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for busy in (False, True):
         some = sorted((run for run in runs if run.loaded is busy), key=lambda run: run.seconds)
@@ -167,9 +201,13 @@ def summary(runs: Sequence[Run]) -> list[str]:
             machine = "all cores kept busy by others" if busy else "as it is"
             alarms, tests = sum(run.false_alarm for run in some), min(run.tests for run in some)
             median, slowest = some[len(some) // 2].seconds, some[-1].seconds
-            lines.append(f"| {machine} | {len(some)} | {tests} | {alarms} | {median:.1f} | {slowest:.1f} |")
+            decided = " | ".join(
+                str(sum(getattr(run, what) for run in some)) for what in ("closed", "opened", "streams")
+            )
+            lines.append(f"| {machine} | {len(some)} | {tests} | {decided} | {alarms} | {median:.1f} | {slowest:.1f} |")
     lines += [f"- run {run.number}: {alarm}" for run in runs for alarm in run.alarms]
-    lines += ["", f"Suites: {', '.join(SUITES)}, {WORKERS} workers, a lab of its own for each run."]
+    suites = sorted({suite for run in runs for suite in run.suites})
+    lines += ["", f"Suites: {', '.join(suites)}, {WORKERS} workers, a lab of its own for each run."]
     return lines
 
 

@@ -3,56 +3,65 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks import machine
 from tests.detection.table import Table
-from tests.reliability.clean_runs import Run, _alarms, summary
+from tests.reliability.clean_runs import Run, _alarms, decided, known, summary
 from tests.reliability.document import PAGE, write
 from tests.reliability.source import source
 
 TABLE = Table(clean={"CONN-1": "CONFIRMED", "XSVC-2": "NOT_OBSERVED"}, rows=())
 
 
-def report(folder: Path, **verdicts: str) -> Path:
+def report(**verdicts: str) -> dict[str, Any]:
+    decisions = [{"halves": ["closed", "open"]}, {"halves": ["behaviour"]}]
     claims = [
-        {"id": name.replace("_", "-"), "verdict": verdict, "reason": "first\nsecond", "results": [{}]}
+        {
+            "id": name.replace("_", "-"), "verdict": verdict, "reason": "first\nsecond",
+            "results": [{"decisions": decisions}, {"decisions": decisions[:1]}],
+        }
         for name, verdict in verdicts.items()
-    ]
-    path = folder / "conformance.json"
-    path.write_text(json.dumps({"claims": claims, "tests": [{}, {}]}))
-    return path
+    ]  # fmt: skip
+    return {"claims": claims, "tests": [{}, {}]}
 
 
-def test_what_a_healthy_lab_says_is_no_alarm(tmp_path: Path) -> None:
-    assert _alarms(report(tmp_path, CONN_1="CONFIRMED", XSVC_2="NOT_OBSERVED"), TABLE, "") == ((), 2)
+def test_what_a_healthy_lab_says_is_no_alarm() -> None:
+    assert _alarms(report(CONN_1="CONFIRMED", XSVC_2="NOT_OBSERVED"), TABLE) == ()
 
 
 @pytest.mark.parametrize("verdict", ["VIOLATED", "INCONCLUSIVE", "NOT_RUN"])
-def test_every_other_verdict_is_an_alarm_with_its_first_line(tmp_path: Path, verdict: str) -> None:
-    alarms, _ = _alarms(report(tmp_path, CONN_1=verdict), TABLE, "")
-    assert alarms == (f"CONN-1: {verdict}: first",)
+def test_every_other_verdict_is_an_alarm_with_its_first_line(verdict: str) -> None:
+    assert _alarms(report(CONN_1=verdict), TABLE) == (f"CONN-1: {verdict}: first",)
 
 
-def test_a_run_without_a_report_is_an_alarm(tmp_path: Path) -> None:
-    alarms, tests = _alarms(tmp_path / "none.json", TABLE, "Traceback: boom")
-    assert alarms == ("no report: Traceback: boom",)
-    assert tests == 0
+def test_a_run_is_counted_by_its_closed_and_open_routes_and_its_streams() -> None:
+    assert decided(report(POL_1="CONFIRMED", RST_1="CONFIRMED")) == {"closed": 4, "opened": 4, "streams": 3}
 
 
 def run(number: int, seconds: float, *alarms: str, code: int = 0) -> Run:
     return Run(
-        number=number, source="abc", loaded=number % 2 == 1, exit_code=code, seconds=seconds, tests=55, alarms=alarms
-    )
+        number=number, source="abc", loaded=number % 2 == 1, exit_code=code, seconds=seconds, tests=55,
+        suites=("suites",), closed=500, opened=800, streams=50, alarms=alarms,
+    )  # fmt: skip
 
 
 def test_quiet_and_busy_runs_are_told_apart() -> None:
     lines = summary([run(0, 8.0), run(1, 16.0), run(2, 10.0), run(3, 20.0, "CONN-1: VIOLATED: x", code=1)])
-    assert "| as it is | 2 | 55 | 0 | 10.0 | 10.0 |" in lines
-    assert "| all cores kept busy by others | 2 | 55 | 1 | 20.0 | 20.0 |" in lines
+    assert "| as it is | 2 | 55 | 1000 | 1600 | 100 | 0 | 10.0 | 10.0 |" in lines
+    assert "| all cores kept busy by others | 2 | 55 | 1000 | 1600 | 100 | 1 | 20.0 | 20.0 |" in lines
     assert "- run 3: CONN-1: VIOLATED: x" in lines
+
+
+def test_runs_are_resumed_only_for_the_same_suites(tmp_path: Path) -> None:
+    kept = tmp_path / "runs.jsonl"
+    kept.write_text(json.dumps({**asdict(run(0, 8.0)), "source": source()}) + "\n")
+    assert [found.number for found in known(("suites",), kept)] == [0]
+    assert known(("suites/dns",), kept) == []
 
 
 def test_a_run_that_only_ends_badly_is_an_alarm() -> None:

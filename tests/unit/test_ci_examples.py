@@ -64,6 +64,14 @@ def test_an_example_names_no_file_of_its_own_but_the_lane_s_kubeconfig(path: Pat
     assert re.findall(r"--(waivers|attest|baseline|timings|images)\b", commands) == []
 
 
+def test_githubs_runners_execute_the_programs_for_windows() -> None:
+    """Their Linux image has PowerShell 7; elsewhere these tests are skipped where it is missing."""
+    steps = yaml.safe_load((EXAMPLES[0].parent / "github-actions.yaml").read_text())["jobs"]["powershell"]["steps"]
+    assert [step["run"] for step in steps if "run" in step][1:] == [
+        "pwsh --version", ".venv/bin/pytest tests/contract -k pwsh -n auto",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("path", [path for path in EXAMPLES if path.suffix == ".yaml"], ids=lambda path: path.name)
 def test_an_example_in_yaml_can_be_read(path: Path) -> None:
     assert isinstance(yaml.safe_load(path.read_text()), dict)

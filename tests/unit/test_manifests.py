@@ -21,7 +21,7 @@ RUN = Ownership("abc", "gw0")
 
 
 def filled(path: Path) -> list[dict[str, Any]]:
-    pods = {name: workload(name) for name in ("server", "client", "friend", "bystander")}
+    pods = {name: workload(name) for name in ("server", "client", "friend", "foe", "bystander")}
     apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
     apps |= {"beside_app": "linux-server", "guest": "linux-client", "new_pod": "linux-new-pod"}
     apps |= {"action": "Allow", "protocol": "TCP", "service": "cluster-ip-linux-server"}
@@ -36,7 +36,7 @@ def ids(path: Path) -> str:
 @pytest.mark.parametrize("path", POLICIES, ids=ids)
 def test_a_policy_stays_inside_the_run(path: Path) -> None:
     for obj in filled(path):
-        namespace = None if obj["kind"].startswith("Global") else RUN.namespace
+        namespace = None if obj["kind"] == "Tier" or obj["kind"].startswith("Global") else RUN.namespace
         guard.check(Change(verb="apply", target=reference(obj, namespace), why="test", body=obj), RUN)
 
 

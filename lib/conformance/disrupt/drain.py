@@ -56,6 +56,19 @@ class Drain:
             )
         return evicted
 
+    def refuse_budgets(self, node: str) -> None:
+        """Raises MissingCapability where a PodDisruptionBudget forbids now to evict one of the node's pods.
+
+        For who has changed nothing yet; once a drain is under way, it waits for budgets.
+        """
+        for pod in self.possible(node):
+            if refusal := self._changes.eviction_refusal(_pod(pod)):
+                raise MissingCapability(
+                    f"node {node} cannot be drained: pod {_label(pod)} may not be evicted: {refusal}",
+                    "add replicas that run elsewhere or loosen the budget for the run, or name another node by "
+                    "--disruptive-node NAME",
+                )
+
     def drain(self, node: str) -> list[str]:
         """Cordon a node and evict its pods; which ones.
 
@@ -84,11 +97,10 @@ class Drain:
         return self._changes.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
 
     def _evict(self, pod: Obj, node: str, deadline: Deadline) -> None:
-        meta = pod["metadata"]
-        target = ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
-        options = {"deleteOptions": {"gracePeriodSeconds": GRACE, "preconditions": {"uid": meta["uid"]}}}
+        uid = pod["metadata"]["uid"]
+        options = {"deleteOptions": {"gracePeriodSeconds": GRACE, "preconditions": {"uid": uid}}}
         change = Change(
-            verb="evict", target=target, why=f"drains node {node}", body=options, cluster_scoped_or_foreign=True
+            verb="evict", target=_pod(pod), why=f"drains node {node}", body=options, cluster_scoped_or_foreign=True
         )
         while True:
             try:
@@ -102,7 +114,7 @@ class Drain:
                 if deadline.expired:
                     raise EnvironmentBroken(
                         f"node {node} was not drained in {deadline.seconds:.0f} s: pod {_label(pod)} may not be "
-                        f"evicted: {refusal.message}"
+                        f"evicted: {refusal.explained}"
                     ) from refusal
             self._clock.sleep(self._patience.evict_again)
 
@@ -125,6 +137,11 @@ class Drain:
 
 def _node(name: str) -> ObjectRef:
     return ObjectRef(api_version="v1", kind="Node", name=name)
+
+
+def _pod(pod: Obj) -> ObjectRef:
+    meta = pod["metadata"]
+    return ObjectRef(api_version="v1", kind="Pod", name=meta["name"], namespace=meta["namespace"])
 
 
 def _controller(pod: Obj) -> dict[str, Any] | None:

@@ -1,4 +1,5 @@
-"""Restarting Felix on nodes: its process is ended where that can be done, or its calico-node pod is deleted.
+"""Restarting Felix on nodes: its process is ended where that can be done, or its calico-node pod is deleted, or its
+service restarted where it is one of the host.
 
 Done when the new pod is ready, which for Felix means a first full apply (win_dataplane.go, doneFirstApply), and when
 whatever the caller knows to be good is good.
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.disrupt.felix_process import Processes
+from conformance.disrupt.felix_service import Services
 from conformance.disrupt.patience import PatienceOf
 from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, ProbeBroken, first_line
 from conformance.kube.client import Kube, Obj
@@ -55,11 +57,15 @@ class Felix:
         patience: PatienceOf,
         *,
         processes: Processes | None = None,
+        services: Services | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """``processes``: sees and ends Felix' process on Windows; None: that is not possible here."""
+        """``processes``: sees and ends Felix' process in its pod on Windows; None: that is not possible here.
+
+        ``services``: the same where Felix is a service of the host; None: it runs in pods here.
+        """
         self._kube, self._journal, self._os_of = kube, journal, os_of
-        self._patience, self._processes, self._clock = patience, processes, clock
+        self._patience, self._processes, self._services, self._clock = patience, processes, services, clock
 
     def restart(self, node: str, *, known_good: Callable[[], object] = lambda: None) -> Restart:
         """Restart Felix on a node; then ``known_good`` probes, and raises when the node is not well again.
@@ -97,9 +103,54 @@ class Felix:
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
         """Restart it alone on one node after the other: its process, or its pod where the process is out of reach.
 
-        Raises as :meth:`restart`, and leaves the nodes after that alone.
+        Where it is a service of the host, the service.  Raises as :meth:`restart`, and leaves the nodes after that
+        alone.
         """
-        return [self._restart_process(node) for node in nodes]
+        return [self._restart_service(node) if self._is_service(node) else self._restart_process(node)
+                for node in nodes]  # fmt: skip
+
+    def _is_service(self, node: str) -> bool:
+        return self._services is not None and self._os_of(node) == "windows" and not self._pods(node)
+
+    def _restart_service(self, node: str) -> Restart:
+        services = self._services
+        assert services is not None
+        before = services.ids(node)
+        if not before:
+            raise MissingCapability(
+                f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)}, and its host has no process of it",
+                "start Calico on the node",
+            )
+        entry = self._journal.procedure(FELIX_RESTART, {"node": node}, f"Felix on node {node} is about to be restarted")
+        try:
+            services.restart(node)
+        except MissingCapability:  # nothing was touched
+            self._journal.close(entry)
+            raise
+        watched = _Watched(self._kube, node)
+
+        def look() -> set[int]:
+            """New processes, while the node is Ready."""
+            ready = watched.look()
+            try:
+                return services.ids(node) - before if ready else set()
+            except ProbeBroken:
+                return set()
+
+        settled = until(
+            look, bool, within=self._patience("windows").felix_restart, every=self._patience("windows").poll_every,
+            description=f"a new process of Felix on node {node} runs", clock=self._clock,
+        )  # fmt: skip
+        if not settled.converged:
+            raise EnvironmentBroken(
+                f"Felix on node {node} is not back {settled.seconds:.0f} s after its service was restarted; "
+                f"{watched.note or 'the node stayed Ready'}"
+            )
+        self._journal.close(entry)
+        return Restart(
+            node=node, before=f"service on {node}, process {_listed(before)}",
+            after=f"service on {node}, process {_listed(settled.last)}", seconds=settled.seconds, note=watched.note,
+        )  # fmt: skip
 
     def _restart_process(self, node: str) -> Restart:
         pod, processes = self.pod(node), self._processes
@@ -202,8 +253,14 @@ class Felix:
         return _told(after), self._clock.monotonic() - begun.at, watched.note
 
     def back(self, node: str) -> None:
-        """Wait until Felix runs on a node again, whatever was done to it.  Raises EnvironmentBroken."""
+        """Wait until Felix runs on a node again, whatever was done to it.
+
+        Raises EnvironmentBroken; ProbeBroken, MissingCapability where a service cannot be looked at.
+        """
         patience = self._patience(self._os_of(node))
+        if self._is_service(node):
+            self._service_back(node)
+            return
         settled = until(
             lambda: self._pods(node),
             lambda pods: bool(pods) and all(is_ready(pod) and not _ends(pod) for pod in pods),
@@ -216,13 +273,23 @@ class Felix:
             states = "; ".join(f"{_told(item)} {pod_state(item)}" for item in settled.last) or "no pod"
             raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: {states}")
 
+    def _service_back(self, node: str) -> None:
+        services, patience = self._services, self._patience("windows")
+        assert services is not None
+        settled = until(
+            lambda: services.ids(node), bool, within=patience.felix_restart, every=patience.poll_every,
+            description=f"Felix runs on node {node}", clock=self._clock,
+        )  # fmt: skip
+        if not settled.converged:
+            raise EnvironmentBroken(f"Felix on node {node} is not back in {settled.seconds:.0f} s: no process of it")
+
     def pod(self, node: str) -> Obj:
         """The pod that Felix runs in on a node.  Raises MissingCapability when there is none."""
         pods = self._pods(node)
         if not pods:
             raise MissingCapability(
                 f"Felix on node {node} runs in no pod of {' or '.join(NAMESPACES)} ({LABEL[self._os_of(node)]})",
-                "install Calico by its operator or manifests; services installed by hand cannot be restarted from here",
+                "install Calico by its operator or manifests",
             )
         return pods[0]
 

@@ -49,11 +49,7 @@ class FelixProcess:
 
     def ids(self, pod: Obj) -> set[int]:
         """As :class:`Processes` says."""
-        done = self._run(_with_container(pod), CONTAINER, (*POWERSHELL, LIST))
-        words = done.stdout.decode(errors="replace").split()
-        if done.exit_code or not all(word.isdigit() for word in words):
-            raise ProbeBroken(f"the processes of {_label(pod)} cannot be listed: {done.output.strip()[:300]}")
-        return {int(word) for word in words}
+        return process_ids(self._run(_with_container(pod), CONTAINER, (*POWERSHELL, LIST)), _label(pod))
 
     def end(self, pod: Obj) -> None:
         """As :class:`Processes` says; a command that was cut off may have ended them, which :meth:`ids` shows."""
@@ -91,6 +87,14 @@ class DescribedProcess:
     def ready(self, pod: Obj) -> bool:
         """As if it were."""
         return True
+
+
+def process_ids(done: ExecResult, where: str) -> set[int]:
+    """What :data:`LIST` printed.  Raises ProbeBroken."""
+    words = done.stdout.decode(errors="replace").split()
+    if done.exit_code or not all(word.isdigit() for word in words):
+        raise ProbeBroken(f"the processes of {where} cannot be listed: {done.output.strip()[:300]}")
+    return {int(word) for word in words}
 
 
 def _with_container(pod: Obj) -> Obj:

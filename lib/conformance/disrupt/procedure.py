@@ -51,6 +51,10 @@ class Procedure:
         self._drain.possible(node)
         self._felix.pod(node)
 
+    def refuse_budgets(self, node: str) -> None:
+        """Raises MissingCapability where a PodDisruptionBudget forbids now what it begins with."""
+        self._drain.refuse_budgets(node)
+
     def new_network(self, node: str) -> None:
         """Carry it out; afterwards the node takes pods again, whatever broke, unless somebody else has cordoned it.
 

@@ -61,6 +61,7 @@ class VniChange:
         self.vni.possible()
         for node in self.windows:
             self.procedure.possible(node)
+            self.procedure.refuse_budgets(node)
         self.now = self.demo_pods()
         configured, found = self.vni.configured(), self._vsids()
         if set(found.values()) != {configured}:
@@ -158,11 +159,22 @@ class VniChange:
             self.expect.controls(routes, because=because)
         except ControlBroken as dead:
             nodes = sorted({source.node for source, _ in routes})
-            for node in nodes:
+            revived = [node for node in nodes if not self._alive([route for route in routes if route[0].node == node])]
+            for node in revived:
                 self.revive(node)
-            self.expect.context.record("kube-proxy restarted, since Services stayed dead", ", ".join(nodes))
+            if revived:
+                self.expect.context.record("kube-proxy restarted, since Services stayed dead", ", ".join(revived))
+                self.expect.context.record("kube-proxies started anew", float(len(revived)))
             self.expect.context.attach("Services that stayed dead", str(dead))
             self.expect.controls(self.services(self._demo_pods), because=because)
+
+    def _alive(self, routes: Sequence[Route]) -> bool:
+        """Whether these routes to Services work, for one node at a time."""
+        try:
+            self.expect.controls(routes, because="asked node by node, which of them has dead Services")
+        except ControlBroken:
+            return False
+        return True
 
     def _vsids(self) -> dict[str, int | None]:
         return {node: self.vni.vsid(node) for node in self.windows}

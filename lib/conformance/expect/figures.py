@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from conformance.expect.answered import as_wanted
-from conformance.expect.decide import Path
+from conformance.expect.decide import Path, Try
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS
 from conformance.model.figures import Effect, Figures, Tries
@@ -45,10 +45,10 @@ class FigureLog:
         ]
         return Figures(tries=tuple(tries), effects=tuple(self.effects))
 
-    def decided(self, paths: Sequence[Path]) -> None:
-        """An expectation ended as expected."""
-        for path in paths:
-            seen = [attempt.seen for attempt in path.tries if attempt.seen is not None]
+    def decided(self, paths: Sequence[Path], rows: Sequence[Sequence[Try]]) -> None:
+        """An expectation ended as expected; ``rows``: of each path the attempts that decided it."""
+        for path, row in zip(paths, rows, strict=True):
+            seen = [attempt.seen for attempt in _until(path, row) if attempt.seen is not None]
             key = (
                 direction(path.attempt),
                 _stable_from([as_wanted(observation, path.want) for observation in seen]) + 1,
@@ -56,22 +56,23 @@ class FigureLog:
             self.tries[key] += 1
             self.resent[key] += sum(observation.tries - 1 for observation in seen)
 
-    def took_effect(self, change: PolicyChange, turned: Sequence[Path], began: float) -> None:
+    def took_effect(self, change: PolicyChange, turned: Sequence[tuple[Path, Sequence[Try]]], began: float) -> None:
         """The first expectation after a change ended as expected.
 
-        ``turned``: the routes that the change opened or closed; ``began``: monotonic seconds at which it began.
+        ``turned``: the routes that the change opened or closed, with the attempts that decided each; ``began``:
+        monotonic seconds at which it began.
         """
         if change in self._timed or not turned:
             return
         self._timed.add(change)
         times: dict[tuple[OS, bool], list[tuple[float, float, float]]] = {}
-        for path in turned:
+        for path, row in turned:
             judged = [
                 (
                     as_wanted(attempt.seen, path.want),
                     max(0.0, began - change.at + attempt.at + (attempt.seen.seconds if path.want else 0.0)),
                 )
-                for attempt in path.tries
+                for attempt in _until(path, row)
                 if attempt.seen is not None
             ]
             fits = [right for right, _ in judged]
@@ -93,6 +94,12 @@ def direction(attempt: Attempt) -> str:
     """``linux->windows``; where no pod is known to answer, ``linux->-``."""
     backends = attempt.target.backends if attempt.target else ()
     return f"{attempt.source.os}->{backends[0].os if backends else '-'}"
+
+
+def _until(path: Path, row: Sequence[Try]) -> Sequence[Try]:
+    """The attempts up to the last of a row.  What was begun while other routes were undecided may have failed later."""
+    last = max(attempt.asked for attempt in row)
+    return [attempt for attempt in path.tries if attempt.asked <= last]
 
 
 def _stable_from(judged: Sequence[bool]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -32,8 +33,11 @@ def named(attempt: Attempt) -> bool:
     return False
 
 
-def resolved_address(prober: Observer, attempt: Attempt, patience: float) -> str:
-    """What the target's name resolves to now, as its source sees it: addresses, or the verdict; empty: not known."""
+def resolved_address(prober: Observer, attempt: Attempt, patience: float, *, slow: float = math.inf) -> str:
+    """What the target's name resolves to now, as its source sees it: addresses, or the verdict; empty: not known.
+
+    An answer that takes longer than ``slow`` seconds says so.
+    """
     if attempt.target is None or not named(attempt):
         return ""
     question = Attempt(source=attempt.source, kind=Kind.DNS, give_up_after=patience, query=attempt.target.host)
@@ -41,7 +45,9 @@ def resolved_address(prober: Observer, attempt: Attempt, patience: float) -> str
         answer = prober.observe([question])[0]
     except SuiteError:
         return ""
-    return ", ".join(answer.answers) if answer.verdict is Verdict.RESOLVED else str(answer.verdict)
+    told = ", ".join(answer.answers) if answer.verdict is Verdict.RESOLVED else str(answer.verdict)
+    in_time = answer.verdict is Verdict.DNS_FAILED or answer.seconds <= slow
+    return told if in_time else f"{told}, slow: answered after {answer.seconds:.1f} s"
 
 
 def reached(observation: Observation) -> str:

@@ -9,6 +9,7 @@ from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance,
 from conformance.expect import message, picture
 from conformance.expect.answered import as_wanted
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
+from conformance.expect.nearest import Nearest
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.observation import Observation
@@ -107,8 +108,12 @@ def failure(
     seconds: float,
     policies: Sequence[str],
     name_leads_to: Callable[[Outcome], str],
+    nearer: Callable[[Outcome], Nearest] = lambda outcome: Nearest(),
 ) -> Exception | None:
-    """The worst of the routes' failures, which tells of the others too; None: every route is as it is to be."""
+    """The worst of the routes' failures, which tells of the others too; None: every route is as it is to be.
+
+    ``nearer`` finds what explains that a route is closed better than the route itself.
+    """
     wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
     if not wrong:
         return None
@@ -122,12 +127,21 @@ def failure(
         further["beside"] = f"{len(outcomes) - len(wrong)} of {len(outcomes)} attempts were as expected"
     if len({outcome.nodes for outcome in outcomes}) > 1:
         further["by node"] = _by_node(outcomes)
-    if isinstance(first.standing, BrokenControl) and not first.path.want and first.standing.why is Why.CONTROL:
-        further["control"] = "no open route of the same source, or none to the same target, connected beside it"
+    told, expected = first.path, first.expected
+    if isinstance(first.standing, BrokenControl) and not first.path.want:
+        if first.standing.why is Why.CONTROL and (lost := _lost_control(first.path)):
+            told, expected = lost, "CONNECTED beside each time-out"
+            further["control of"] = f"{first.label}  expected {first.expected}, observed {message.summary(first.seen)}"
+            further["so"] = "a source or a server that had lost its network would look just like a denial"
+        else:
+            further["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
+    seen = [tried.seen for tried in told.tries if tried.seen is not None]
     led = name_leads_to(first)
+    near = nearer(first) if first.path.want else Nearest()
+    observed = message.summary(seen) + (f", and the name leads to {led}" if led else "") + near.observed
     text = message.connectivity(
-        claims, first.path.attempt, expected=first.expected, because=because, seen=first.seen, seconds=seconds,
-        further=further, observed=f"{message.summary(first.seen)}, and the name leads to {led}" if led else "",
+        claims, told.attempt, expected=expected, because=because, seen=seen, seconds=seconds,
+        further={**further, **near.lines}, observed=observed,
     )  # fmt: skip
     if len(outcomes) > 1:
         shown = outcomes if len(outcomes) <= SHOWN else wrong[:SHOWN]
@@ -136,7 +150,22 @@ def failure(
     flat = [seen for outcome in outcomes for seen in outcome.seen]
     if first.verdict is ClaimVerdict.VIOLATED:
         return Nonconformance(text, seen=flat)
-    return ControlBroken(f"control failed: {text}", control=first.label, seen=flat)
+    return ControlBroken(f"control failed: {text}", control=told.attempt.label, seen=flat)
+
+
+def _lost_control(path: Path) -> Path | None:
+    """The control of a closed route that connected least, of the kind whose best connected least."""
+    kinds = [max(map(_connected, kind)) for kind in path.controls]
+    if not kinds:
+        return None
+    kind = path.controls[kinds.index(min(kinds))]
+    return min(kind, key=_connected)
+
+
+def _connected(path: Path) -> float:
+    """Share of the attempts that connected."""
+    seen = [tried.seen for tried in path.tries if tried.seen is not None]
+    return sum(as_wanted(each, True) for each in seen) / len(seen) if seen else 0.0
 
 
 def name_ways(error: Exception, outcomes: Sequence[Outcome]) -> None:

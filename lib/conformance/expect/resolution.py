@@ -7,10 +7,11 @@ from typing import Literal, Protocol
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
+from conformance.expect.dns_servers import Heard, Servers, listen
 from conformance.expect.poll import Polling, poll
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.endpoint import Workload
+from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -23,8 +24,12 @@ class Told(Protocol):
     def claims(self) -> tuple[str, ...]: ...
 
     @property
-    def decided(self) -> Callable[[Workload, None, ClaimVerdict, str, Literal["behaviour"]], None]:
-        """Says what was decided about one source."""
+    def decided(self) -> Callable[[Workload, Target | None, ClaimVerdict, str, Literal["behaviour"]], None]:
+        """Says what was decided about one source, and one server where it was named."""
+
+    @property
+    def dns(self) -> Callable[[], Servers | None]:
+        """The cluster's DNS, for messages; None: not known."""
 
 
 class Asks(Polling, Protocol):
@@ -43,16 +48,20 @@ def resolves(
     because: str,
     record: str,
     over_tcp: bool = False,
+    at: Sequence[Target] = (),
 ) -> None:
-    """The name resolves for each source to exactly these answers, as often as verdicts must agree.
+    """The name resolves for each source to exactly these answers, in time, as often as verdicts must agree.
 
-    Without answers in ``to``, a server that knows says that there is no such record.  Each source is a decision of its
-    own; raises Nonconformance for the first that is wrong.
+    Without answers in ``to``, a server that knows says that there is no such record.  With servers in ``at`` each of
+    them is asked, in place of the one that the source's own resolver settings name.  Each source, at each server, is a
+    decision of its own; raises Nonconformance for the first that is wrong.
     """
     wanted = sorted(to)
+    servers: Sequence[Target | None] = at or [None]
     attempts = [
         Attempt(
             source=source,
+            target=server,
             kind=Kind.DNS,
             give_up_after=expect.timings.of(source.os).dns_give_up,
             query=name,
@@ -60,12 +69,19 @@ def resolves(
             dns_over_tcp=over_tcp,
         )
         for source in sources
+        for server in servers
     ]
 
-    def right(seen: Observation) -> bool:
+    def told(seen: Observation) -> bool:
         if not wanted:
             return seen.verdict is Verdict.NO_SUCH_NAME
         return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == wanted
+
+    def slow(attempt: Attempt) -> float:
+        return expect.timings.of(attempt.source.os).dns_slow
+
+    def right(seen: Observation) -> bool:
+        return told(seen) and seen.seconds <= slow(seen.attempt)
 
     def all_right(seen: Sequence[Observation]) -> bool:
         return all(map(right, seen))
@@ -79,23 +95,57 @@ def resolves(
         again = poll(expect, [attempts[index] for index in slowed], all_right, because=because)
         for index, (_, seen) in zip(slowed, again, strict=True):
             answers[index] += seen
+    held = [len(seen) >= polled.agree and all(map(right, seen[-polled.agree :])) for seen in answers]
+    late = [any(_unanswered(each) or (told(each) and not right(each)) for each in seen) for seen in answers]
+    doubtful = [attempt for attempt, sound, late_ in zip(attempts, held, late, strict=True) if late_ and not sound]
+    heard = listen(expect, doubtful, expect.context.dns)
     wrong: list[Nonconformance] = []
-    for attempt, seen in zip(attempts, answers, strict=True):
-        if len(seen) >= polled.agree and all(map(right, seen[-polled.agree :])):
-            expect.context.decided(attempt.source, None, ClaimVerdict.CONFIRMED, because, "behaviour")
+    over = " over TCP" if over_tcp else ""
+    for attempt, seen, sound in zip(attempts, answers, held, strict=True):
+        if sound:
+            expect.context.decided(attempt.source, attempt.target, ClaimVerdict.CONFIRMED, because, "behaviour")
             continue
-        over = " over TCP" if over_tcp else ""
-        reason = f"{attempt.label}  observed {message.summary(seen)}{over}"
-        expect.context.decided(attempt.source, None, ClaimVerdict.VIOLATED, reason, "behaviour")
+        cause = heard.get(attempt.label)
+        too_late = told(seen[-1]) and not right(seen[-1])
+        observed = f"{message.summary(seen)}{_named(seen[-1] if too_late else None, cause)}"
+        reason = f"{attempt.label}  observed {observed}{over}"
+        expect.context.decided(attempt.source, attempt.target, ClaimVerdict.VIOLATED, reason, "behaviour")
+        is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
+        within = f" within {slow(attempt):g} s" if is_slow else ""
         text = message.connectivity(
             expect.context.claims,
             attempt,
-            expected=f"RESOLVED to {', '.join(wanted)}{over}" if wanted else f"{Verdict.NO_SUCH_NAME.value}{over}",
+            expected=(f"RESOLVED to {', '.join(wanted)}" if wanted else Verdict.NO_SUCH_NAME.value) + over + within,
             because=because,
             seen=seen,
             seconds=polled.settled.seconds,
-            further={"do": "compare with the Service and with CoreDNS' log in kube-system"},
+            further=cause.lines if cause else {"do": _advice(seen[-1], wanted)},
+            observed=observed,
         )
         wrong.append(Nonconformance(text, seen=seen))
     if wrong:
         raise wrong[0]
+
+
+def _unanswered(seen: Observation) -> bool:
+    return seen.verdict is Verdict.DNS_FAILED
+
+
+def _named(late: Observation | None, cause: Heard | None) -> str:
+    """What a first line says beyond the verdicts: that answers are slow, or who is silent; ``late``: a slow answer."""
+    if late is not None:
+        return f", slow: answered after {late.seconds:.1f} s"
+    if cause is not None and cause.silent:
+        return f", and DNS pod {cause.named_silent} is silent"
+    if cause is not None and cause.answered_late:
+        return f", slow: answered after {cause.server.seconds:.1f} s"
+    return ""
+
+
+def _advice(seen: Observation, wanted: Sequence[str]) -> str:
+    if wanted and seen.verdict is Verdict.NO_SUCH_NAME:
+        return (
+            "compare the names that were asked for with what a kubelet lets pods search: NAMESPACE.svc.DOMAIN, "
+            "svc.DOMAIN and DOMAIN; on Windows the first alone"
+        )
+    return "compare with the Service and with CoreDNS' log in kube-system"

@@ -18,8 +18,10 @@ from conformance.expect import message, names, resolution
 from conformance.expect.answered import telling, usual
 from conformance.expect.ask import Asking, ask
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
+from conformance.expect.dns_servers import LONGER, Servers
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.guard import pods_unchanged
+from conformance.expect.nearest import Nearest, nearest
 from conformance.expect.outcome import Outcome, drawing, failure, name_ways, table
 from conformance.expect.routes import Route, Routes, each, routes_of
 from conformance.model import decision
@@ -80,6 +82,10 @@ class Context:
     figures: FigureLog = field(default_factory=FigureLog)
     keep: Callable[[Sequence[Seen]], object] = lambda seen: None
     """Keeps what was decided, for the test's claims and parts."""
+    dns: Callable[[], Servers | None] = lambda: None
+    """The cluster's DNS, for messages about names; None: not known."""
+    policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
+    """Names of policies that may be in force at some pods, for messages about paths that are closed."""
 
     def decided(
         self,
@@ -266,10 +272,12 @@ class Expect:
         because: str,
         record: str = "A",
         over_tcp: bool = False,
+        at: Sequence[Target] = (),
     ) -> None:
-        """The name resolves for each source, by the pod's own resolver settings, to exactly these answers.
+        """The name resolves for each source, by the pod's own resolver settings, to exactly these answers, in time.
 
-        Without answers in ``to``: there is no such record, and the source is told so.
+        Without answers in ``to``: there is no such record, and the source is told so.  ``at``: each of these servers is
+        asked.
         """
         resolution.resolves(
             self,
@@ -279,6 +287,7 @@ class Expect:
             because=because,
             record=record,
             over_tcp=over_tcp,
+            at=at,
         )
 
     # --- how they are decided --------------------------------------------------------------------------------------
@@ -345,7 +354,7 @@ class Expect:
             self.context.attach("matrix", table(outcomes))
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
-            name_leads_to=self._name_leads_to,
+            name_leads_to=self._name_leads_to, nearer=self._nearest,
         )  # fmt: skip
         if wrong is not None:
             name_ways(wrong, outcomes)
@@ -362,9 +371,13 @@ class Expect:
         self.context.record("seconds to first correct answer", round(max(path.first_right for path in paths), 3))
         self.context.record("seconds to stable answer", round(max(row[0].came for row in rows), 3))
         figures, change = self.context.figures, self.context.change()
-        figures.decided(paths)
+        figures.decided(paths, rows)
         if change is not None:
-            turned = [path for path in paths if not path.want or _key(path.attempt) in self._closed]
+            turned = [
+                (path, row)
+                for path, row in zip(paths, rows, strict=True)
+                if not path.want or _key(path.attempt) in self._closed
+            ]
             figures.took_effect(change, turned, began)
         for path, row in zip(paths, rows, strict=True):
             key = _key(path.attempt)
@@ -434,8 +447,13 @@ class Expect:
                 outcome.standing = Broken(ControlBroken(text, control="name"))
 
     def _name_leads_to(self, outcome: Outcome) -> str:
+        """Its addresses; given time, so that a slow answer is told from none."""
         attempt = outcome.path.attempt
-        return names.resolved_address(self.prober, attempt, self.timings.of(attempt.source.os).dns_give_up)
+        patience = self.timings.of(attempt.source.os)
+        return names.resolved_address(self.prober, attempt, LONGER * patience.dns_give_up, slow=patience.dns_slow)
+
+    def _nearest(self, outcome: Outcome) -> Nearest:
+        return nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there)
 
     def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
         patience = self.timings.of(source.os)

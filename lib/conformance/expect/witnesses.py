@@ -106,7 +106,7 @@ class Restarted:
         """Another Felix has applied everything once: its pod is ready (win_dataplane.go, doneFirstApply)."""
         seen = self.restart
         more = f"; {seen.note}" if seen.note else ""
-        return f"Felix on node {seen.node} restarted in {seen.seconds:.2f} s, pod {seen.before} -> {seen.after}{more}"
+        return f"Felix on node {seen.node} restarted in {seen.seconds:.2f} s, {seen.before} -> {seen.after}{more}"
 
 
 @dataclass

@@ -52,7 +52,7 @@ POLICIES: tuple[Right, ...] = tuple(
     for group, resources, verbs in (
         ("networking.k8s.io", ("networkpolicies",), ("create", "patch", "delete")),
         ("projectcalico.org", ("networkpolicies", "globalnetworkpolicies", "tier.networkpolicies",
-                               "tier.globalnetworkpolicies"), ("create", "get", "update", "delete")),
+                               "tier.globalnetworkpolicies", "tiers"), ("create", "get", "update", "delete")),
     )
     for resource in resources
     for verb in verbs

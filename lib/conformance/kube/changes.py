@@ -49,9 +49,9 @@ class Changes:
         ApiRefused, ApiUnreachable, MissingCapability (kind not served).
         """
         target = change.target
-        policy = target.kind in (*guard.CALICO_GLOBAL, *guard.ADMIN)
+        guarded = target.kind in (*guard.CALICO_GLOBAL, *guard.ADMIN, guard.TIER)
         current = None
-        if policy and change.verb in ("patch", "delete"):
+        if guarded and change.verb in ("patch", "delete"):
             current = self.kube.find(target.api_version, target.kind, target.name, target.namespace)
         guard.check(change, self.run, current)
         if self.dry_run:
@@ -94,11 +94,7 @@ class Changes:
                         raise
                 return None
             case "evict":
-                eviction = {
-                    "apiVersion": "policy/v1", "kind": "Eviction",
-                    "metadata": {"name": target.name, "namespace": target.namespace}, **(body or {}),
-                }  # fmt: skip
-                kube.request("POST", f"{one}/eviction", body=eviction)
+                kube.request("POST", f"{one}/eviction", body=_eviction(target) | (body or {}))
                 return None
         answer: Obj = json.loads(data)
         return answer
@@ -159,6 +155,25 @@ class Changes:
         if not self.dry_run:
             self.waits.gone(target, within=within)
 
+    def eviction_refusal(self, target: ObjectRef) -> str:
+        """Why a pod may not be evicted now, in the server's words; empty: it may.
+
+        Asked by an eviction that the server only pretends to carry out (``dryRun=All``), which budgets are asked about
+        all the same; a dry run of the suite asks nothing.  Raises ApiRefused, ApiUnreachable.
+        """
+        if self.dry_run:
+            return ""
+        path = self.kube.path(self.kube.resource(target.api_version, target.kind), target.namespace, target.name)
+        try:
+            self.kube.request("POST", f"{path}/eviction", query={"dryRun": "All"}, body=_eviction(target))
+        except ApiRefused as refusal:
+            if refusal.not_found:
+                return ""
+            if refusal.code in (429, 500):  # 500: more than one budget selects the pod
+                return refusal.explained
+            raise
+        return ""
+
     def namespace(self, name: str, *, labels: dict[str, str] | None = None, why: str) -> None:
         """Create a namespace of this run, or find it as this run made it.
 
@@ -181,3 +196,9 @@ class Changes:
             )
         if (found.get("status") or {}).get("phase") == "Terminating":
             raise EnvironmentBroken(f"namespace {name} of this run is being deleted by someone else")
+
+
+def _eviction(target: ObjectRef) -> Obj:
+    """What is posted to evict a pod."""
+    meta = {"name": target.name, "namespace": target.namespace}
+    return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}

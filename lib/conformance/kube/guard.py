@@ -17,6 +17,7 @@ from conformance.model.change import Change
 
 CALICO_GLOBAL = ("GlobalNetworkPolicy", "StagedGlobalNetworkPolicy")
 ADMIN = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy")
+TIER = "Tier"
 FOREVER_REFUSED = ("HostEndpoint",)
 """Selects no namespace at all: one without an allowing profile denies a node everything but failsafe ports."""
 NAMESPACE_KEYS = ("projectcalico.org/name", "kubernetes.io/metadata.name")
@@ -33,12 +34,19 @@ def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = No
     ``current`` is the object as it is, for patches: the merged result is judged.
     """
     target = change.target
-    if target.kind in (*CALICO_GLOBAL, *ADMIN, *FOREVER_REFUSED):
+    if target.kind == TIER and not run.has_namespace(target.name):
+        raise GuardRefused(
+            f"refused to {change.label}: a tier decides about every policy in it; only one whose name begins with a "
+            f"namespace of this run ({run.namespace}-...) holds no policies but the run's"
+        )
+    if target.kind in (*CALICO_GLOBAL, TIER, *ADMIN, *FOREVER_REFUSED):
         if change.verb == "delete":
             if current is not None and not run.owns(dict(current)):
                 raise GuardRefused(
                     f"refused to {change.label}: it does not carry {RUN_LABEL}={run.run}, it is not this run's"
                 )
+            return
+        if target.kind == TIER:
             return
         body = merged(current or {}, change.body or {}) if change.verb == "patch" else (change.body or {})
         problem = unlimited(target.kind, body.get("spec") or {}, run)

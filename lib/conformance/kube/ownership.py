@@ -25,6 +25,12 @@ JSON, the metadata that the user gave.  The stored object itself has none of the
 of them, by Calico's version (libcalico-go, lib/backend/k8s/resources, ConvertCalicoResourceToK8sResource)."""
 
 
+def removed_by_hand(run: str) -> str:
+    """The commands that remove all that a run has made; tiers last, since none that has a policy can be deleted."""
+    label = f"{RUN_LABEL}={run}"
+    return f"kubectl delete namespace,globalnetworkpolicy -l {label} && kubectl delete tier -l {label}"
+
+
 def labels_of(obj: dict[str, Any]) -> dict[str, str]:
     """An object's labels, as its maker gave them."""
     return _given(obj, "labels")

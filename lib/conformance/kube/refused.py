@@ -38,6 +38,12 @@ class ApiRefused(SuiteError):
         return again
 
     @property
+    def explained(self) -> str:
+        """The message with what the server says about its causes, such as the name of a PodDisruptionBudget."""
+        causes = (self.status.get("details") or {}).get("causes") or []
+        return " ".join([self.message, *(str(cause["message"]) for cause in causes if cause.get("message"))])
+
+    @property
     def forbidden(self) -> bool:
         """403: the user has not the right."""
         return self.code == 403

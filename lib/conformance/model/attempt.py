@@ -43,5 +43,7 @@ class Attempt:
     @property
     def label(self) -> str:
         """``ns/client (windows, node w1) -> 10.244.2.9:80/tcp``."""
-        goal = f"{self.record} {self.query}" if self.kind is Kind.DNS else (self.target.label if self.target else "?")
-        return f"{self.source.label} -> {goal}"
+        where = self.target.label if self.target else ""
+        if self.kind is Kind.DNS:
+            where = f"{self.record} {self.query}{f' at {where}' if where else ''}"
+        return f"{self.source.label} -> {where or '?'}"

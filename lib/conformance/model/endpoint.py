@@ -90,6 +90,8 @@ class Target:
     backends: tuple[Workload, ...] = ()
     name: str = ""
     """``service/web`` or the like, for messages."""
+    backend_port: int = 0
+    """The port of ``backends`` behind it; 0: the same."""
 
     @property
     def label(self) -> str:

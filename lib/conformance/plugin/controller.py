@@ -16,6 +16,7 @@ import pytest
 
 from conformance.catalog import catalog
 from conformance.errors import SuiteError
+from conformance.kube.ownership import removed_by_hand
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
@@ -354,10 +355,7 @@ class Controller:
             for line in self.compared:
                 terminalreporter.write_line(line)
         if self.run.settings.keep:
-            terminalreporter.write_line(
-                "kept: remove everything with  kubectl delete namespace,globalnetworkpolicy "
-                f"-l calico-conformance/run={self.run.settings.run_id}"
-            )
+            terminalreporter.write_line(f"kept: remove everything with  {removed_by_hand(self.run.settings.run_id)}")
 
 
 _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {

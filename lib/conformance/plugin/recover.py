@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from conformance.errors import SuiteError, UsageProblem
+from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.facts.preflight import lacking_rights
 from conformance.kube.access import Access
 from conformance.kube.client import Kube, first_contact
@@ -49,6 +49,10 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         lacking = lacking_rights(kube, FINDING_RIGHTS) if isinstance(error, ApiRefused) and error.forbidden else []
         for line in lacking or [first_contact(access, error)]:
             print(f"ERROR: {line}", file=sys.stderr)
+        return 7
+    except ClusterUnusable as unusable:
+        for reason in unusable.reasons:
+            print(f"ERROR: {reason}", file=sys.stderr)
         return 7
     except SuiteError as error:
         print(f"ERROR: {str(error).splitlines()[0]}", file=sys.stderr)

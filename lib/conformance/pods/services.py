@@ -14,7 +14,7 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.pods.groups import Group, Pairs
-from conformance.pods.roles import MANIFESTS
+from conformance.pods.roles import ECHO_PORT, MANIFESTS
 from conformance.pods.tailor import SEAT
 
 PORT = 80
@@ -39,6 +39,11 @@ class Service:
     def name_and_namespace(self) -> str:
         """Its name as pods of any namespace may say it: ``web.ns``."""
         return f"{self.name}.{self.namespace}"
+
+    @property
+    def name_in_the_cluster(self) -> str:
+        """Its name without the cluster's domain: ``web.ns.svc``."""
+        return f"{self.name_and_namespace}.svc"
 
     @property
     def addresses(self) -> list[str]:
@@ -73,7 +78,10 @@ class Service:
 
     def _target(self, host: str, port: int, path: Path) -> Target:
         label = f"Service {self.name}" if path is not Path.NODE_PORT else f"NodePort of {self.name}"
-        return Target(host=host, port=port, protocol="tcp", path=path, backends=self.backends, name=label)
+        return Target(
+            host=host, port=port, protocol="tcp", path=path, backends=self.backends, name=label,
+            backend_port=ECHO_PORT,
+        )  # fmt: skip
 
 
 class Seats(Protocol):

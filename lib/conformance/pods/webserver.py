@@ -16,7 +16,7 @@ from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement, tolerations
-from conformance.pods.roles import MANIFESTS, ROLES
+from conformance.pods.roles import DEMO_PORT, MANIFESTS, ROLES
 from conformance.pods.starting import verdict_on
 
 __tracebackhide__ = True  # a failure shows the line of the test
@@ -110,4 +110,5 @@ class WebServer:
             path=Path.NODE_PORT,
             backends=tuple(replicas),
             name=f"NodePort of {service['metadata']['name']}",
+            backend_port=DEMO_PORT,
         )

@@ -1,8 +1,9 @@
 """Golden conversations of the probe protocol, held with a real agent in a pod, word for word.
 
 They tell what a system's own interpreter does otherwise (Windows PowerShell 5.1, a FIPS policy, a code page) in the
-first minute of a run, by the line that differs.  The packaged ones need nothing beside the agent; all of them are in
-``tests/contract/golden``, whence ``tools/package_golden.py`` takes them.
+first minute of a run, by the line that differs.  The packaged ones connect to nothing but the pod's own echo server and
+a closed port, on loopback, where no network can spoil them; all of them are in ``tests/contract/golden``, whence
+``tools/package_golden.py`` takes them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import functools
 import json
 import queue
 import time
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
@@ -19,6 +21,7 @@ from conformance.kube.client import Kube
 from conformance.kube.streaming import ExecEnd, ExecStream
 from conformance.kube.transcript import Transcript
 from conformance.model.endpoint import Workload
+from conformance.pods.roles import ECHO_PORT
 from conformance.probe import protocol
 from conformance.probe.prober import Prober
 from conformance.probe.protocol import AGENTS
@@ -27,6 +30,8 @@ from conformance.settings import OsTimings
 Document = dict[str, Any]
 SHOWN = 500
 """Characters of a line that differs."""
+CLOSED_PORT = 1
+"""Where nothing listens in the suite's pods."""
 
 
 @functools.cache
@@ -34,6 +39,15 @@ def conversations() -> tuple[Document, ...]:
     """What is said between hello and quit, by case."""
     text = resources.files(__package__).joinpath("golden.json").read_text(encoding="utf-8")
     return tuple(json.loads(text))
+
+
+def filled(document: Any, values: Mapping[str, Any]) -> Any:
+    """The document with names such as ``$ECHO`` replaced by values."""
+    if isinstance(document, dict):
+        return {key: filled(value, values) for key, value in document.items()}
+    if isinstance(document, list):
+        return [filled(value, values) for value in document]
+    return values.get(document, document) if isinstance(document, str) else document
 
 
 def differs(wanted: Any, found: Any, where: str = "line") -> str:
@@ -59,18 +73,30 @@ def differs(wanted: Any, found: Any, where: str = "line") -> str:
     return "" if wanted == found and type(wanted) is type(found) else f"{where}: expected {wanted!r}, found {found!r}"
 
 
-def hold(kube: Kube, workload: Workload, program: protocol.Program, patience: OsTimings, transcript: Transcript) -> int:
-    """Hold all of them with one agent of its own in a pod; how many.
+def hold(
+    kube: Kube,
+    workload: Workload,
+    program: protocol.Program,
+    patience: OsTimings,
+    transcript: Transcript,
+    *,
+    echo_port: int = ECHO_PORT,
+) -> int:
+    """Hold all of them with one agent of its own in a pod, which has an echo server on ``echo_port``; how many.
 
     Raises ProbeBroken: it broke, or it said something else, with the line that differs.
     """
+    values = {
+        "$ECHO": echo_port, "$REFUSING": CLOSED_PORT, "$POD": f"{workload.namespace}/{workload.pod}",
+        "$NODE": workload.node,
+    }  # fmt: skip
     talk = _Talk(kube, workload, program, patience, transcript)
     try:
         hello = talk.hear(patience.agent_hello, {"type": "hello"})
         if problem := protocol.stranger(hello, program):
             raise talk.broken(f"it is another program: {problem}")
         for conversation in conversations():
-            talk.carry_out(conversation)
+            talk.carry_out(filled(conversation, values))
     finally:
         talk.close()
     return len(conversations())
@@ -108,13 +134,25 @@ class _Talk:
             elif "text" in line:
                 self._stream.send(line["text"].encode("utf-8").removesuffix(b"\n"))
             else:
-                found = self.hear(self._within, line["from"])
-                if problem := differs(line["from"], found):
+                wanted = line["from"] if "from" in line else line["results"]
+                found = self.hear(self._within, wanted) if "from" in line else self._whole_batch(wanted)
+                if problem := differs(wanted, found):
                     raise self.broken(
                         f"golden conversation {conversation['case']!r}: {problem}\n"
-                        f"  expected {json.dumps(line['from'])[:SHOWN]}\n  observed {json.dumps(found)[:SHOWN]}\n"
+                        f"  expected {json.dumps(wanted)[:SHOWN]}\n  observed {json.dumps(found)[:SHOWN]}\n"
                         "  do       report both lines with the node's build: every verdict of this agent is in doubt"
                     )
+
+    def _whole_batch(self, wanted: Document) -> Document:
+        """All results of one batch by their ids, however many lines they come in; or what came in their place."""
+        results: list[Document] = []
+        while True:
+            found = self.hear(self._within, {"type": "results"})
+            if found["type"] != "results" or found.get("batch") != wanted["batch"]:
+                return found
+            results += found["results"]
+            if not found["left"]:
+                return {"batch": wanted["batch"], "results": sorted(results, key=lambda result: int(result["id"]))}
 
     def hear(self, within: float, wanted: Document) -> Document:
         """The agent's next line; heartbeats are passed over where none is wanted."""

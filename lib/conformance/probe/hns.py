@@ -22,6 +22,10 @@ PODS = "Calico"
 """How the name of the pods' network begins (KUBE_NETWORK ``Calico.*``)."""
 
 
+class NoAnswer(ProbeBroken):
+    """A cmdlet printed what it prints when HNS does not answer it."""
+
+
 def documents(stdout: bytes, what: str) -> list[Obj]:
     """The objects of an output; none for an empty one.  Raises ProbeBroken, naming ``what`` was asked.
 
@@ -35,7 +39,7 @@ def documents(stdout: bytes, what: str) -> list[Obj]:
     except ValueError as error:
         raise ProbeBroken(f"{what}: garbled output {stdout[:200]!r}", transport=str(error)) from None
     if found is None or found == "":
-        raise ProbeBroken(f"{what}: HNS gave no answer (printed: {text})", transport=text)
+        raise NoAnswer(f"{what}: HNS gave no answer (printed: {text})", transport=text)
     several = many(found)
     if not all(isinstance(item, dict) for item in several):
         raise ProbeBroken(f"{what}: output is not of objects: {stdout[:200]!r}", transport="not objects")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from conformance.errors import ProbeBroken
+from conformance.errors import ProbeBroken, SuiteError
 from conformance.kube.channels import ExecBroken
 from conformance.kube.execute import ExecResult
 from conformance.model.counted import counted
@@ -52,6 +52,10 @@ PAUSE = 0.25
 """s.  Before a broken exec is tried again; doubles."""
 
 
+class CommandFailed(ProbeBroken):
+    """A command was carried out and ended with an error of its own."""
+
+
 class Hosts:
     """Hosts of one cluster's nodes.  Thread-safe as its parts are."""
 
@@ -73,16 +77,11 @@ class Hosts:
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods are refused)."""
-        return [
-            hns.network(document) for document in self._documents(node, _listing("Get-HnsNetwork", hns.NETWORK_MEMBERS))
-        ]
+        return [hns.network(document) for document in self._documents(node, "Get-HnsNetwork", hns.NETWORK_MEMBERS)]
 
     def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
         """HNS endpoints of a Windows node.  Raises as :meth:`hns_networks`."""
-        return [
-            hns.endpoint(document)
-            for document in self._documents(node, _listing("Get-HnsEndpoint", hns.ENDPOINT_MEMBERS))
-        ]
+        return [hns.endpoint(document) for document in self._documents(node, "Get-HnsEndpoint", hns.ENDPOINT_MEMBERS)]
 
     def acl_list(self, node: str, workload: Workload) -> tuple[AclRule, ...]:
         """The access rules of a pod's endpoint, in HNS' order.  Raises ProbeBroken when it has no endpoint there."""
@@ -146,8 +145,26 @@ class Hosts:
 
     # --- how -------------------------------------------------------------------------------------------------------
 
-    def _documents(self, node: str, script: str) -> list[dict[str, Any]]:
-        return hns.documents(self._text(node, script, empty_is_broken=False), f"node {node}: {script}")
+    def _documents(self, node: str, cmdlet: str, members: Sequence[str]) -> list[dict[str, Any]]:
+        """What an HNS cmdlet lists.  Where it fails and a command beside it answers, HNS is to blame and no probe."""
+        script = _listing(cmdlet, members)
+        try:
+            return hns.documents(self._text(node, script, empty_is_broken=False), f"node {node}: {script}")
+        except (CommandFailed, hns.NoAnswer) as broken:
+            if not self._answers(node):
+                raise
+            text = (
+                f"HNS of node {node} fails: {cmdlet} does not answer, while another command in the same HostProcess "
+                f"pod does; look at the services hns and vmcompute there ({broken})"
+            )
+            raise ProbeBroken(text, broken.seen, broken.transport) from broken
+
+    def _answers(self, node: str) -> bool:
+        """Whether commands in a Windows node's host are carried out and heard."""
+        try:
+            return self._successful(self._windows(node), node, WITNESS).strip() == b"witness"
+        except SuiteError:
+            return False
 
     def _text(self, node: str, script: str, *, empty_is_broken: bool) -> bytes:
         """Standard output of a script that succeeded."""
@@ -166,7 +183,7 @@ class Hosts:
     def _successful(self, pod: Workload, node: str, script: str) -> bytes:
         done = self._powershell(pod, script)
         if done.exit_code:
-            raise ProbeBroken(_failed(node, script, done), transport=done.output)
+            raise CommandFailed(_failed(node, script, done), transport=done.output)
         return done.stdout
 
     def _powershell(self, pod: Workload, script: str) -> ExecResult:
@@ -183,7 +200,8 @@ class Hosts:
                 final = self._once or (isinstance(broken, ExecBroken) and not broken.retryable)
                 if final or deadline.remaining <= pause:
                     text = f"{broken} ({counted(tries, 'try', 'tries')} in {deadline.elapsed:.0f} s)"
-                    raise ProbeBroken(text, broken.seen, broken.transport) from broken
+                    ended = CommandFailed if isinstance(broken, CommandFailed) else ProbeBroken
+                    raise ended(text, broken.seen, broken.transport) from broken
             self._clock.sleep(pause)
             pause = min(2.0, 2 * pause)
 

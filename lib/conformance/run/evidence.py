@@ -134,9 +134,11 @@ class _Look:
 def failing_ways(error: BaseException) -> list[Attempt]:
     """The ways that a failure is about, the worst first; those of all its observations where it names none."""
     told: BaseException | None = error
-    while told is not None:
+    met: list[BaseException] = []
+    while told is not None and told not in met:  # an error that is kept and raised again can be its own cause
         if ways := getattr(told, "ways", ()):
             return list(ways)
+        met.append(told)
         told = told.__cause__
     seen: Sequence[Observation] = getattr(error, "seen", ())
     attempts = [observation.attempt for observation in seen]

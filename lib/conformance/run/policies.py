@@ -22,10 +22,11 @@ from conformance.pods.roles import MANIFESTS
 from conformance.policy import placeholders
 
 GROUP = "projectcalico.org/"
+TIER = "Tier"
 
 
 class Policy:
-    """The policies of one manifest, in one namespace."""
+    """The policies of one manifest, in one namespace, and the tiers that they are in."""
 
     def __init__(
         self,
@@ -36,10 +37,12 @@ class Policy:
         *,
         removed_within: float,
         attach: Callable[[str, str], object],
+        gone: Callable[[str], object] = lambda label: None,
     ) -> None:
+        """``gone`` hears of each policy that was removed."""
         self._path, self._namespace = path, namespace
         self._changes, self._calico = changes, calico
-        self._removed_within, self._attach = removed_within, attach
+        self._removed_within, self._attach, self._gone = removed_within, attach, gone
         self._applied: dict[ObjectRef, float] = {}
         self.change: PolicyChange | None = None
         """The newest one that the API server has accepted."""
@@ -61,7 +64,7 @@ class Policy:
         filled = placeholders.fill(objects, known, where=self._path)
         self._attach("policies in force", manifest.dump(filled))
         for obj in filled:
-            cluster_scoped = obj["kind"].startswith("Global")
+            cluster_scoped = obj["kind"] == TIER or obj["kind"].startswith("Global")
             namespace = None if cluster_scoped else into
             self._applied[reference(obj, namespace)] = time.monotonic()
             if obj["apiVersion"].startswith(GROUP):
@@ -77,10 +80,13 @@ class Policy:
         return Filled(self, into, named)
 
     def remove(self) -> None:
-        """Delete what was applied and wait until it is gone.  Raises EnvironmentBroken when something stays."""
+        """Delete what was applied and wait until it is gone, the newest first: a tier with policies cannot be deleted.
+
+        Raises EnvironmentBroken when something stays.
+        """
         errors: list[SuiteError] = []
         labels = ", ".join(target.label for target in self._applied)
-        for target in list(self._applied):
+        for target in reversed(list(self._applied)):
             try:
                 if target.api_version.startswith(GROUP):
                     self._calico().delete(target, "its test is over")
@@ -89,6 +95,7 @@ class Policy:
                 if not self._changes.dry_run and self._changes.kube.discovery.serves(target.api_version, target.kind):
                     self._changes.waits.gone(target, within=self._removed_within)
                 del self._applied[target]
+                self._gone(target.label)
             except SuiteError as error:
                 errors.append(error)
         if errors:
@@ -117,7 +124,7 @@ class Filled:
 
 def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:
     """Where policies of these types are enforced: ingress at the target, egress at the source."""
-    specs = [obj.get("spec") or {} for obj in policies]
+    specs = [obj.get("spec") or {} for obj in policies if obj["kind"] != TIER]
     types = {type_ for spec in specs for type_ in spec.get("types") or spec.get("policyTypes") or ["Ingress"]}
     if types == {"Egress"}:
         return "source"

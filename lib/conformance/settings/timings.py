@@ -50,6 +50,9 @@ class OsTimings:
     dns_give_up: float
     """s.  One name, search list included.  glibc and Windows both wait 5 s or less for the first server; Windows asks a
     second time."""
+    dns_slow: float
+    """s.  One name from the cluster's own DNS: an answer that takes longer is slow.  musl, in Alpine's images, has used
+    up the first of its two tries after 2.5 s; CoreDNS answers names of the cluster from memory, in milliseconds."""
     exec_overhead: float
     """s.  What an exec may take beyond the attempts in it.  PowerShell starts in 2 to 4 s and a core
     (dotnet-framework-docker#25, #211)."""

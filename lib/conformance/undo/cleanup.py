@@ -14,9 +14,10 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, Ownership, labels_of
 from conformance.model.change import ObjectRef
 
-POLICY = "GlobalNetworkPolicy"
-CLUSTER_SCOPED = ((V3, POLICY), ("v1", "Namespace"))
-"""Kinds without a namespace that runs make, policies first: those concern others than the run."""
+POLICY, TIER = "GlobalNetworkPolicy", "Tier"
+CLUSTER_SCOPED = ((V3, POLICY), ("v1", "Namespace"), (V3, TIER))
+"""Kinds without a namespace that runs make, policies first: those concern others than the run.  Tiers come last,
+since Calico deletes none that has a policy, in a namespace on its way out either."""
 STORED = "crd.projectcalico.org/v1"
 """Where Calico stores its objects.  It is looked at where V3 is not served, so that calicoctl has written them."""
 
@@ -27,12 +28,13 @@ def cluster_scoped(kube: Kube, *, run: str = "") -> Iterator[Obj]:
     for api_version, kind in CLUSTER_SCOPED:
         if kube.discovery.serves(api_version, kind):
             yield from kube.objects(api_version, kind, labels=wanted)
-    if not kube.discovery.serves(V3, POLICY) and kube.discovery.serves(STORED, POLICY):
-        for obj in kube.objects(STORED, POLICY):  # no selector: the labels are in an annotation
-            labels = labels_of(obj)
-            ours = labels.get(MANAGED_BY[0]) == MANAGED_BY[1] and RUN_LABEL in labels
-            if ours and run in ("", labels[RUN_LABEL]):
-                yield obj
+    for kind in (POLICY, TIER):
+        if not kube.discovery.serves(V3, kind) and kube.discovery.serves(STORED, kind):
+            for obj in kube.objects(STORED, kind):  # no selector: the labels are in an annotation
+                labels = labels_of(obj)
+                ours = labels.get(MANAGED_BY[0]) == MANAGED_BY[1] and RUN_LABEL in labels
+                if ours and run in ("", labels[RUN_LABEL]):
+                    yield obj
 
 
 def leftovers(kube: Kube, run: str) -> Iterator[ObjectRef]:
@@ -44,26 +46,36 @@ def leftovers(kube: Kube, run: str) -> Iterator[ObjectRef]:
 
 def clean_up(kube: Kube, run: str, *, within: float) -> list[str]:
     """Remove it and wait until it is gone; one line per thing that was left, or why it could not be removed."""
-    changes, told = Changes(kube, Ownership(run)), []
+    changes = Changes(kube, Ownership(run))
+    told: list[str] = []
     try:
         found = list(leftovers(kube, run))
     except SuiteError as error:
         return [f"whether anything of this run is left is not known: {error}"]
+    tiers = [target for target in found if target.kind == TIER]
+    for some in ([target for target in found if target.kind != TIER], tiers):
+        told += _remove(changes, some, within)
+    return told
+
+
+def _remove(changes: Changes, found: list[ObjectRef], within: float) -> Iterator[str]:
+    """Delete these and wait until they are gone; one line each."""
+    deleted = []
     for target in found:
         try:
             changes.delete(target, "its run is over")
+            deleted.append(target)
         except SuiteError as error:
-            by_hand = f"; calicoctl delete globalnetworkpolicy {_name(target)}" if target.api_version == STORED else ""
-            told.append(f"{target.label} was left, and could not be removed: {error}{by_hand}")
-    for target in found:
-        if any(line.startswith(f"{target.label} was left, and") for line in told):
-            continue
+            by_hand = ""
+            if target.api_version == STORED:
+                by_hand = f"; calicoctl delete {target.kind.lower()} {_name(target)}"
+            yield f"{target.label} was left, and could not be removed: {error}{by_hand}"
+    for target in deleted:
         try:
             changes.waits.gone(target, within=within)
-            told.append(f"{target.label} was left by a process that ended early, and is removed")
+            yield f"{target.label} was left by a process that ended early, and is removed"
         except SuiteError as error:
-            told.append(f"{target.label} was left by a process that ended early: {error}")
-    return told
+            yield f"{target.label} was left by a process that ended early: {error}"
 
 
 def _name(stored: ObjectRef) -> str:

@@ -18,13 +18,14 @@ from conformance.model.change import PutBack
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.settings import Settings
-from conformance.undo.healers import healers_of
-from conformance.undo.journal import Journal, Outcome
+from conformance.undo.healers import healers_of, revivals
+from conformance.undo.journal import Journal, Outcome, Restored
 from conformance.undo.journal.restore import restore
 from conformance.undo.lease import LockTimings, RunLock
 from conformance.undo.leftovers import Leftovers
 from conformance.undo.recovery import Recovered, Recovery, RecoveryPatience
-from conformance.undo.verify_connectivity import connectivity_problem
+from conformance.undo.rights import lacking_to_restore
+from conformance.undo.verify_connectivity import Disrupted, connectivity_problem
 
 LEFT = 6
 FINDING_RIGHTS = (
@@ -50,13 +51,23 @@ def clear_up(kube: Kube, settings: Settings, process: str, *, dry_run: bool) -> 
         print("dry run: nothing was changed" if lines else "")
         return 0
     shared = any(leftovers.shared for leftovers in dead)
+    changes = [entry for leftovers in dead for entry in leftovers.entries]
+    if lacking := lacking_to_restore(kube, changes) if changes else []:
+        raise ClusterUnusable(
+            [*lacking, f"nothing was touched, and {counted(len(changes), 'change')} of dead runs stay"]
+        )
     lock = _lock(recovery, run, settings, tell=print, progress=lambda line: None)
     try:
         held = (shared or (not others and recovery.untidy())) and _taken(lock, needed=shared)
         if shared:
             dead, others = recovery.dead(own=run.run)  # as it is now that nobody else works on it
         result = recovery.recover(dead, check=lock.check)
-        problem = connectivity_problem(kube, _anew(kube), settings, process=process) if result.restored else ""
+        disrupted = _disrupted(result.restored, Changes(kube, run), settings)
+        problem = (
+            connectivity_problem(kube, _anew(kube), settings, process=process, disrupted=disrupted, tell=print)
+            if result.restored
+            else ""
+        )
         if held and not others:
             recovery.tidy(result, own=run.run)
     finally:
@@ -112,7 +123,12 @@ def before_a_run(
     try:
         lock.acquire()
         result = recovery.recover(_unrestored(recovery, run), check=lock.check)
-        problem = connectivity_problem(kube, _anew(kube), settings, process=process) if result.changed else ""
+        disrupted = _disrupted(result.restored, Changes(kube, run), settings)
+        problem = (
+            connectivity_problem(kube, _anew(kube), settings, process=process, disrupted=disrupted, tell=tell)
+            if result.changed
+            else ""
+        )
     except ClusterUnusable as unusable:
         return list(unusable.reasons)
     finally:
@@ -159,11 +175,23 @@ def of_a_worker(kube: Kube, facts: Facts, settings: Settings, worker: str, *, pr
     problem = next((str(restored) for restored in done if restored.outcome in (Outcome.CONFLICT, Outcome.FAILED)), "")
     if worker and not problem and any(restored.outcome is Outcome.RESTORED for restored in done):
         try:
-            problem = connectivity_problem(kube, _anew(kube), settings, process=process)
+            disrupted = _disrupted(done, changes, settings)
+            problem = connectivity_problem(
+                kube, _anew(kube), settings, process=process, disrupted=disrupted, tell=lines.append
+            )
         except SuiteError as unknown:
             problem = f"not known whether pods reach each other: {first_line(unknown)}"
         lines += [problem] if problem else []
     return PutBack(lines=tuple(lines), problem=problem)
+
+
+def _disrupted(done: Sequence[Restored], changes: Changes, settings: Settings) -> Disrupted:
+    """The nodes that journal entries speak of: those that were changed themselves, and those of procedures."""
+    entries = [restored.entry for restored in done]
+    changed = [entry.target.name for entry in entries if entry.target and entry.target.kind == "Node"]
+    procedures = [str(entry.arguments["node"]) for entry in entries if "node" in entry.arguments]
+    nodes = tuple(dict.fromkeys([*changed, *procedures]))
+    return Disrupted(nodes=nodes, revive=revivals(changes, settings, entries))
 
 
 def _lock(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import FELIX_RESTART, Felix, os_of
+from conformance.disrupt.felix_service import FelixService, may_be_service
+from conformance.disrupt.kube_proxy import KubeProxy
 from conformance.disrupt.patience import patience_of
 from conformance.disrupt.procedure import HNS_NETWORK, Procedure
 from conformance.disrupt.strangers import DAEMONSET_PODS, Strangers
@@ -25,7 +28,7 @@ from conformance.pods.host_pods import HostPods
 from conformance.probe.host import Hosts
 from conformance.settings import Settings
 from conformance.undo.hns_network import HnsNetworkHealer
-from conformance.undo.journal import Healers
+from conformance.undo.journal import Entry, Healers
 from conformance.undo.journalling import Plainly
 
 
@@ -38,10 +41,27 @@ def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
     }
 
 
+def revivals(changes: Changes, settings: Settings, entries: Sequence[Entry]) -> dict[str, Callable[[], object]]:
+    """Windows nodes whose HNS network may have been made anew, by what starts their kube-proxy anew.
+
+    Removing the network takes the node's Services with it, which kube-proxy may never make again.
+    """
+    proxy = KubeProxy(changes.kube, Plainly(changes), patience_of(settings)("windows"))
+    nodes = [str(entry.arguments["node"]) for entry in entries if entry.procedure == HNS_NETWORK]
+    return {node: functools.partial(proxy.restart, node) for node in nodes}
+
+
 def _felix_restart(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
     """See that Felix is back on one node: until then policies do not change there."""
-    felix = Felix(changes.kube, Plainly(changes), os_of(facts), patience_of(settings))
-    felix.back(str(arguments["node"]))
+    node = str(arguments["node"])
+    with _own_host_pods(changes, facts, settings, node) as host_pods:
+
+        def in_host(node: str, argv: Sequence[str]) -> ExecResult:
+            pod, within = host_pods.on(node), settings.timings.windows.exec_overhead
+            return execute.run(changes.kube, pod.namespace, pod.pod, pod.container, argv, within=within)
+
+        services = FelixService(in_host) if may_be_service(facts) else None
+        Felix(changes.kube, Plainly(changes), os_of(facts), patience_of(settings), services=services).back(node)
 
 
 def _daemonset_pods(changes: Changes, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
@@ -52,13 +72,20 @@ def _daemonset_pods(changes: Changes, settings: Settings, run: str, arguments: d
 
 def _hns_network(changes: Changes, facts: Facts, settings: Settings, run: str, arguments: dict[str, Any]) -> None:
     """Heal one node in the name of the run that left it, looking from a host pod of its own, which is removed again."""
+    theirs = Changes(changes.kube, Ownership(run, changes.run.worker))  # its cordon, if that is what is left
+    with _own_host_pods(changes, facts, settings, str(arguments["node"])) as host_pods:
+        _healer(theirs, facts, settings, host_pods).heal(arguments)
+
+
+@contextmanager
+def _own_host_pods(changes: Changes, facts: Facts, settings: Settings, node: str) -> Iterator[HostPods]:
+    """Host pods of a healer's own, in a namespace that goes with it; none is made unless one is asked for."""
     kube = changes.kube
-    number = [node.name for node in facts.by_os("windows")].index(str(arguments["node"])) + 1
+    number = [found.name for found in facts.nodes].index(node) + 1
     own = replace(changes.run, worker=f"{changes.run.worker}-healer-{number}")
     pods = Pods(kube, Changes(kube, own), facts, settings)
     try:
-        theirs = Changes(kube, Ownership(run, changes.run.worker))  # its cordon, if that is what is left
-        _healer(theirs, facts, settings, HostPods(pods)).heal(arguments)
+        yield HostPods(pods)
     finally:
         namespace = ObjectRef(api_version="v1", kind="Namespace", name=pods.host_namespace)
         pods.changes.delete(namespace, "the healer has done its work")

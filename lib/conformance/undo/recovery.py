@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership
+from conformance.kube.ownership import MANAGED_BY, SYSTEM_NAMESPACE, Ownership, removed_by_hand
 from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK, Clock, hold
 from conformance.undo import liveness
@@ -103,7 +103,7 @@ class Recovery:
                 lines.append(
                     f"run {leftover.run} began {age / 60:.0f} min ago on another machine, and whether it has ended is "
                     f"not known: nothing of it is touched before {self.patience.abandoned / 3600:g} h; remove it by  "
-                    f"kubectl delete namespace,globalnetworkpolicy -l {RUN_LABEL}={leftover.run}"
+                    f"{removed_by_hand(leftover.run)}"
                 )
         return dead, lines
 

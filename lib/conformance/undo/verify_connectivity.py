@@ -1,12 +1,19 @@
-"""Verifies by traffic that the pods of both operating systems reach each other, within and between nodes."""
+"""Verifies by traffic that a cluster is as before: pods of both operating systems reach each other, within and between
+nodes, and Services and names work from the nodes that were disrupted.
+
+A Windows node whose HNS network was made anew may keep dead Services until its kube-proxy starts anew
+(``conformance.disrupt.kube_proxy``): that is done here, and told.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from conformance.errors import Nonconformance, SuiteError
+from conformance.errors import ControlBroken, Nonconformance, SuiteError, first_line
+from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
@@ -16,20 +23,46 @@ from conformance.model.facts import Facts
 from conformance.pods.deploy import Pods
 from conformance.pods.placement import Placement
 from conformance.pods.roles import DEMO_PORT
+from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import WorkerPods
 from conformance.probe.prober import Prober
-from conformance.settings import Settings
+from conformance.settings import Cover, Settings
+
+RESTORED = "everything that was changed has been put back, and no policy is in force"
 
 
-def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, process: str = "") -> str:
-    """Describe in one line which pods do not reach each other; empty when all do.
+@dataclass(frozen=True, kw_only=True)
+class Disrupted:
+    """Which nodes were changed, and how their Services may be revived."""
 
-    ``process`` signs what is made for it (:mod:`conformance.undo.liveness`).
+    nodes: Sequence[str] = ()
+    """Nodes that were drained, or whose network or Felix was touched."""
+    revive: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    """Those whose HNS network may have been made anew to what has their kube-proxy start anew."""
+
+
+NOTHING_DISRUPTED = Disrupted()
+
+
+def connectivity_problem(
+    kube: Kube,
+    facts: Facts,
+    settings: Settings,
+    *,
+    process: str = "",
+    disrupted: Disrupted = NOTHING_DISRUPTED,
+    tell: Callable[[str], None] = lambda line: None,
+) -> str:
+    """Describe in one line which pods do not reach each other or Services; empty when all do.
+
+    ``process`` signs what is made for it (:mod:`conformance.undo.liveness`); ``tell`` gets a line for what was seen at
+    disrupted nodes, and what was done there.
     """
     run = Ownership(settings.run_id, "whole", process)
     settings = replace(settings, worker=run.worker)
-    pods = Pods(kube, Changes(kube, run), facts, settings)
-    placement = Placement(facts, settings.tolerations, cover=settings.cover)
+    changes = Changes(kube, run)
+    pods = Pods(kube, changes, facts, settings)
+    placement = Placement(facts, settings.tolerations, cover=_cover(facts, settings, disrupted.nodes))
     with TemporaryDirectory(prefix="calico-conformance-") as folder:
         prober = Prober(kube, Path(folder), settings)
         worker_pods = WorkerPods(pods, placement)
@@ -38,13 +71,19 @@ def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, proces
             systems: tuple[OS, ...] = ("linux", "windows")
             clients = [client for os in systems for client in worker_pods.clients(os)]
             servers = [server.tcp(DEMO_PORT) for os in systems for server in worker_pods.servers(os)]
-            Expect(prober, settings.timings).reachable(
-                clients,
-                servers,
-                because="everything that was changed has been put back, and no policy is in force",
-            )
+            expect = Expect(prober, settings.timings)
+            problem = "not every pod reaches every other"
+            expect.reachable(clients, servers, because=RESTORED)
+            problem = "not known whether Services work"
+            services, server = Services(changes, worker_pods, cluster_domain(kube)), worker_pods.servers("linux").first
+
+            def routes(node: str) -> list[Route]:
+                at_node = [client for client in clients if client.node == node]
+                return [(at, goal(server)) for at in at_node for goal in (services.by_address, services.by_name)]
+
+            problem = services_problem(expect, disrupted, routes, tell)
         except (Nonconformance, SuiteError) as found_out:
-            problem = f"not every pod reaches every other: {str(found_out).splitlines()[0]}"
+            problem = f"{problem}: {first_line(found_out)}"
         finally:
             worker_pods.close()
             prober.close()
@@ -52,10 +91,55 @@ def connectivity_problem(kube: Kube, facts: Facts, settings: Settings, *, proces
     return problem or left
 
 
+def services_problem(
+    expect: Expect, disrupted: Disrupted, routes: Callable[[str], Sequence[Route]], tell: Callable[[str], None]
+) -> str:
+    """Describe in one line from which disrupted nodes Services do not work by address and by name; empty: from none.
+
+    Where they stay dead and the node's HNS network may have been made anew, its kube-proxy is started anew.
+    Raises ProbeBroken, EnvironmentBroken.
+    """
+    alive, problems = [], []
+    for node in disrupted.nodes:
+        through = routes(node)
+        if not through:
+            tell(f"node {node} takes no pods, so whether Services work from there was not looked at")
+            continue
+        dead = _dead(expect, through)
+        if dead and node in disrupted.revive:
+            disrupted.revive[node]()
+            tell(f"kube-proxy on node {node} was started anew, since Services stayed dead there: {dead}")
+            dead = _dead(expect, through)
+        if dead:
+            problems.append(f"Services do not work from node {node}: {dead}")
+        else:
+            alive.append(node)
+    if alive:
+        tell(f"Services work by ClusterIP and by name from {', '.join(alive)}")
+    return "; ".join(problems)
+
+
+def _dead(expect: Expect, routes: Sequence[Route]) -> str:
+    """Which of these routes to Services is dead, in one line; empty: none is."""
+    try:
+        expect.controls(routes, because=RESTORED)
+    except ControlBroken as dead:
+        return first_line(dead)
+    return ""
+
+
+def _cover(facts: Facts, settings: Settings, disrupted: Sequence[str]) -> Cover:
+    """The nodes that a run would cover, and the disrupted ones."""
+    placement = Placement(facts, settings.tolerations, cover=settings.cover)
+    systems: tuple[OS, ...] = ("linux", "windows")
+    usual = [covered.node.name for os in systems for covered in placement.coverage(os)]
+    return Cover(nodes=tuple(dict.fromkeys([*usual, *disrupted])))
+
+
 def _removed(pods: Pods) -> str:
     """Remove the pods that were made to look; why they could not be, in one line."""
     try:
         pods.remove()
     except SuiteError as error:
-        return f"what was made to look whether pods reach each other is left: {str(error).splitlines()[0]}"
+        return f"what was made to look whether pods reach each other is left: {first_line(error)}"
     return ""

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from hybridlab.api.contract import ApiError
 from hybridlab.calico.ipam import IPAM, IPAMError
@@ -30,6 +30,10 @@ from hybridlab.windows.reserved import gateway
 LINUX_GATEWAY = "169.254.1.1"
 NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 """The CNI network's name, first part of an IPAM handle."""
+
+SearchList = Literal["own-only", "of-default"]
+"""What a new pod's search list can be instead (fault): its namespace's domain alone, or the list of the namespace
+``default``."""
 
 EndpointUp = Callable[[str, str], Awaitable[None]]
 """Told (node, pod uid) when an interface appeared; returns once its policy is in place, or is not to be waited for."""
@@ -63,6 +67,8 @@ class CNI:
         self._ipam, self._writer, self._windows = ipam, writer, windows
         self._endpoint_up, self._endpoint_down = endpoint_up, endpoint_down
         self._wired: dict[str, _Wired] = {}
+        self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
+        """What search lists are instead, by fault, and on which nodes."""
 
     def address_of(self, pod_uid: str) -> str | None:
         """A wired pod's address."""
@@ -169,8 +175,15 @@ class CNI:
             mac=attachment.mac,
             hostname=pod["spec"].get("hostname") or meta["name"],
             nameservers=settings.nameservers,
-            searches=settings.searches,
+            searches=self._searches(settings.searches, machine.name),
         )
+
+    def _searches(self, given: tuple[str, ...], node: str) -> tuple[str, ...]:
+        for wrong, nodes in self.wrong_searches.values():
+            if given and node in nodes:
+                own, *others = given
+                given = (own,) if wrong == "own-only" else (f"default.{own.partition('.')[2]}", *others)
+        return given
 
 
 def _attributes(pod: Mapping[str, Any], node: str) -> dict[str, str]:

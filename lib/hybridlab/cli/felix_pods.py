@@ -41,6 +41,11 @@ class FelixPods:
         for name, container in [(name, one) for name, one in self._containers.items() if node in {"", name}]:
             self._then(name, self._runtime.append_log(container, line))
 
+    def start_services(self) -> None:
+        """Start Felix on Windows nodes whose hosts run it as a service: no pod does."""
+        for node in self._calico.windows:
+            self._calico.felix_started(node)
+
     async def stop(self) -> None:
         """End what is still being done; nothing is heard of any Felix afterwards."""
         self._ending = True

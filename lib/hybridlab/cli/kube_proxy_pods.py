@@ -1,16 +1,20 @@
 """kube-proxy of Windows nodes as a process that their hosts show: it lives with its pod, or is a service of the host.
 
-Its work, programming services, is done by ``controllers.kube_proxy`` whether or not the process is there.
+Its work, programming services, is done by ``controllers.kube_proxy`` whether or not the process is there.  Where HNS is
+to lose Services with its network, they come back when kube-proxy's pod is made anew, and not before.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import functools
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.environment import command_line
 from hybridlab.controllers.manager import ControlPlane
+from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import Runtime, RuntimeRefused
@@ -32,9 +36,15 @@ class WindowsKubeProxies:
         nodes: Mapping[str, tuple[Machine, Hns]],
         control_plane: ControlPlane,
         runtime: Runtime,
+        service_gate: ServiceGate,
     ) -> None:
         self._profile, self._nodes = profile, nodes
-        self._control_plane, self._runtime = control_plane, runtime
+        self._control_plane, self._runtime, self._gate = control_plane, runtime, service_gate
+        self._lost: set[str] = set()
+        """Nodes whose Services have gone with the network."""
+        self._gating: set[asyncio.Task[None]] = set()
+        for node, (_, hns) in nodes.items():
+            hns.on_change(functools.partial(self._network_changed, node))
         self._commands: dict[str, str] = {}
         self._processes: dict[str, int] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
@@ -55,16 +65,30 @@ class WindowsKubeProxies:
         """End what is still being started."""
         for task in self._starting.values():
             task.cancel()
-        await asyncio.gather(*self._starting.values(), return_exceptions=True)
+        await asyncio.gather(*self._starting.values(), *self._gating, return_exceptions=True)
 
     def _source_vip(self, node: str) -> str:
         """Address of the endpoint that Calico makes for the host; empty while there is none."""
         endpoints = self._nodes[node][1].endpoints
         return next((endpoint.address for endpoint in endpoints if endpoint.name == HOST_ENDPOINT), "")
 
+    def _network_changed(self, node: str) -> None:
+        hns = self._nodes[node][1]
+        if hns.pod_network is None and hns.faults.loses_services and node not in self._lost:
+            self._lost.add(node)
+            self._soon(self._gate.lose(node))
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._gating.add(task)
+        task.add_done_callback(self._gating.discard)
+
     def _started(self, node: str, pod: Obj, container: str) -> None:
         if not self._is_kube_proxy(node, pod, container):
             return
+        if node in self._lost:
+            self._lost.discard(node)
+            self._soon(self._gate.regain(node))
         machine, _ = self._nodes[node]
         self._processes[node] = self._processes.get(node, FIRST_PROCESS + 4 * machine.index) + 4 * 23
         kubelet = self._control_plane.kubelets[node]

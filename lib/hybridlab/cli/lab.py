@@ -107,7 +107,7 @@ class Lab:
             kubelet_stalls=kubelet_stalls,
         )
         on_windows = {name: (node.machine, node.hns) for name, node in calico.windows.items()}
-        kube_proxies = WindowsKubeProxies(profile, on_windows, self._control_plane, runtime)
+        kube_proxies = WindowsKubeProxies(profile, on_windows, self._control_plane, runtime, service_gate)
         hosts = windows_hosts(calico, self._control_plane, kube_proxies, profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self._felixes = FelixPods(calico, self._control_plane, runtime)
@@ -123,6 +123,8 @@ class Lab:
         await calico.start()
         self._stops.append(calico.stop)
         await self._control_plane.start()
+        if profile.calico.install == "services":
+            self._felixes.start_services()
         self._stops += [self._control_plane.stop, self._felixes.stop, kube_proxies.stop]
         await self._control_plane.ready()
         await calico.ipam_saved()

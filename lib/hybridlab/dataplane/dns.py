@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import ipaddress
 import random
 import socket
 from typing import Any, Protocol
@@ -38,6 +39,7 @@ class Resolver:
     def __init__(self) -> None:
         self._zone = Zone(domain="cluster.local", a={})
         self._inner: frozenset[str] = frozenset()
+        self._late: tuple[tuple[ipaddress.IPv4Network, float], ...] = ()
 
     def set_zone(self, zone: Zone) -> None:
         """Answer from this zone from now on."""
@@ -51,6 +53,14 @@ class Resolver:
                 inner.add(parent)
         self._zone = zone
         self._inner = frozenset(inner)
+        self._late = tuple((ipaddress.IPv4Network(network), seconds) for network, seconds in zone.late)
+
+    def delay(self, client: str) -> float:
+        """Seconds that a client waits for each answer beyond what answering takes."""
+        if not self._late:
+            return 0.0
+        address = ipaddress.IPv4Address(client)
+        return max((seconds for network, seconds in self._late if address in network), default=0.0)
 
     async def serve(self, net: SocketSource) -> None:
         """Answer on port 53 of a pod's network until cancelled; closes what it opened."""
@@ -83,9 +93,12 @@ class Resolver:
             except (BlockingIOError, ConnectionRefusedError):
                 return
             answer = self.answer(dns, query, stream=False)
-            if answer is not None:
-                with contextlib.suppress(OSError):  # as any resolver: a client that is gone gets nothing
-                    udp.sendto(answer, client)
+            if answer is None:
+                continue
+            if late := self.delay(client[0]):
+                asyncio.get_running_loop().call_later(late, _send, udp, answer, client)
+            else:
+                _send(udp, answer, client)
 
     async def _serve_stream(self, dns: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -94,6 +107,7 @@ class Resolver:
                 answer = self.answer(dns, await reader.readexactly(length), stream=True)
                 if answer is None:
                     return
+                await asyncio.sleep(self.delay(writer.get_extra_info("peername")[0]))
                 writer.write(len(answer).to_bytes(2, "big") + answer)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -167,3 +181,8 @@ class Resolver:
     def _shuffled(self, addresses: tuple[str, ...]) -> list[str]:
         """In random order, as CoreDNS's loadbalance plugin does."""
         return random.sample(addresses, len(addresses))
+
+
+def _send(udp: socket.socket, answer: bytes, client: tuple[str, int]) -> None:
+    with contextlib.suppress(OSError):  # as any resolver: a client that is gone gets nothing
+        udp.sendto(answer, client)

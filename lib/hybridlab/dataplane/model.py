@@ -246,3 +246,5 @@ class Zone:
     a: dict[str, tuple[str, ...]]
     srv: dict[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     ptr: dict[str, str] = field(default_factory=dict)
+    late: tuple[tuple[str, float], ...] = ()
+    """Networks of clients, each with the seconds by which its questions are answered late (fault)."""

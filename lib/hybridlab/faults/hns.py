@@ -53,6 +53,12 @@ def procedure_does_not_heal(lab: LabParts, identity: str, parameters: Mapping[st
     return HnsHabit(lab, identity, parameters, lambda faults: faults.remembers_vsid, words)
 
 
+def services_lost_with_network(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A network that is removed takes the node's Services with it, until kube-proxy's pod is made anew."""
+    words = "has no Services once its network is removed, until kube-proxy starts again"
+    return HnsHabit(lab, identity, parameters, lambda faults: faults.loses_services, words)
+
+
 class HnsFails(Fault):
     """HNS of some Windows nodes answers nobody who asks it; what it has programmed goes on."""
 

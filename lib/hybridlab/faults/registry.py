@@ -5,8 +5,15 @@ from __future__ import annotations
 from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults import api, exec, kubelet
 from hybridlab.faults.backends import BackendsWrong
+from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
-from hybridlab.faults.hns import HnsFails, VsidDiffers, procedure_does_not_heal, vni_followed_live
+from hybridlab.faults.hns import (
+    HnsFails,
+    VsidDiffers,
+    procedure_does_not_heal,
+    services_lost_with_network,
+    vni_followed_live,
+)
 from hybridlab.faults.model import FaultType, Parameter
 from hybridlab.faults.ping import ping_dropped, ping_natted
 from hybridlab.faults.pods import PodRestarts
@@ -29,8 +36,9 @@ from hybridlab.faults.rules import (
     snat_pod_to_pod,
     udp4789_dropped,
 )
+from hybridlab.faults.search_list import SEARCH_LISTS, SearchListWrong
 from hybridlab.faults.service_source import dsr_despite_build, snat_despite_dsr, wrong_snat_address
-from hybridlab.faults.zone import DnsStale, DnsWrong
+from hybridlab.faults.zone import DnsSlow, DnsStale, DnsWrong
 
 _NODE = Parameter(name="node", meaning="name of a node")
 _WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
@@ -182,6 +190,36 @@ _TYPES = (
         make=lambda lab, identity, parameters: DnsStale(lab.zone_gate, identity),
     ),
     FaultType(
+        name="dns-slow",
+        layer="dns",
+        scope="all, node",
+        description="the cluster's DNS answers the questions of a node's pods late",
+        parameters=(_NODE_OR_ALL, Parameter(name="seconds", meaning="how much later")),
+        make=DnsSlow,
+    ),
+    FaultType(
+        name="dns-pod-silent",
+        layer="dns",
+        scope="all, node",
+        description="one of the DNS pods does not answer, though it is Ready",
+        parameters=(
+            _NODE_OR_ALL,
+            Parameter(name="pod", meaning="its number among the DNS pods, by name, from 1", default="1"),
+        ),
+        make=DnsPodSilent,
+    ),
+    FaultType(
+        name="search-list-wrong",
+        layer="dns",
+        scope="all, node",
+        description="new pods search other domains for short names than those of their namespace and the cluster",
+        parameters=(
+            _NODE_OR_ALL,
+            Parameter(name="list", meaning=f"{' or '.join(SEARCH_LISTS)}", choices=SEARCH_LISTS),
+        ),
+        make=SearchListWrong,
+    ),
+    FaultType(
         name="backends-stale",
         layer="services",
         scope="all, node",
@@ -287,6 +325,15 @@ _TYPES = (
         description="an HNS network that was removed comes back with its old VSID",
         parameters=(_WINDOWS_OR_ALL,),
         make=procedure_does_not_heal,
+    ),
+    FaultType(
+        name="services-lost-with-network",
+        layer="hns",
+        scope="all, Windows node",
+        description="Services of a Windows node stay dead once its HNS network is removed, until its kube-proxy's pod "
+        "is made anew",
+        parameters=(_WINDOWS_OR_ALL,),
+        make=services_lost_with_network,
     ),
     FaultType(
         name="hns-fails",

@@ -24,6 +24,8 @@ class ServiceGate:
         self._true: dict[str, ServiceTable] = {}
         self._served: dict[str, ServiceTable] = {}
         self._wrong: dict[str, tuple[Way, frozenset[str]]] = {}
+        self._lost: set[str] = set()
+        """Nodes without any Service."""
 
     async def set_services(self, node: str, table: ServiceTable) -> None:
         """Replace a node's services; what is wrong there stays wrong."""
@@ -46,10 +48,22 @@ class ServiceGate:
         """How and where, on behalf of a fault."""
         return self._wrong.get(fault)
 
+    async def lose(self, node: str) -> None:
+        """From now on a node has no Services, whatever its kube-proxy programs."""
+        self._lost.add(node)
+        await self._serve(node)
+
+    async def regain(self, node: str) -> None:
+        """It has again what its kube-proxy programs."""
+        self._lost.discard(node)
+        await self._serve(node)
+
     async def _serve(self, node: str) -> None:
         if node not in self._true:
             return
         table, before = self._true[node], self._served.get(node)
+        if node in self._lost:
+            table = replace(table, ports=())
         for way, nodes in self._wrong.values():
             if node in nodes:
                 table = replace(table, ports=tuple(_wrong(port, way, before) for port in table.ports))

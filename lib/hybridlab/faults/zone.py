@@ -1,10 +1,11 @@
-"""DNS answers that are wrong."""
+"""DNS answers that are wrong, or late."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hybridlab.faults.model import Fault
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import Fault, seconds
 from hybridlab.faults.zone_gate import WRONG_ADDRESS, ZoneGate
 
 
@@ -45,3 +46,28 @@ class DnsStale(Fault):
     async def evidence(self) -> list[str]:
         """That names stay as they are."""
         return ["names keep the addresses that they had first"] if self._gate.keeps(self._identity) else []
+
+
+class DnsSlow(Fault):
+    """The cluster's DNS answers the questions of a node's pods late."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._gate, self._identity = lab.zone_gate, identity
+        late = seconds("seconds", parameters["seconds"])
+        self._late = tuple(
+            (network, late)
+            for node in lab.nodes(parameters["node"])
+            for network in (*lab.blocks(node), f"{lab.address(node)}/32")
+        )
+
+    async def inject(self) -> None:
+        """Begin."""
+        await self._gate.delay(self._identity, self._late)
+
+    async def heal(self) -> None:
+        """Answer at once."""
+        await self._gate.delay(self._identity, ())
+
+    async def evidence(self) -> list[str]:
+        """Who is answered late."""
+        return [f"{network} is answered {late:g} s late" for network, late in self._gate.late(self._identity)]

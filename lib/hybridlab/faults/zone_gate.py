@@ -1,4 +1,4 @@
-"""DNS answers that are wrong: a gate between whoever writes the zone and the resolvers.
+"""DNS answers that are wrong or late: a gate between whoever writes the zone and the resolvers.
 
 The composition gives the gate to the DNS controller in the data plane's place; every other call goes straight on.
 """
@@ -23,6 +23,7 @@ class ZoneGate:
         self._served: Zone | None = None
         self._wrong: dict[str, str] = {}
         self._stale: set[str] = set()
+        self._late: dict[str, tuple[tuple[str, float], ...]] = {}
 
     async def set_zone(self, zone: Zone) -> None:
         """Replace the zone; what is answered wrongly stays wrong."""
@@ -41,6 +42,19 @@ class ZoneGate:
         """On behalf of a fault, names keep the addresses that they had first; or no longer."""
         (self._stale.add if stale else self._stale.discard)(fault)
         await self._serve()
+
+    async def delay(self, fault: str, late: tuple[tuple[str, float], ...]) -> None:
+        """On behalf of a fault, clients of these networks are answered so many seconds late; none: no longer."""
+        if late:
+            self._late[fault] = late
+        else:
+            self._late.pop(fault, None)
+        await self._serve()
+
+    def late(self, fault: str) -> tuple[tuple[str, float], ...]:
+        """Networks whose clients are answered late because of a fault, with the seconds."""
+        served = self._served.late if self._served else ()
+        return tuple(entry for entry in self._late.get(fault, ()) if entry in served)
 
     def keeps(self, fault: str) -> bool:
         """Whether they do, on behalf of a fault."""
@@ -61,7 +75,7 @@ class ZoneGate:
     async def _serve(self) -> None:
         if self._true is None:
             return
-        zone = self._true
+        zone = replace(self._true, late=tuple(entry for entries in self._late.values() for entry in entries))
         names = set(self._wrong.values())
         if self._stale and self._served is not None:
             had = self._served.a

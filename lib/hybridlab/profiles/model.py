@@ -51,7 +51,9 @@ class CalicoSettings:
     """Calico's version and how it was installed."""
 
     version: str = "v3.31.2"
-    install: Literal["operator", "manifest"] = "operator"
+    install: Literal["operator", "manifest", "services"] = "operator"
+    """services: by manifests on Linux, and on Windows nodes by Calico's scripts as the services CalicoFelix and
+    CalicoNode, without a pod (by hand, AKS)."""
     v3_api: bool = True
     """projectcalico.org/v3 is served (the aggregated API server is installed)."""
     crd_v1_api: bool = True

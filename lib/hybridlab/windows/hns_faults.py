@@ -13,6 +13,8 @@ class HnsFaults:
     """A VNI that is delivered while the network is there becomes its VSID."""
     remembers_vsid: set[str] = field(default_factory=set)
     """A network that is made anew gets the VSID that the removed one had."""
+    loses_services: set[str] = field(default_factory=set)
+    """Services do not come back with a network that is made anew, until kube-proxy starts again."""
     fails: dict[str, str] = field(default_factory=dict)
     """It cannot be asked: ``error``, ``silent`` or ``garbled``, by the fault that wants it."""
     removed_vsid: int | None = None

@@ -144,7 +144,7 @@ class WindowsHost:
 
     def _services(self) -> dict[str, str]:
         services = dict.fromkeys(ALWAYS_RUNNING, RUNNING)
-        if self._profile.calico.install == "manifest":
+        if self._profile.calico.install != "operator":
             up = RUNNING if self._state.felix_process() is not None else STOPPED
             services |= dict.fromkeys(CALICO_SERVICES, up)
         if name := kube_proxy.service_name(self._profile):

@@ -85,7 +85,9 @@ def test_eks_leaves_its_marks_and_rewrites(tmp_path: Path) -> None:
         assert dns["metadata"]["labels"]["eks.amazonaws.com/component"] == "kube-dns"
         pods = {pod["metadata"]["name"] for pod in objects(lab, "pods", "-n", "kube-system")}
         assert not [name for name in pods if name.startswith(("kube-apiserver", "etcd", "kube-scheduler"))]
-        assert "--enable-dsr" not in windows_proxy(lab)
+        names = {one["metadata"]["name"] for one in objects(lab, "daemonsets", "-n", "kube-system")}
+        assert "kube-proxy" in names
+        assert "kube-proxy-windows" not in names  # the image of the node starts it as a service
         information = objects(lab, "clusterinformations.crd.projectcalico.org", "default")[0]
         assert information["spec"]["calicoVersion"] == "v3.19.4"
         seen, source_vip = sources_seen(lab, "windows-1", "linux-1")

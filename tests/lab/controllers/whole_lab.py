@@ -14,6 +14,7 @@ from hybridlab.cli.kube_proxy_pods import WindowsKubeProxies
 from hybridlab.cli.windows_hosts import HostAnswers, windows_hosts
 from hybridlab.controllers.manager import ControlPlane
 from hybridlab.dataplane.contract import remote_dataplane
+from hybridlab.faults.service_gate import ServiceGate
 from hybridlab.kernel.rpc import Server
 from hybridlab.labd.launch import LabdSettings, launch
 from hybridlab.profiles.model import Profile
@@ -50,16 +51,18 @@ class WholeLab:
         self.core = Core(Settings(service_cidr=self.profile.network.service_cidr))
         self.client = self.core.client("test")
         self.calico = Calico(self.core.client, self.dataplane, self.profile)
+        service_gate = ServiceGate(self.dataplane)
         self.control_plane = ControlPlane(
             self.core.client,
             self.dataplane,
             self.runtime,
             self.profile,
             self.calico.pod_network,
+            proxied=service_gate,
             snat_local_pods_to=self.calico.snat_for,
         )
         on_windows = {name: (node.machine, node.hns) for name, node in self.calico.windows.items()}
-        kube_proxies = WindowsKubeProxies(self.profile, on_windows, self.control_plane, self.runtime)
+        kube_proxies = WindowsKubeProxies(self.profile, on_windows, self.control_plane, self.runtime, service_gate)
         hosts = windows_hosts(self.calico, self.control_plane, kube_proxies, self.profile)
         Server(WindowsHosts, channel).answer_with(HostAnswers(hosts))
         self.control_plane.on_container_started(self._started)

@@ -15,7 +15,7 @@ from conformance.disrupt.patience import patience_of
 from conformance.disrupt.procedure import Procedure, announce
 from conformance.disrupt.strangers import Strangers
 from conformance.disrupt.vni import Vni
-from conformance.errors import ProbeBroken
+from conformance.errors import MissingCapability, ProbeBroken
 from conformance.facts.detect import detect
 from conformance.kube import execute
 from conformance.kube.access import from_kubeconfig
@@ -31,6 +31,7 @@ from conformance.settings import Settings, load_timings
 from conformance.undo.healers import healers_of
 from conformance.undo.journal import Journal, Journalled, Outcome
 from conformance.undo.journal.restore import restore
+from conformance.undo.journalling import Plainly
 from tests.lab.lab_process import RunningLab, running_lab
 
 NODE, LINUX = "windows", "linux"
@@ -156,6 +157,34 @@ def test_another_process_puts_back_vni_network_and_node(harness: Harness, point:
     assert [obj["metadata"]["name"] for obj in harness.kube.objects("v1", "Namespace") if _is_there(obj)] == [
         "calico-demo-dead-main", "calico-demo-dead-main-host",
     ]  # fmt: skip
+
+
+BUDGET = """\
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: keep, namespace: calico-demo-dead-main}
+spec: {minAvailable: 1, selector: {matchLabels: {app: windows-server}}}
+"""
+
+
+def test_a_budget_that_forbids_the_drain_is_named_and_nothing_is_touched(harness: Harness) -> None:
+    changes = harness.run("dead")
+    procedure = harness.procedure(changes, Plainly(changes), harness.hosts)
+    procedure.refuse_budgets(NODE)
+    harness.lab.kubectl("apply", "-f", "-", stdin=BUDGET)
+    try:
+        before = harness.kube.objects("v1", "Pod", fields=f"spec.nodeName={NODE}")
+        with pytest.raises(
+            MissingCapability, match=r"may not be evicted: .*disruption budget keep needs 1 healthy pods"
+        ):
+            procedure.refuse_budgets(NODE)
+        after = harness.kube.objects("v1", "Pod", fields=f"spec.nodeName={NODE}")
+        assert [(pod["metadata"]["uid"], pod["status"]["phase"]) for pod in after] == [
+            (pod["metadata"]["uid"], pod["status"]["phase"]) for pod in before
+        ]
+        assert not harness.kube.get("v1", "Node", NODE)["spec"].get("unschedulable")
+    finally:
+        harness.lab.kubectl("delete", "pdb", "keep", "-n", "calico-demo-dead-main")
 
 
 @pytest.mark.parametrize("answer", ["error", "silent"])

@@ -123,7 +123,7 @@ def test_what_a_healer_makes_says_whose_process_made_it(monkeypatch: pytest.Monk
     def pods(kube: Any, changes: Changes, *_: Any) -> None:
         raise Seen(changes.run.process)
 
-    facts = SimpleNamespace(by_os=lambda os: [SimpleNamespace(name="win-1")])
+    facts = SimpleNamespace(nodes=[SimpleNamespace(name="win-1")])
     monkeypatch.setattr(healers, "Pods", pods)
     changes = Changes(None, Ownership("r", process="boot:/file"))  # type: ignore[arg-type]
     heal = healers.healers_of(changes, facts, Settings())[HNS_NETWORK]  # type: ignore[arg-type]

@@ -22,6 +22,19 @@ RUN_WITHIN = 300.0
 """Seconds; only a run that hangs is caught."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes minutes; run when asked for, by -m slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "slow" in str(config.getoption("-m")):
+        return
+    left_out = [item for item in items if item.get_closest_marker("slow")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 @dataclass(frozen=True)
 class Run:
     """How one run of the suite ended."""
@@ -36,17 +49,31 @@ class Run:
         return {claim["id"]: (claim["verdict"], claim["reason"]) for claim in self.report["claims"] if claim["results"]}
 
 
-def run_suite(kubeconfig: Path, folder: Path, *arguments: str) -> Run:
+def command(kubeconfig: Path, folder: Path, *arguments: str) -> list[str]:
     """``pytest --kubeconfig=...``."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
-    command = [
+    return [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--kubeconfig={kubeconfig}",
         f"--timings={ROOT / 'tests' / 'reliability' / 'timings.yaml'}", f"--report-dir={folder}", *arguments,
     ]  # fmt: skip
-    done = subprocess.run(
-        command, cwd=ROOT, env={**kept, "PYTHONPATH": str(ROOT / "lib")}, stdin=subprocess.DEVNULL,
+
+
+def environment() -> dict[str, str]:
+    """Ours, without what belongs to the pytest that runs this."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    return {**kept, "PYTHONPATH": str(ROOT / "lib")}
+
+
+def run_pytest(kubeconfig: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run it to its end."""
+    return subprocess.run(
+        command(kubeconfig, folder, *arguments), cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=RUN_WITHIN, check=False,
     )  # fmt: skip
+
+
+def run_suite(kubeconfig: Path, folder: Path, *arguments: str) -> Run:
+    """A run that leaves a report."""
+    done = run_pytest(kubeconfig, folder, *arguments)
     output = done.stdout + done.stderr
     report = folder / "latest" / "conformance.json"
     if not report.exists():
@@ -55,8 +82,9 @@ def run_suite(kubeconfig: Path, folder: Path, *arguments: str) -> Run:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
-    with running_lab(tmp_path_factory.mktemp("lab")) as one:
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
+    """As the test file's ``LAB`` has it."""
+    with running_lab(tmp_path_factory.mktemp("lab"), *getattr(request.module, "LAB", ())) as one:
         one.kubectl("apply", "-f", str(MANIFESTS / "rbac"))
         for role in ("read-only", "standard", "disruptive"):
             one.kubectl("create", "serviceaccount", role, "-n", "calico-conformance")

@@ -6,6 +6,7 @@ from typing import Final
 
 from hybridlab.api.contract import Obj
 from hybridlab.api.errors import NoSuchPage, no_such_resource, not_acceptable
+from hybridlab.api.http import openapi_protobuf
 from hybridlab.api.http.aio import web
 from hybridlab.api.http.discovery import AGGREGATED, Discovery
 from hybridlab.api.http.openapi import OpenApi
@@ -38,6 +39,9 @@ class Documents:
         if stripped == "":
             return json_reply({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3",
                                          "/readyz", "/version"]})  # fmt: skip
+        if stripped == "/openapi/v2" and openapi_protobuf.ACCEPTED in accept:
+            body = openapi_protobuf.encoded(self._openapi.swagger())
+            return web.Response(body=body, headers={"Content-Type": openapi_protobuf.CONTENT_TYPE})
         if stripped.startswith("/openapi/"):
             if not accepts_json(accept):
                 raise not_acceptable()

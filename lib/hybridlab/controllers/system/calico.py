@@ -1,6 +1,7 @@
 """Calico's workloads as its operator lays them: operator, typha, node on both systems, controllers, API server.
 
-A manifest installation has no operator, and its workloads are in kube-system, as Calico's manifests have them.
+A manifest installation has no operator, and its workloads are in kube-system, as Calico's manifests have them; where
+Windows nodes run Calico as services of the host, there is nothing of it for them in the API.
 """
 
 from __future__ import annotations
@@ -139,13 +140,10 @@ def _nodes(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
         ],
         **{key: value for key, value in common.items() if key != "hostNetwork"},
     )
-    return [
-        ("daemonsets.apps", daemon_set("calico-node", namespace, {"k8s-app": "calico-node"}, linux)),
-        (
-            "daemonsets.apps",
-            daemon_set("calico-node-windows", namespace, {"k8s-app": "calico-node-windows"}, windows),
-        ),
-    ]
+    on_linux = daemon_set("calico-node", namespace, {"k8s-app": "calico-node"}, linux)
+    on_windows = daemon_set("calico-node-windows", namespace, {"k8s-app": "calico-node-windows"}, windows)
+    by_pods = [] if profile.calico.install == "services" else [("daemonsets.apps", on_windows)]
+    return [("daemonsets.apps", on_linux), *by_pods]
 
 
 def _typha(profile: Profile) -> list[tuple[str, Obj]]:

@@ -30,12 +30,16 @@ async def crlf(process: Process, *lines: str) -> None:
 
 async def hostname(process: Process) -> int:
     """The computer's name."""
+    if len(process.argv) > 1:
+        return await not_emulated(process, " ".join(process.argv))
     await crlf(process, process.net.hostname)
     return 0
 
 
 async def whoami(process: Process) -> int:
     """The default user of the servercore images; a HostProcess container's own is not known here."""
+    if len(process.argv) > 1:
+        return await not_emulated(process, " ".join(process.argv))
     if process.host is not None:
         return await not_emulated(process, "whoami in a HostProcess container")
     await crlf(process, "user manager\\containeradministrator")

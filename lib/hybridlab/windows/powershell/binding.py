@@ -172,15 +172,19 @@ def bind(call: Call, parameters: Sequence[Declared], *, seven: bool) -> None:
                 )
             value = waiting.pop(0).value
         call.bound[one.name.lower()] = _converted(call, one, value)
-    _positions(call, parameters, bare, rest)
+    _positions(call, parameters, bare, rest, seven=seven)
 
 
-def _positions(call: Call, parameters: Sequence[Declared], bare: list[object], rest: Declared | None) -> None:
+def _positions(
+    call: Call, parameters: Sequence[Declared], bare: list[object], rest: Declared | None, *, seven: bool
+) -> None:
     places = sorted(
         (parameter for parameter in parameters if parameter.position is not None), key=lambda one: one.position or 0
     )
     for place in places:
         if bare and place.name.lower() not in call.bound:
+            if not place.emulated or (place.seven and not seven):
+                raise NotEmulated(f"parameter -{place.name} of {call.name}")
             call.bound[place.name.lower()] = _converted(call, place, bare.pop(0))
     if bare and rest is None:
         words = f"A positional parameter cannot be found that accepts argument '{to_text(bare[0])}'."

@@ -209,4 +209,4 @@ def _custom_object(value: object) -> object:
     if not isinstance(value, HashTable):
         raise NotEmulated("[pscustomobject] of something that is no hashtable")
     properties = {to_text(key): item for key, item in value.items()}
-    return NetObject(CUSTOM_OBJECT, properties, shown=tuple(properties))
+    return NetObject.of_properties(CUSTOM_OBJECT, properties)

@@ -74,8 +74,8 @@ class Display:
         if self._kind and (self._kind != value.type_name or not self._list):
             raise NotEmulated("objects of different types in one output")
         if not self._kind:
-            await self._line("")
-            await self._line("")
+            for _ in range(1 if self._seven else 2):
+                await self._line("")
         self._kind, self._list = value.type_name, True
         for line in list_lines(value):
             await self._line(line)
@@ -94,9 +94,9 @@ class Display:
             widths, head = table_head(rows)
             for line in [*head, *(table_row(row, widths) for row in rows)]:
                 await self._line(line)
-        if self._kind:
-            await self._line("")
-            await self._line("")
+        if self._kind and not (self._seven and self._list):
+            for _ in range(1 if self._seven else 2):
+                await self._line("")
         self._kind, self._list = "", False
 
     async def _line(self, text: str) -> None:

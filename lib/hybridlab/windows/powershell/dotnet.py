@@ -309,7 +309,7 @@ def tcp_client(shell: Shell, arguments: list[object]) -> object:
             raise _socket_fault("EndConnect", 1, error, "") from None
 
     def close() -> None:
-        client.put("Connected", False)
+        client.put("Connected", False if shell.seven else _connected_of_closed)
         for writer in connection:
             http.abort(writer)
 
@@ -355,6 +355,11 @@ def _empty(made: object, arguments: list[object]) -> object:
     if arguments:
         raise NotEmulated("a collection with arguments")
     return made
+
+
+def _connected_of_closed() -> object:
+    """.NET Framework looks into a socket that is no longer there; what PowerShell makes of that was not seen."""
+    raise NotEmulated("property Connected of a closed TcpClient in 5.1")
 
 
 def add_to(library: Library) -> None:

@@ -32,7 +32,7 @@ from hybridlab.windows.powershell.objects import (
     truth,
     unwrap,
 )
-from hybridlab.windows.powershell.scope import Scope, check_assignable
+from hybridlab.windows.powershell.scope import PREFERENCES, Scope, check_assignable, check_preference
 from hybridlab.windows.powershell.shell import Library
 from hybridlab.windows.powershell.syntax import Node, NotEmulated
 
@@ -233,6 +233,8 @@ class Evaluation(ABC):
         if target.scope == "nowhere":
             raise NotEmulated("assignment to a variable of a drive")
         check_assignable(target.name)
+        if target.name in PREFERENCES:
+            check_preference(target.name, to_text(value), seven=self.seven)
         if target.name == "null":
             return value
         scope = self.scope.root if target.scope == "global" else self.scope

@@ -43,8 +43,9 @@ class Interpreter(Evaluation, Reporting):
         self.scope = Scope()
         self.functions: dict[str, s.ScriptBlock] = {}
         self.streams = Streams()
-        self.succeeded = True
-        """``$?``."""
+        self._succeeded = True
+        self._doubt = ""
+        """Why it is not known whether ``$?`` is true now; empty: it is known."""
         self.errors = ArrayList()
         """``$Error``, the newest first."""
         self.error_lines: list[str] = []
@@ -125,6 +126,17 @@ class Interpreter(Evaluation, Reporting):
                 await self.statement(statement, emit)
             except Fault as fault:
                 await self._ended(fault, statement)
+
+    @property
+    def succeeded(self) -> bool:
+        """``$?``.  Raises NotEmulated where nobody knows."""
+        if self._doubt:
+            raise NotEmulated(self._doubt)
+        return self._succeeded
+
+    @succeeded.setter
+    def succeeded(self, value: bool) -> None:
+        self._succeeded, self._doubt = value, ""
 
     async def _ended(self, fault: Fault, statement: Node) -> None:
         """An error ended a statement.  Raises it again when it ends more than that."""
@@ -330,6 +342,8 @@ class Interpreter(Evaluation, Reporting):
         self._handled.append(fault)
         try:
             await self.run_block(body, emit)
+            if not body.statements and not fault.source:
+                self._doubt = "$? after an empty catch block for an error that no cmdlet made"
         finally:
             self._handled.pop()
             if had:

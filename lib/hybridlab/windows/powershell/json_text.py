@@ -16,6 +16,7 @@ from hybridlab.windows.powershell.objects import (
     HashTable,
     NetObject,
     NumberText,
+    WrappedArray,
     enumerate_value,
     to_text,
     unwrap,
@@ -30,6 +31,8 @@ _LARGEST_DEPTH = 100
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d|/Date\(")
 _ESCAPED_BY_5_1 = re.compile(r"[<>&']")
 _WORDS = re.compile(r"(?!true|false|null|nan|infinity|undefined|new|//)[A-Za-z]", re.IGNORECASE)
+_WRAPPED = "ConvertTo-Json of an array that came through a pipeline as one object, in 5.1"
+"""There it becomes an object with ``value`` and ``Count``."""
 _TRUNCATED = "Resulting JSON is truncated as serialization has exceeded the set depth of {}."
 
 
@@ -50,6 +53,8 @@ class _Json:
             return self._double(value)
         if isinstance(value, (str, Char)):
             return self._text(str(value))
+        if isinstance(value, WrappedArray):
+            raise NotEmulated(_WRAPPED)
         if isinstance(value, (HashTable, list, bytes)) or (isinstance(value, NetObject) and value.custom):
             if depth < 0:
                 self.truncated = True
@@ -68,7 +73,7 @@ class _Json:
     def _double(self, value: float) -> float:
         if not self._seven and value.is_integer():
             raise NotEmulated("ConvertTo-Json of a whole double in 5.1")
-        if len(repr(value).replace(".", "").strip("0-")) > 15:
+        if len(repr(value).replace(".", "").strip("0-")) > 15 or "e" in repr(value):
             raise NotEmulated("ConvertTo-Json of this double")
         return value
 
@@ -130,6 +135,8 @@ async def convert_to_json(shell: Shell, call: Call, piped: list[object] | None) 
         return []  # nothing was piped in: nothing comes out
     else:
         value = list(piped) if call.flag("asarray") else unwrap(piped)
+        if not shell.seven and len(piped) == 1 and isinstance(value, (list, bytes)):
+            raise NotEmulated(_WRAPPED)
     depth = to_int(call.get("depth", JSON_DEPTH))
     if not 0 <= depth <= _LARGEST_DEPTH or (depth == 0 and not shell.seven):
         raise NotEmulated(f"ConvertTo-Json -Depth {depth}")
@@ -152,7 +159,7 @@ async def convert_from_json(shell: Shell, call: Call, piped: list[object] | None
             raise NotEmulated("ConvertFrom-Json of a text that strict JSON does not allow") from None
         raise _invalid(call, text, error) from None
     if isinstance(found, list) and not shell.seven:
-        return [found] if found else []
+        return [WrappedArray(found)] if found else []
     return enumerate_value(found)
 
 
@@ -184,7 +191,7 @@ def from_json(value: Any, *, seven: bool = False) -> object:
     """A decoded JSON value as PowerShell has it."""
     if isinstance(value, dict):
         properties = {name: from_json(item, seven=seven) for name, item in value.items()}
-        return NetObject(CUSTOM_OBJECT, properties, shown=tuple(properties))
+        return NetObject.of_properties(CUSTOM_OBJECT, properties)
     if isinstance(value, list):
         return [from_json(item, seven=seven) for item in value]
     if isinstance(value, str) and _DATE.match(value):
@@ -194,6 +201,8 @@ def from_json(value: Any, *, seven: bool = False) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
     if isinstance(value, float):
+        if not seven:
+            raise NotEmulated("a fraction in JSON, which is a decimal in 5.1")
         double_text(value)  # refuses infinite ones
         return value
     return Long(long_or_int(value)) if seven else long_or_int(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from hybridlab.runtime.applet import Output
 from hybridlab.runtime.applets import dns, http, icmp
 from hybridlab.runtime.applets.busybox import interfaces
 from hybridlab.runtime.applets.refusals import heard_late
@@ -163,18 +164,41 @@ class _GetNetIPAddress(Stage):
     async def process(self, item: object) -> None:
         if not isinstance(item, NetObject) or item.type_name != _ADAPTER:
             raise NotEmulated("Get-NetIPAddress of something that is no adapter")
-        await self.put(_addresses(self.shell, self.call))
+        await self.put([*_addresses(self.shell, self.call)])
 
     async def alone(self) -> None:
-        await self.put(_addresses(self.shell, self.call))
+        adapter, loopback = _addresses(self.shell, self.call), _loopback(self.call)
+        for kind in ("IPv6", "IPv4"):
+            await self.put([found for found in (*adapter, *loopback) if found.get("AddressFamily") == kind])
 
 
-def _addresses(shell: Shell, call: Call) -> list[object]:
+def _loopback(call: Call) -> list[NetObject]:
+    alias = "Loopback Pseudo-Interface 1"
+    families = (("IPv6", "::1", 128), ("IPv4", "127.0.0.1", 8))
+    wanted = call.text("addressfamily").lower()
+    return [_address(text, kind, length, 1, alias) for kind, text, length in families if wanted in ("", kind.lower())]
+
+
+def _address(text: str, kind: str, length: int, index: int, alias: str) -> NetObject:
+    shown = ("IPAddress", "InterfaceIndex", "InterfaceAlias", "AddressFamily", "Type", "PrefixLength")
+    return NetObject(
+        "MSFT_NetIPAddress",
+        text=text,
+        shown=shown,
+        IPAddress=text,
+        InterfaceIndex=index,
+        InterfaceAlias=alias,
+        AddressFamily=kind,
+        Type="Unicast",
+        PrefixLength=length,
+    )
+
+
+def _addresses(shell: Shell, call: Call) -> list[NetObject]:
     family = call.text("addressfamily").lower()
     if family not in ("", "ipv4", "ipv6"):
         raise NotEmulated(f"Get-NetIPAddress -AddressFamily {family}")
-    shown = ("IPAddress", "InterfaceIndex", "InterfaceAlias", "AddressFamily", "Type", "PrefixLength")
-    found: list[object] = []
+    found = []
     for index, name, address, mask, _, mac in interfaces(shell.process.net):
         if name == "lo":
             continue
@@ -189,20 +213,11 @@ def _addresses(shell: Shell, call: Call) -> list[object]:
         prefix = bin(int.from_bytes(bytes(int(part) for part in mask.split(".")), "big")).count("1")
         for text, kind, length in ((local, "IPv6", 64), (address, "IPv4", prefix)):
             if family in ("", kind.lower()):
-                found.append(
-                    NetObject(
-                        "MSFT_NetIPAddress",
-                        text=text,
-                        shown=shown,
-                        IPAddress=text,
-                        InterfaceIndex=index,
-                        InterfaceAlias="vEthernet (Ethernet)",
-                        AddressFamily=kind,
-                        Type="Unicast",
-                        PrefixLength=length,
-                    )
-                )
+                found.append(_address(text, kind, length, index, "vEthernet (Ethernet)"))
     return found
+
+
+_REFUSAL = b"not emulated: "
 
 
 class _Lines:
@@ -222,6 +237,20 @@ class _Lines:
             await self._stage.emit(self._rest.decode("utf-8", "replace"))
 
 
+class _Errors:
+    """A program's errors, but for its saying that something is not emulated: that ends the script."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self.refused = ""
+
+    async def write(self, data: bytes) -> None:
+        if data.startswith(_REFUSAL):
+            self.refused = data.removeprefix(_REFUSAL).decode().strip()
+        else:
+            await self._output.write(data)
+
+
 def _tool(name: str) -> Make:
     class _Tool(Stage):
         async def process(self, item: object) -> None:
@@ -233,10 +262,12 @@ def _tool(name: str) -> Make:
             sink = shell.streams.error
             if sink not in (None, drop):
                 raise NotEmulated(f"redirection of the errors of {name}")
-            errors = shell.process.stderr if sink is None else NullOutput()
+            errors = _Errors(shell.process.stderr if sink is None else NullOutput())
             argv = (call.name, *_words(call))
             status = await WINDOWS[name](replace(shell.process, argv=argv, stdout=output, stderr=errors))
             await output.end()
+            if errors.refused:
+                raise NotEmulated(errors.refused)
             shell.scope.root.variables["lastexitcode"] = status
             self.failed = status != 0
 

@@ -44,6 +44,10 @@ class TypedList(list[object]):
     """An array of one element type, as ``-split`` and ``[int[]]`` make them."""
 
 
+class WrappedArray(list[object]):
+    """An array that a cmdlet of 5.1 has put out as one object, so that it is wrapped in a PSObject."""
+
+
 class ArrayList(list[object]):
     """A System.Collections.ArrayList: the one kind of array that grows."""
 
@@ -116,6 +120,10 @@ class HashTable:
         return len(self._entries)
 
 
+_TABLE_COLUMNS = 4
+"""Custom objects with more properties than these are shown as lists."""
+
+
 class NetObject:
     """A .NET object: properties, methods, a type's name, a text, and how it is shown by default."""
 
@@ -143,6 +151,12 @@ class NetObject:
         self._names: dict[str, str] = {}
         for name, value in {**(properties or {}), **more}.items():
             self.put(name, value)
+
+    @classmethod
+    def of_properties(cls, type_name: str, properties: Mapping[str, object]) -> NetObject:
+        """A custom object, which is shown as a table or, with many properties, as a list."""
+        names = tuple(properties)
+        return cls(type_name, properties, shown=names, table=names if len(names) <= _TABLE_COLUMNS else ())
 
     @property
     def custom(self) -> bool:

@@ -159,7 +159,8 @@ def negate(value: object, sign: str, node: Node) -> object:
 
 def numbers_between(left: object, right: object) -> list[object]:
     """``..``."""
-    if isinstance(left, str) and not isinstance(left, NumberText) and not left.strip().lstrip("-").isdigit():
+    texts = [one for one in (left, right) if isinstance(one, str) and not isinstance(one, NumberText)]
+    if any(not text.strip().lstrip("-").isdigit() for text in texts) or [len(text) for text in texts] == [1, 1]:
         raise NotEmulated("a range of characters")
     try:
         start, end = to_int(left), to_int(right)

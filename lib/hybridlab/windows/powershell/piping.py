@@ -29,8 +29,6 @@ from hybridlab.windows.powershell.syntax import NotEmulated, ScriptBlock
 
 _OPERATORS = ("eq", "ne", "gt", "ge", "lt", "le", "like", "notlike", "match", "notmatch", "contains", "notcontains",
               "in", "notin")  # fmt: skip
-_TABLE_COLUMNS = 4
-"""Custom objects with more properties than these are shown as lists."""
 
 
 class _ForEach(Stage):
@@ -236,8 +234,7 @@ class _Select(Stage):
             if name.lower() in (known.lower() for known in properties):
                 raise NotEmulated("Select-Object with one name twice")
             properties[name] = value
-        names = tuple(properties)
-        return NetObject(SELECTED, properties, shown=names, table=names if len(names) <= _TABLE_COLUMNS else ())
+        return NetObject.of_properties(SELECTED, properties)
 
     async def _computed(self, table: HashTable, item: object) -> tuple[str, object]:
         """``@{Name=...; Expression={...}}``; the keys may be shortened."""

@@ -33,6 +33,10 @@ PREFERENCES = {
 }
 
 
+_ACTIONS = ("continue", "silentlycontinue", "stop")
+"""What preferences may be set to here."""
+
+
 class Scope:
     """Variables of a script, function or script block; a name that is not here is looked up in the parent."""
 
@@ -70,3 +74,10 @@ def check_assignable(name: str) -> None:
     """Raise NotEmulated for variables whose assignment fails, or means something that is not emulated."""
     if name != "null" and (name in CONSTANT or name in REFUSED):
         raise NotEmulated(f"assignment to ${name}")
+
+
+def check_preference(name: str, value: str, *, seven: bool) -> None:
+    """Raise NotEmulated for what a preference refuses, or cannot hold: 5.1 takes Ignore and fails at the next error."""
+    ignores = seven and name == "erroractionpreference" and value.lower() == "ignore"
+    if not (ignores or value.lower() in _ACTIONS):
+        raise NotEmulated(f"assignment of {value!r} to ${name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import json
 import socket
 from collections import Counter
@@ -43,9 +44,7 @@ class EchoServer:
                     http.http_server(listener, self._answer, server="Microsoft-HTTPAPI/2.0")
                 )
                 with contextlib.suppress(OSError):  # another program has the port
-                    datagrams = stack.enter_context(
-                        http.listen(self.process.net, port, kind=socket.SOCK_DGRAM, address=self.process.net.address)
-                    )
+                    datagrams = stack.enter_context(http.listen(self.process.net, port, kind=socket.SOCK_DGRAM))
                     echoing = asyncio.create_task(self._echo(datagrams, port))
                     stack.callback(echoing.cancel)
             listening = {
@@ -84,12 +83,16 @@ class EchoServer:
         loop = asyncio.get_running_loop()
         while True:
             request, peer = await loop.sock_recvfrom(sock, 65536)
-            line = self._identity(peer[:2], (self.process.net.address, port))
+            line = self._identity(peer[:2], (self._own_address(peer[0]), port))
             answer = line
             if not request.startswith(SHORT_ANSWER):
                 answer += request[len(line) :] if len(request) > LONG_DATAGRAM else request
             with contextlib.suppress(OSError):  # the client's port is gone; a server goes on
                 await loop.sock_sendto(sock, answer, peer)
+
+    def _own_address(self, client: str) -> str:
+        """Which of the pod's addresses talks to this client: Get-OwnAddress of echo-server.ps1."""
+        return client if ipaddress.IPv4Address(client).is_loopback else self.process.net.address
 
     def _identity(self, client: tuple[str, int], server: tuple[str, int]) -> bytes:
         identity = {

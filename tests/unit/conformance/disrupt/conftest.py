@@ -90,6 +90,10 @@ class Cluster:
             raise waiting.pop(0)
         self._end(change.target.name)
 
+    def eviction_refusal(self, target: ObjectRef) -> str:
+        waiting = self.refuse.get(target.name)
+        return waiting[0].explained if waiting else ""
+
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str, *, foreign: bool = True) -> None:
         self.log.append(f"patch {target.kind} {target.name} {dict(merge_patch)}")
         if target.kind == "Node":

@@ -66,6 +66,16 @@ def test_a_budget_that_forbids_it_is_waited_for(cluster: Any, patience: Any, clo
     assert clock.now == pytest.approx(2 * patience.evict_again, abs=2.0)
 
 
+def test_a_budget_is_named_before_anything_is_changed(cluster: Any, patience: Any, clock: Any) -> None:
+    details = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods"}]}
+    message = "Cannot evict pod as it would violate the pod's disruption budget."
+    cluster.refuse["web-2"] = [ApiRefused(429, "TooManyRequests", message, "POST eviction", {"details": details})]
+    words = r"node w1 cannot be drained: pod default/web-2 may not be evicted: .*disruption budget web needs 2 healthy"
+    with pytest.raises(MissingCapability, match=words):
+        drain(cluster, patience, clock).refuse_budgets("w1")
+    assert cluster.log == []
+
+
 def test_a_budget_that_never_allows_it_is_told(cluster: Any, patience: Any, clock: Any) -> None:
     cluster.refuse["web"] = [refused(429) for _ in range(100)]
     with pytest.raises(EnvironmentBroken, match=r"default/web may not be evicted: the disruption budget web"):

@@ -39,6 +39,7 @@ class World:
     restored: Outcome = Outcome.RESTORED
     stays_broken: bool = False
     refuses: bool = False
+    budget: bool = False
     services_dead: int = 0
     """So many times kube-proxy has to be started anew before Services work, once a network was made anew."""
     renewed: bool = False
@@ -47,6 +48,10 @@ class World:
     def possible(self, node: str = "") -> None:
         if self.refuses:
             raise MissingCapability("no", "yes")
+
+    def refuse_budgets(self, node: str) -> None:
+        if self.budget:
+            raise MissingCapability(f"a budget of {node}", "yes")
 
     def vsid(self, node: str) -> int:
         return self.nodes[node]
@@ -231,6 +236,10 @@ def test_a_cluster_that_is_not_whole_before_is_left_alone() -> None:
         story(different).change.prepare(because="one VNI")
     with pytest.raises(MissingCapability):
         story(World(refuses=True)).change.prepare(because="one VNI")
+    budgeted = World(budget=True)
+    with pytest.raises(MissingCapability, match="a budget of w1"):
+        story(budgeted).change.prepare(because="one VNI")
+    assert budgeted.log == []
     assert world.log == different.log == []
 
 

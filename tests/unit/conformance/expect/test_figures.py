@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from conformance.expect.decide import Path, Rule, Try
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.figures import Effect, Tries
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
-from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, target, workload
+from tests.unit.conformance.expect.stand_ins import BYSTANDER, Answer, ScriptedProber, observation, target, workload
 
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 FRIEND, STRANGER = workload("friend"), workload("stranger", "windows")
@@ -75,6 +77,19 @@ def test_a_denial_that_wavers_is_first_right_stable_and_open_at_different_times(
     [effect] = story.log.figures().effects
     assert (effect.first_correct, effect.exposure, effect.stable) == (POLL, 2 * POLL, 3 * POLL)
     assert (effect.os, effect.wanted) == ("windows", "closed")
+
+
+def test_what_fails_after_its_route_was_decided_is_part_of_no_figure() -> None:
+    patience = load_timings().windows
+    attempt = Attempt(source=STRANGER, target=SERVER, kind=Kind.TCP, give_up_after=patience.tcp_give_up)
+    path = Path(attempt, want=True, rule=Rule.of(patience, [patience], patience.policy_effect))
+    answers = [UP, UP, UP, DROPPED]  # the last was under way already when the third was heard
+    path.tries += [Try(number, observation(attempt, seen), at=number) for number, seen in enumerate(answers)]
+    row, log = path.tries[:3], FigureLog()
+    log.decided([path], [row])
+    log.took_effect(PolicyChange(what="a policy goes", at=0.0, enforced_at="target"), [(path, row)], began=0.0)
+    assert [(item.tries, item.attempts) for item in log.figures().tries] == [(1, 1)]
+    assert [effect.stable for effect in log.effects] == [observation(attempt, UP).seconds]
 
 
 def test_a_denial_that_is_there_at_once_was_never_exposed(story: Story) -> None:

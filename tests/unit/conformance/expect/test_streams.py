@@ -440,7 +440,7 @@ def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found:
     expected.begin(Policy(expected))
     expected.survive_or_reconnect(opened=(), still_closed=[GUEST], restarts=[Restart()])
     assert bool(expected.unobserved) is (found is WELL)
-    seen = "witness: Felix on node windows-1 restarted in 2.50 s, pod calico-node-windows-a, 0 restarts -> "
+    seen = "witness: Felix on node windows-1 restarted in 2.50 s, calico-node-windows-a, 0 restarts -> "
     assert seen in expected.attached["streams"]
 
 

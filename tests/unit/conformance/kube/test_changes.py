@@ -69,6 +69,23 @@ def test_a_calico_policy_of_somebody_else_is_left_and_named(kube: Kube, api: Any
     assert "PUT" not in [request.method for request in api.requests]
 
 
+WEB = ObjectRef(api_version="v1", kind="Pod", name="web", namespace="shop")
+EVICTION = "/api/v1/namespaces/shop/pods/web/eviction"
+
+
+def test_whether_a_budget_forbids_an_eviction_is_asked_without_evicting(kube: Kube, api: Any, fakes: Any) -> None:
+    code, status = fakes.status(429, "TooManyRequests", "Cannot evict pod.")
+    status["details"] = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2."}]}
+    api.routes[f"POST {EVICTION}"] = code, status
+    assert Changes(kube, RUN).eviction_refusal(WEB) == "Cannot evict pod. The disruption budget web needs 2."
+    api.routes[f"POST {EVICTION}"] = 201, {}
+    assert Changes(kube, RUN).eviction_refusal(WEB) == ""
+    asked = [request for request in api.requests if request.path == EVICTION]
+    assert [request.query for request in asked] == [{"dryRun": "All"}] * 2
+    assert Changes(kube, RUN, dry_run=True).eviction_refusal(WEB) == ""
+    assert len([request for request in api.requests if request.path == EVICTION]) == 2
+
+
 def test_a_dry_run_says_what_it_would_do_and_sends_nothing(kube: Kube, api: Any) -> None:
     told: list[str] = []
     changes = Changes(kube, RUN, dry_run=True, tell=told.append)

@@ -126,6 +126,27 @@ def test_only_our_own_global_policy_is_deleted() -> None:
     check(policy(None, verb="delete"), RUN, RUN.sign({"metadata": {"name": "p"}}))
 
 
+def tier(name: str, verb: Any = "create") -> Change:
+    target = ObjectRef(api_version="projectcalico.org/v3", kind="Tier", name=name)
+    body = {"spec": {"order": 5000}}
+    return Change(verb=verb, target=target, why="a test", body=body, cluster_scoped_or_foreign=True)
+
+
+@pytest.mark.parametrize("name", ["default", "calico-system", "calico-demo-r2-gw0-first", "calico-demo-r1"])
+@pytest.mark.parametrize("verb", ["create", "apply", "patch", "delete"])
+def test_a_tier_of_another_name_than_the_runs_is_refused(name: str, verb: str) -> None:
+    with pytest.raises(GuardRefused, match="only one whose name begins with a namespace of this run"):
+        check(tier(name, verb), RUN, RUN.sign({"metadata": {"name": name}}))
+
+
+def test_a_tier_of_the_run_is_made_and_only_its_own_is_deleted() -> None:
+    name = "calico-demo-r1-gw0-first"
+    check(tier(name), RUN)
+    check(tier(name, "delete"), RUN, RUN.sign({"metadata": {"name": name}}))
+    with pytest.raises(GuardRefused, match="it is not this run's"):
+        check(tier(name, "delete"), RUN, {"metadata": {"name": name}})
+
+
 @pytest.mark.parametrize("namespace", ["default", "calico-demo-r2-gw0", "calico-demo-r1", None])
 def test_a_change_outside_the_run_must_declare_itself(namespace: str | None) -> None:
     target = ObjectRef(api_version="v1", kind="ConfigMap", name="c", namespace=namespace)

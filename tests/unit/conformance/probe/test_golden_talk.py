@@ -13,6 +13,7 @@ import pytest
 from conformance.errors import ProbeBroken
 from conformance.kube.transcript import forget
 from conformance.probe import golden, protocol
+from tests.contract.loopback import servers
 
 PROGRAM = protocol.AGENTS["linux"]
 
@@ -21,13 +22,15 @@ def test_the_packaged_conversations_are_the_golden_ones() -> None:
     tool = runpy.run_path(str(Path(__file__).parents[4] / "tools" / "package_golden.py"))
     text = tool["PACKAGED"].read_text()
     assert text == tool["packaged"](), "python tools/package_golden.py"
-    assert len(golden.conversations()) > 30
+    assert len(golden.conversations()) > 100
 
 
 def test_the_real_agent_keeps_to_them(kube: Any, agents: Any, make: Any) -> None:
-    assert golden.hold(kube, make.workload(), PROGRAM, make.settings.timings.linux, forget) == len(
-        golden.conversations()
-    )
+    timings = make.settings.timings.linux
+    with servers() as ports:
+        pod = make.workload("echo", namespace="ns")
+        held = golden.hold(kube, pod, PROGRAM, timings, forget, echo_port=ports["$ECHO"])
+    assert held == len(golden.conversations())
     assert len(agents.started) == 1, "one agent holds all of them"
 
 

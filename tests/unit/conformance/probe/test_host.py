@@ -80,6 +80,26 @@ def test_one_object_and_several_are_read_alike(count: int) -> None:
     assert networks[0].subnets == (HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=4096),)
 
 
+@pytest.mark.parametrize(("answer", "said"), [("null", "HNS gave no answer"), (1, "exit status 1")])
+def test_an_hns_that_fails_while_other_commands_answer_is_blamed_before_the_probe(answer: Answer, said: str) -> None:
+    failing, _ = hosts(Get_HnsNetwork=[answer])
+    with pytest.raises(ProbeBroken) as broken:
+        failing.hns_networks("w1")
+    assert str(broken.value).startswith(
+        "HNS of node w1 fails: Get-HnsNetwork does not answer, while another command in the same HostProcess pod does; "
+        "look at the services hns and vmcompute there ("
+    )
+    assert said in str(broken.value)
+
+
+@pytest.mark.parametrize("witness", ["", "wit", 1])
+def test_where_no_command_answers_hns_is_not_blamed(witness: Answer) -> None:
+    failing, _ = hosts(Get_HnsNetwork=["null"], witness=[witness])
+    with pytest.raises(ProbeBroken) as broken:
+        failing.hns_networks("w1")
+    assert "HNS of node" not in str(broken.value)
+
+
 def test_nothing_is_none_only_when_the_pod_shows_that_output_arrives() -> None:
     there, node = hosts(Get_HnsEndpoint=[""])
     assert there.hns_endpoints("w1") == []

@@ -228,3 +228,10 @@ def test_a_pod_without_an_endpoint_is_told_with_the_addresses_that_have_one() ->
 
 def test_a_host_without_networks_says_so() -> None:
     assert hns_text.networks([]) == "HNS has no network"
+
+
+def test_an_error_that_was_kept_and_raised_again_as_its_own_cause_is_followed_once() -> None:
+    kept = EnvironmentBroken("a pod never became ready")
+    again = EnvironmentBroken("a pod never became ready (asked again)")
+    kept.__cause__, again.__cause__ = again, kept
+    assert failing_ways(kept) == []

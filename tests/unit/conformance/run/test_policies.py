@@ -28,6 +28,8 @@ class Cluster:
         self.there[obj["kind"], obj["metadata"]["name"], namespace] = obj
 
     def delete(self, target: ObjectRef, why: str) -> None:
+        if target.kind == "Tier" and any(kind == "NetworkPolicy" for kind, _, _ in self.there):
+            raise EnvironmentBroken("Cannot delete a non-empty tier")
         if target.name not in self.sticky:
             self.there.pop((target.kind, target.name, target.namespace))
 
@@ -58,6 +60,21 @@ def test_a_global_policy_has_no_namespace_and_selects_the_workers() -> None:
     assert (kind, name, namespace) == ("GlobalNetworkPolicy", "demo-nobody-enters", None)
     (made,) = calico.there.values()
     assert made["spec"]["namespaceSelector"] == "kubernetes.io/metadata.name == 'demo'"
+
+
+def test_a_tier_has_no_namespace_is_made_before_its_policies_and_removed_after_them() -> None:
+    calico = Cluster()
+    one = policy("policy/calico/edited_behind_a_tier.yaml", calico, calico)
+    one.apply(server=workload("web"), action="Allow")
+    assert list(calico.there) == [
+        ("Tier", "demo-first", None),
+        ("NetworkPolicy", "demo-first.pass-everybody", "demo"),
+        ("NetworkPolicy", "edited-behind-the-tier", "demo"),
+    ]
+    assert one.change is not None
+    assert one.change.enforced_at == "target"
+    one.remove()
+    assert not calico.there
 
 
 def test_what_is_in_force_is_told_and_attached_until_it_is_removed() -> None:

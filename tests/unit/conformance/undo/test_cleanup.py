@@ -9,7 +9,7 @@ from conformance.kube.discovery import Resource
 from conformance.kube.refused import ApiRefused
 from conformance.undo.cleanup import clean_up
 
-POLICY, NAMESPACE = "GlobalNetworkPolicy", "Namespace"
+POLICY, NAMESPACE, TIER = "GlobalNetworkPolicy", "Namespace", "Tier"
 STORED = "crd.projectcalico.org/v1"
 
 
@@ -32,6 +32,8 @@ class StandInKube:
         self.discovery = self
         self.asked: list[str] = []
         self.deleted: list[str] = []
+        self.waited_for: set[str] = set()
+        """Kinds of which something was seen to be gone; until then a namespace holds policies."""
 
     def serves(self, api_version: str, kind: str) -> bool:
         return kind == NAMESPACE or (bool(self.stored) if api_version == STORED else self.served)
@@ -40,11 +42,13 @@ class StandInKube:
         if self.forbidden:
             raise ApiRefused(403, "Forbidden", "may not list", f"GET {kind}")
         if api_version == STORED:
-            return [item for item in self.stored if item["metadata"]["name"] not in self.deleted]
+            kept = [item for item in self.stored if item["metadata"]["name"] not in self.deleted]
+            return [item for item in kept if item["kind"] == kind]
         self.asked.append(labels)
         return [self._object(kind, name) for name in self.found.get(kind, ()) if name not in self.deleted]
 
     def objects_at(self, api_version: str, kind: str, namespace: str | None, **more: str) -> tuple[list[Any], str]:
+        self.waited_for.add(kind)
         return [], "1"
 
     def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
@@ -60,7 +64,10 @@ class StandInKube:
         assert method == "DELETE"
         if self.locked:
             raise ApiRefused(403, "Forbidden", "may not delete", f"DELETE {path}")
-        self.deleted.append(path.partition("/")[2])
+        kind, _, name = path.partition("/")
+        if kind == TIER and self.found.get(NAMESPACE) and NAMESPACE not in self.waited_for:
+            raise ApiRefused(500, "InternalError", "Cannot delete a non-empty tier", f"DELETE {path}")
+        self.deleted.append(name)
         return json.dumps({}).encode()
 
     @staticmethod
@@ -75,6 +82,13 @@ def test_what_was_left_is_removed_and_named_policies_first() -> None:
     assert kube.deleted == ["calico-demo-abc-deny", "calico-demo-abc-gw0"]
     assert len(told) == 2
     assert all("was left by a process that ended early, and is removed" in line for line in told)
+
+
+def test_a_tier_is_removed_once_the_namespaces_with_its_policies_are_gone() -> None:
+    kube = StandInKube(Namespace=["calico-demo-abc-gw0"], Tier=["calico-demo-abc-gw0-first"])
+    told = clean_up(kube, "abc", within=1.0)  # type: ignore[arg-type]
+    assert kube.deleted == ["calico-demo-abc-gw0", "calico-demo-abc-gw0-first"]
+    assert all(line.endswith("is removed") for line in told)
 
 
 def test_only_this_runs_labels_are_asked_for() -> None:

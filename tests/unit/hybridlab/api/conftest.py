@@ -115,7 +115,9 @@ class Api:
         ) as reply:
             raw = await reply.read()
             is_json = "json" in reply.headers.get("Content-Type", "")
-            return Answer(reply.status, json.loads(raw) if is_json else raw.decode(), reply.headers)
+            is_text = "protobuf" not in reply.headers.get("Content-Type", "")
+            body = json.loads(raw) if is_json else raw.decode() if is_text else raw
+            return Answer(reply.status, body, reply.headers)
 
     async def get(self, path: str, **more: Any) -> Any:
         """Return the body of a successful GET."""

@@ -11,6 +11,29 @@ TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/jso
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
+def fields(data: bytes) -> list[tuple[int, bytes]]:
+    """Number and bytes of each field of a protobuf message that has no other kinds of fields."""
+    found, at = [], 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        tag, size = varint(), varint()
+        assert tag & 7 == 2
+        found.append((tag >> 3, data[at : at + size]))
+        at += size
+    return found
+
+
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_paths_answer_with_and_without_a_slash_at_the_end(run: Any, slash: str) -> None:
     async def scenario(api: Any) -> None:
@@ -181,7 +204,15 @@ def test_openapi_tells_types_keys_and_that_fields_are_validated(run: Any) -> Non
         swagger = await api.get("/openapi/v2")
         assert "io.k8s.api.v1.PodSpec" in swagger["definitions"]
         protobuf = {"Accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
-        assert (await api.call("GET", "/openapi/v2", headers=protobuf)).code == 406
+        encoded = await api.call("GET", "/openapi/v2", headers=protobuf)
+        assert encoded.headers["Content-Type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+        document = dict(fields(encoded.body))
+        entries = [dict(fields(entry)) for _, entry in fields(document[9])]
+        definitions = {entry[1]: entry[2] for entry in entries}
+        assert document[1] == b"2.0"
+        assert {name.decode() for name in definitions} == swagger["definitions"].keys()
+        assert [value for number, value in fields(definitions[b"io.k8s.api.v1.Container"]) if number == 19] == [b"name"]
+        assert (await api.call("GET", "/openapi/v3", headers=protobuf)).code == 406
 
     run(scenario)
 

@@ -30,6 +30,14 @@ metadata: {name: allow}
 spec: {selector: app == 'web', ingress: [{action: Allow, protocol: TCP}]}
 """
 
+LIST = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: listed}, data: {a: b}}
+- {apiVersion: projectcalico.org/v3, kind: NetworkPolicy, metadata: {name: listed}, spec: {selector: app == 'web'}}
+"""
+
 
 @pytest.fixture
 def kubectl(threaded: Any, tmp_path: Path) -> Kubectl:
@@ -61,6 +69,16 @@ def test_apply_names_a_wrong_field(kubectl: Kubectl) -> None:
     wrong = kubectl("apply", "-f", "-", stdin=DEMO.replace("replicas", "replica"))
     assert wrong.returncode == 1
     assert 'unknown field "spec.replica"' in wrong.stderr
+
+
+def test_a_list_is_checked_by_kubectl_itself_and_its_items_are_applied(kubectl: Kubectl) -> None:
+    wrong = kubectl("apply", "-f", "-", stdin=LIST.replace("data:", "dota:"))
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert 'ValidationError(ConfigMap): unknown field "dota" in io.k8s.api' in wrong.stderr
+    first = kubectl("apply", "-f", "-", stdin=LIST)
+    assert first.stdout == "configmap/listed created\nnetworkpolicy.projectcalico.org/listed created\n", first.stderr
+    assert kubectl("apply", "-f", "-", stdin=LIST).stdout.count(" unchanged\n") == 2
+    assert kubectl("delete", "-f", "-", "--wait=false", stdin=LIST).returncode == 0
 
 
 def test_server_side_apply_reports_conflicts_and_can_be_forced(kubectl: Kubectl) -> None:

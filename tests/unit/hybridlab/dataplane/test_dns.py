@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import dnslib
@@ -87,3 +88,9 @@ def test_what_is_no_query_gets_no_answer(junk: Any) -> None:
 def test_a_response_gets_no_answer() -> None:
     reply = dnslib.DNSRecord.question("web.default.svc.cluster.local").reply()
     assert Resolver().answer(dnslib, reply.pack(), stream=False) is None
+
+
+def test_clients_of_a_slow_network_wait_and_others_do_not() -> None:
+    resolver = Resolver()
+    resolver.set_zone(replace(ZONE, late=(("192.168.1.0/26", 2.0), ("192.168.1.5/32", 3.0))))
+    assert [resolver.delay(client) for client in ("192.168.1.4", "192.168.1.5", "192.168.1.70")] == [2.0, 3.0, 0.0]

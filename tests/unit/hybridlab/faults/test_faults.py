@@ -29,6 +29,9 @@ NAMES = {
     "dns-wrong",
     "dns-silent",
     "dns-stale",
+    "dns-slow",
+    "dns-pod-silent",
+    "search-list-wrong",
     "backends-stale",
     "one-backend",
     "service-backend-missing",
@@ -42,6 +45,7 @@ NAMES = {
     "vni-followed-live",
     "vsid-differs",
     "procedure-does-not-heal",
+    "services-lost-with-network",
     "hns-fails",
     "policy-refuses",
     "exec-hangs",
@@ -78,6 +82,9 @@ SAMPLES = {
     "dns-wrong": {},
     "dns-silent": {"node": "linux-1"},
     "dns-stale": {},
+    "dns-slow": {"node": "linux-1", "seconds": "2"},
+    "dns-pod-silent": {"node": "linux-1", "pod": "2"},
+    "search-list-wrong": {"node": "linux-1", "list": "own-only"},
     "backends-stale": {"node": "linux-1"},
     "one-backend": {},
     "service-backend-missing": {"service": "demo/web", "node": "linux-1"},
@@ -91,6 +98,7 @@ SAMPLES = {
     "vni-followed-live": {},
     "vsid-differs": {"node": "windows-2022"},
     "procedure-does-not-heal": {"node": "windows-2019"},
+    "services-lost-with-network": {"node": "windows-2022"},
     "hns-fails": {"answer": "silent"},
     "policy-refuses": {},
     "exec-hangs": {"namespace": "demo", "pod": "a"},
@@ -224,6 +232,57 @@ def test_dns_wrong_for_a_name_that_nobody_answers_is_no_fault() -> None:
             with pytest.raises(FaultFailed, match="dns-wrong is not in effect after its injection"):
                 await made.injector.inject("dns-wrong", {"name": "nobody.demo.svc.cluster.local"})
             assert made.dataplane.zone == ZONE
+
+    asyncio.run(run())
+
+
+def test_dns_is_slow_for_the_clients_of_that_node_only_and_stays_so_as_the_zone_changes() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("dns-slow", {"node": "linux-1", "seconds": "2.5"})
+            own = [str(block.cidr) for block in made.calico.calico.ipam.blocks_of("linux-1")]
+            late = (*((network, 2.5) for network in own), ("10.0.0.11/32", 2.5))
+            assert made.dataplane.zone
+            assert made.dataplane.zone.late == late
+            await made.gate.set_zone(Zone(domain="cluster.local", a={}))
+            assert made.dataplane.zone.late == late
+            await made.injector.heal(identity)
+            assert made.dataplane.zone.late == ()
+
+    asyncio.run(run())
+
+
+def test_one_dns_pod_is_silent_for_the_pods_of_that_node_only() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("dns-pod-silent", {"node": "linux-1", "pod": "2"})
+            drop = "ip daddr 192.168.9.2 meta l4proto { tcp, udp } th dport 53 drop"
+            assert made.rules("linux-1") == [f"f_fwd: {drop}"]
+            assert made.rules("linux-2") == []
+            with pytest.raises(BadFault, match="pod is 3, expected 1 to 2"):
+                await made.injector.inject("dns-pod-silent", {"pod": "3"})
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "searches"),
+    [
+        ("own-only", ("demo.svc.cluster.local",)),
+        ("of-default", ("default.svc.cluster.local", "svc.cluster.local", "cluster.local")),
+    ],
+)
+def test_new_pods_of_that_node_get_another_search_list(wrong: str, searches: tuple[str, ...]) -> None:
+    usual = ("demo.svc.cluster.local", "svc.cluster.local", "cluster.local")
+
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("search-list-wrong", {"node": "linux-1", "list": wrong})
+            pods = {name: await made.calico.pod(name, node) for name, node in (("a", "linux-1"), ("b", "linux-2"))}
+            await made.injector.heal(identity)
+            pods["c"] = await made.calico.pod("c", "linux-1")
+            found = {name: made.dataplane.pods[pod["metadata"]["uid"]].searches for name, (pod, _) in pods.items()}
+            assert found == {"a": searches, "b": usual, "c": usual}
 
     asyncio.run(run())
 

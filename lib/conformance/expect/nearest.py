@@ -1,0 +1,97 @@
+"""What lies nearer than the path that failed: whether what stands behind a Service is closed by its own address too.
+
+A Service whose backend is closed by its own address is no matter of Services: a policy that stays, or the network,
+explains both.  It decides nothing, and is asked once an expectation has failed, about the way that is told first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from conformance.errors import SuiteError
+from conformance.expect import message
+from conformance.expect.answered import ARRIVED, plain
+from conformance.expect.names import Observer
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import Timings
+
+SERVICES = (Path.CLUSTER_IP, Path.NODE_PORT, Path.NAME)
+"""Ways to a pod that are not its own address."""
+TRIES = 2
+"""How often a backend is asked by its own address: one lost packet closes nothing."""
+
+
+class Asks(Protocol):
+    """What finding out needs of a test's expectations."""
+
+    @property
+    def prober(self) -> Observer: ...
+
+    @property
+    def timings(self) -> Timings: ...
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """What a message says about it; empty: nothing was found nearer."""
+
+    observed: str = ""
+    """For the first line, after the verdicts."""
+    lines: dict[str, str] = field(default_factory=dict)
+
+
+def nearest(
+    asks: Asks, attempt: Attempt, seen: Sequence[Observation], policies: Callable[[Sequence[Workload]], Sequence[str]]
+) -> Nearest:
+    """What explains that nothing connects on this way, which is to be open.
+
+    ``policies`` names those that may be in force at these pods.
+    """
+    target = attempt.target
+    if target is None or not seen or seen[-1].verdict is not Verdict.TIMED_OUT:
+        return Nearest()
+    there = list(policies([attempt.source, *target.backends]))
+    named = {"policies there": "; ".join(there)} if there else {}
+    if target.path not in SERVICES or not target.backends:
+        return Nearest(lines=named)
+    own = _by_own_address(asks, attempt, target)
+    if not own:
+        return Nearest(lines=named)
+    told = "; ".join(f"{goal}: {message.summary(several)}" for goal, several in own.items())
+    if any(answer.verdict in ARRIVED for several in own.values() for answer in several):
+        node = attempt.source.node
+        return Nearest(
+            lines={
+                "own address": f"{told}: the pods are open, what leads to them is not",
+                "do": f"compare kube-proxy's rules on node {node} with the Service's EndpointSlices",
+            }
+        )
+    blamed = f"policy {there[0]}" if len(there) == 1 else "a policy there" if there else "what closes the pods"
+    return Nearest(
+        observed=f", by the backend's own address too: not the Service but {blamed}",
+        lines={"own address": told, **named, "do": _advice(there, target)},
+    )
+
+
+def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, list[Observation]]:
+    """What each backend answers there, by the target's label; empty where that could not be asked."""
+    source, port = attempt.source, target.backend_port or target.port
+    give_up = asks.timings.of(source.os).tcp_give_up
+    goals = [backend.udp(port) if target.protocol == "udp" else backend.tcp(port) for backend in target.backends]
+    questions = [Attempt(source=source, target=goal, kind=plain(goal), give_up_after=give_up) for goal in goals]
+    try:
+        rounds = [asks.prober.observe(questions) for _ in range(TRIES)]
+    except SuiteError:
+        return {}
+    return {goal.label: [seen[place] for seen in rounds] for place, goal in enumerate(goals)}
+
+
+def _advice(policies: Sequence[str], target: Target) -> str:
+    if policies:
+        return "look at these policies first: what Services do is not seen while they close the pods"
+    nodes = ", ".join(dict.fromkeys(backend.node for backend in target.backends))
+    return f"no policy was found that is to close it: look at Felix of node {nodes}, which may keep an old one"

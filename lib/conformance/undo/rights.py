@@ -1,0 +1,38 @@
+"""What putting back takes, asked before anything is touched: a restore that stops half way helps nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from conformance.facts.rights import DEPLOYING, DISRUPTING
+from conformance.kube.client import Kube
+from conformance.kube.rights import Right, missing
+from conformance.undo.journal.record import Entry
+from conformance.undo.lease import LOCK_RIGHTS
+
+ROLE = "manifests/rbac/disruptive.yaml"
+
+
+def lacking_to_restore(kube: Kube, entries: Iterable[Entry]) -> list[str]:
+    """Which rights are missing to put these changes back and to see by traffic that all is well; one line each."""
+    needed = list(dict.fromkeys([*LOCK_RIGHTS, *_changing(kube, entries), *DEPLOYING]))
+    return [
+        f"{kube.access.user} may not {right.label}, needed to {right.needed_for}; bind the role of {ROLE}"
+        for right in missing(kube, needed)
+    ]
+
+
+def _changing(kube: Kube, entries: Iterable[Entry]) -> Iterator[Right]:
+    """What the entries' own objects take, and procedures: those drain nodes and restart pods."""
+    for entry in entries:
+        if entry.act == "procedure":
+            yield from (right for right in DISRUPTING if right.group != "projectcalico.org")
+        target = entry.target
+        if target is None or entry.act not in ("patch", "create"):
+            continue
+        if not kube.discovery.serves(target.api_version, target.kind):
+            continue  # it is put back where it is stored, if it can be
+        resource = kube.resource(target.api_version, target.kind)
+        group = target.api_version.rpartition("/")[0]
+        verb = "patch" if entry.act == "patch" else "delete"
+        yield Right(verb, resource.plural, group, target.namespace, needed_for=f"put back {target.kind} {target.name}")

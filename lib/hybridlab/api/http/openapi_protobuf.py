@@ -1,0 +1,83 @@
+"""The OpenAPI v2 document in protobuf, as kubectl asks for it to validate a ``kind: List`` before it sends the items.
+
+Encoded are the definitions, without paths, which no client looks for in this form.  Field numbers are those of
+openapi_v2.Document in google/gnostic-models (openapiv2/OpenAPIv2.proto).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+
+from hybridlab.api.contract import Obj
+
+ACCEPTED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+"""What clients ask for."""
+CONTENT_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+_DOCUMENT_SWAGGER, _DOCUMENT_INFO, _DOCUMENT_DEFINITIONS = 1, 2, 9
+_INFO_TITLE, _INFO_VERSION = 1, 2
+_REFERENCE, _FORMAT, _REQUIRED, _ADDITIONAL, _TYPE, _ITEMS, _PROPERTIES, _EXTENSION = 1, 2, 19, 21, 22, 23, 25, 31
+_NAME, _VALUE, _ONLY, _YAML = 1, 2, 1, 2
+_BYTES: Final = 2
+"""Wire type."""
+
+
+def encoded(swagger: Obj) -> bytes:
+    """A document that :meth:`OpenApi.swagger` made."""
+    info = _text(_INFO_TITLE, swagger["info"]["title"]) + _text(_INFO_VERSION, swagger["info"]["version"])
+    definitions = _named(swagger["definitions"])
+    return b"".join(
+        (_text(_DOCUMENT_SWAGGER, swagger["swagger"]), _field(_DOCUMENT_INFO, info),
+         _field(_DOCUMENT_DEFINITIONS, definitions))
+    )  # fmt: skip
+
+
+def _named(schemas: Obj) -> bytes:
+    """Schemas by name: of definitions and of properties."""
+    return b"".join(
+        _field(_ONLY, _text(_NAME, name) + _field(_VALUE, _schema(schema))) for name, schema in schemas.items()
+    )
+
+
+def _schema(schema: Obj) -> bytes:
+    return b"".join(_parts(schema))
+
+
+def _parts(schema: Obj) -> Iterator[bytes]:
+    for key, value in schema.items():
+        match key:
+            case "$ref":
+                yield _text(_REFERENCE, value)
+            case "format":
+                yield _text(_FORMAT, value)
+            case "required":
+                yield from (_text(_REQUIRED, name) for name in value)
+            case "additionalProperties" if isinstance(value, dict):
+                yield _field(_ADDITIONAL, _field(_ONLY, _schema(value)))
+            case "type":
+                yield _field(_TYPE, _text(_ONLY, value))
+            case "items":
+                yield _field(_ITEMS, _field(_ONLY, _schema(value)))
+            case "properties":
+                yield _field(_PROPERTIES, _named(value))
+            case _ if key.startswith("x-"):
+                yield _field(_EXTENSION, _text(_NAME, key) + _field(_VALUE, _field(_YAML, orjson.dumps(value))))
+
+
+def _text(number: int, text: Any) -> bytes:
+    return _field(number, str(text).encode())
+
+
+def _field(number: int, data: bytes) -> bytes:
+    return _varint(number << 3 | _BYTES) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value >= 0x80:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*found, value))

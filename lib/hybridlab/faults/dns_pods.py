@@ -1,0 +1,45 @@
+"""DNS pods that are Ready and do not answer, beside others that do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import Fault, count
+from hybridlab.faults.rules import RuleFault
+
+SELECTOR = "k8s-app=kube-dns"
+
+
+class DnsPodSilent(Fault):
+    """What a node's pods ask one of the DNS pods is dropped, by its own address and by the Service's."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._lab, self._identity = lab, identity
+        self._number, self._nodes = count("pod", parameters["pod"]), lab.nodes(parameters["node"])
+        self._fault = RuleFault(lab.dataplane, identity, {})
+
+    async def inject(self) -> None:
+        """Drop it where it is forwarded: there the Service's address is translated already."""
+        pods, _ = await self._lab.client.list("pods", "kube-system", labels=SELECTOR)
+        by_name = {str(pod["metadata"]["name"]): str((pod.get("status") or {}).get("podIP") or "") for pod in pods}
+        addresses = [address for _, address in sorted(by_name.items()) if address]
+        if not 1 <= self._number <= len(addresses):
+            raise BadFault(f"pod is {self._number}, expected 1 to {len(addresses)}: so many DNS pods there are")
+        rule = f"ip daddr {addresses[self._number - 1]} meta l4proto {{ tcp, udp }} th dport 53 drop"
+        rules = {node: [("f_fwd", rule)] for node in self._nodes}
+        self._fault = RuleFault(self._lab.dataplane, self._identity, rules)
+        await self._fault.inject()
+
+    async def heal(self) -> None:
+        """Let it through again."""
+        await self._fault.heal()
+
+    async def evidence(self) -> list[str]:
+        """The rules as the kernel has them."""
+        return await self._fault.evidence()
+
+    async def verified(self) -> bool:
+        """All rules are there, and there is one."""
+        return bool(await self.evidence()) and await self._fault.verified()

@@ -1,0 +1,39 @@
+"""Search lists of new pods that are not what their kubelets should give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+from hybridlab.calico.cni import SearchList
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import Fault
+
+SEARCH_LISTS: tuple[SearchList, ...] = get_args(SearchList)
+WORDS: Mapping[SearchList, str] = {
+    "own-only": "search the domain of their own namespace alone",
+    "of-default": "search the domain of the namespace default in place of their own",
+}
+
+
+class SearchListWrong(Fault):
+    """New pods of a node get another search list; those that run keep theirs."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._wrong, self._identity = lab.calico.pod_network.wrong_searches, identity
+        self._list = next(name for name in SEARCH_LISTS if name == parameters["list"])
+        self._nodes = frozenset(lab.nodes(parameters["node"]))
+
+    async def inject(self) -> None:
+        """From now on."""
+        self._wrong[self._identity] = self._list, self._nodes
+
+    async def heal(self) -> None:
+        """Give new pods what they should have."""
+        self._wrong.pop(self._identity, None)
+
+    async def evidence(self) -> list[str]:
+        """The nodes whose new pods search wrongly."""
+        if self._identity not in self._wrong:
+            return []
+        return [f"new pods of {node} {WORDS[self._list]}" for node in sorted(self._nodes)]

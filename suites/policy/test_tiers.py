@@ -1,0 +1,44 @@
+"""Tiers decide in their order, and what one passes the next one decides, no more and no less of it."""
+
+from conformance.fixtures import OS, Expect, Policy, WorkerPods
+from conformance.marks import each_os, manifest, other, verifies
+
+
+@each_os("server_os")
+@verifies("XPOL-6", part="deny before allow, {server_os} server")
+@manifest("policy/calico/deny_in_a_first_tier.yaml")
+def test_a_first_tier_denies_what_a_later_one_allows(
+    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+) -> None:
+    servers, strangers = pods.servers(server_os), pods.servers(other(server_os))
+    foes, friends = pods.clients(server_os), pods.clients(other(server_os))
+    filled = policy.filled(server=servers, foe=foes, friend=friends)
+    opened = [*friends.to(servers).tcp(8080), *foes.to(strangers).tcp(8080), *strangers.to(friends).tcp(8080)]
+    because = "the first tier denies the foes and passes the rest, of whom the default tier allows the friends"
+    expect.change(filled, open=opened, closed=(foes + strangers).to(servers).tcp(8080), because=because)
+    expect.removed(policy, because="without a policy everything is allowed")
+
+
+@each_os("server_os")
+@verifies("XPOL-6", part="Pass of one port, {server_os} server")
+@manifest("policy/calico/pass_one_port.yaml")
+def test_only_the_passed_port_reaches_the_next_tier(
+    pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS
+) -> None:
+    servers, bystanders = pods.servers(server_os), pods.servers(other(server_os))
+    friends, strangers = pods.clients(server_os), pods.clients(other(server_os))
+    opened = [*friends.to(servers).tcp(8080), *strangers.to(bystanders).tcp(8080)]
+    closed = [*strangers.to(servers).tcp(8080), *(friends + strangers).to(servers).tcp(80)]
+    because = "TCP 8080 is passed to a tier that allows TCP 80, and any port to the friends; TCP 80 is not passed"
+    expect.change(policy.filled(server=servers, friend=friends), open=opened, closed=closed, because=because)
+    expect.removed(policy, because="without a policy everything is allowed")
+
+
+@verifies("XPOL-6", part="Pass in the default tier, windows server")
+@manifest("policy/calico/pass_in_the_default_tier.yaml")
+def test_what_the_default_tier_passes_is_blocked(pods: WorkerPods, policy: Policy, expect: Expect) -> None:
+    clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers("windows")
+    ways, beside = clients.to(servers).tcp(8080), clients.to(pods.servers("linux")).tcp(8080)
+    because = "on Windows, Pass in the last tier blocks, and nothing comes after it"
+    expect.change(policy.filled(server=servers), open=beside, closed=ways, because=because)
+    expect.removed(policy, because="without a policy everything is allowed")

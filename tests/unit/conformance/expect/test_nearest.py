@@ -1,0 +1,165 @@
+"""What explains a failed path better than the path itself: policies before Services, a lost control before a denial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.expect.decide import BrokenControl, Held, Rule, Why, link
+from conformance.expect.decide import Path as Route
+from conformance.expect.outcome import Outcome, failure
+from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+
+FRIEND = workload("friend")
+SERVER = replace(workload("server", "windows"), address="192.168.9.9", node="windows-2")
+SERVICE = Target(
+    host="10.96.0.7", port=80, protocol="tcp", path=Path.CLUSTER_IP, backends=(SERVER,), name="Service web",
+    backend_port=8080,
+)  # fmt: skip
+COMPANY_WIDE = "GlobalNetworkPolicy company-wide (projectcalico.org/v3)"
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+
+
+def message(
+    answer: Callable[[Attempt], Verdict], *policies: str, target: Target = SERVICE, control: bool = False
+) -> list[str]:
+    """What is said of a way that is to be open; its tries and seconds, which vary, are left out."""
+
+    def asked(attempt: Attempt, _: int) -> Observation:
+        return observation(attempt, answer(attempt))
+
+    def there(pods: Sequence[Workload]) -> Sequence[str]:
+        assert list(pods) == [FRIEND, *target.backends]
+        return policies
+
+    prober = ScriptedProber({"friend": [asked]})
+    context = Context(claims=("CONN-4",), policies_there=there)
+    expect = Expect(prober, load_timings(), context, prober.clock)
+    with pytest.raises(ControlBroken if control else Nonconformance) as failed:
+        (expect.control if control else expect.reachable)(FRIEND, target, because="Services lead to their pods")
+    first, *rest = str(failed.value).splitlines()
+    return [first.rpartition(" (")[0], *rest]
+
+
+def closed(attempt: Attempt) -> Verdict:
+    return DROPPED
+
+
+def only_the_service_is_closed(attempt: Attempt) -> Verdict:
+    assert attempt.target is not None
+    return DROPPED if attempt.target == SERVICE else UP
+
+
+def test_a_policy_that_closes_the_backend_too_is_blamed_before_the_service() -> None:
+    assert message(closed, COMPANY_WIDE) == [
+        "CONN-4  ns/friend (linux, node linux-1) -> 10.96.0.7:80/tcp (Service web)  expected CONNECTED, "
+        f"observed TIMED_OUT, by the backend's own address too: not the Service but policy {COMPANY_WIDE}",
+        "  because         Services lead to their pods",
+        "  observed        TIMED_OUT after 12 ms",
+        "  own address     192.168.9.9:8080/tcp (server, windows, node windows-2): TIMED_OUT",
+        f"  policies there  {COMPANY_WIDE}",
+        "  do              look at these policies first: what Services do is not seen while they close the pods",
+    ]
+
+
+def test_where_no_policy_is_found_felix_may_keep_an_old_one() -> None:
+    first, *_, last = message(closed)
+    assert first.endswith(
+        "observed TIMED_OUT, by the backend's own address too: not the Service but what closes the pods"
+    )
+    assert last == (
+        "  do           no policy was found that is to close it: look at Felix of node windows-2, which may keep an "
+        "old one"
+    )
+
+
+def test_of_several_policies_none_is_picked() -> None:
+    first, *rest = message(closed, COMPANY_WIDE, "NetworkPolicy ns/deny (networking.k8s.io/v1)")
+    assert first.endswith("not the Service but a policy there")
+    assert f"  policies there  {COMPANY_WIDE}; NetworkPolicy ns/deny (networking.k8s.io/v1)" in rest
+
+
+def test_a_service_whose_backend_is_open_is_what_fails() -> None:
+    first, *rest = message(only_the_service_is_closed, COMPANY_WIDE)
+    assert first.endswith("observed TIMED_OUT")
+    assert rest[2:] == [
+        "  own address  192.168.9.9:8080/tcp (server, windows, node windows-2): CONNECTED: the pods are open, what "
+        "leads to them is not",
+        "  do           compare kube-proxy's rules on node linux-1 with the Service's EndpointSlices",
+    ]
+
+
+def test_a_way_by_the_pods_own_address_names_the_policies_at_its_ends() -> None:
+    first, *rest = message(closed, COMPANY_WIDE, target=SERVER.tcp(8080))
+    assert first.endswith("observed TIMED_OUT")
+    assert rest[2:] == [f"  policies there  {COMPANY_WIDE}"]
+
+
+def test_a_control_by_a_service_blames_the_policy_as_well() -> None:
+    first, *_ = message(closed, COMPANY_WIDE, control=True)
+    assert first.startswith("control failed: CONN-4  ns/friend (linux, node linux-1) -> 10.96.0.7:80/tcp (Service web)")
+    assert first.endswith(f"not the Service but policy {COMPANY_WIDE}")
+
+
+def test_what_answers_is_blamed_on_no_policy() -> None:
+    def refused(attempt: Attempt) -> Verdict:
+        return Verdict.REFUSED
+
+    assert len(message(refused, COMPANY_WIDE)) == 3
+
+
+def test_a_backend_that_cannot_be_asked_changes_no_verdict() -> None:
+    def breaks(attempt: Attempt) -> Verdict:
+        if attempt.target != SERVICE:
+            raise ProbeBroken("the agent is gone")
+        return DROPPED
+
+    first, *_ = message(breaks)
+    assert first.endswith("observed TIMED_OUT")
+
+
+def route(source: Workload, *verdicts: Verdict, want: bool) -> Route:
+    """A route whose attempts showed these."""
+    patience = load_timings().of(source.os)
+    attempt = Attempt(source=source, target=SERVER.tcp(8080), kind=Kind.TCP, give_up_after=patience.tcp_give_up)
+    made = Route(attempt, want, Rule.of(patience, [patience], within=30.0))
+    for moment, verdict in enumerate(verdicts):
+        asked = made.ask(float(moment))
+        made.answer(asked, observation(attempt, verdict), at=moment, error=0.0, came=moment + 0.1)
+    return made
+
+
+def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
+    stranger = replace(workload("stranger"), node="linux-2")
+    denied, control = route(stranger, *[DROPPED] * 4, want=False), route(FRIEND, DROPPED, UP, DROPPED, UP, want=True)
+    link([denied, control])
+    outcomes = [
+        Outcome(denied, BrokenControl(Why.CONTROL), is_control=False),
+        Outcome(control, Held(tuple(control.tries)), is_control=True),
+    ]
+    broken = failure(
+        outcomes, claims=["POL-1"], because="only friends may enter", seconds=12.0, policies=[],
+        name_leads_to=lambda outcome: "",
+    )  # fmt: skip
+    assert isinstance(broken, ControlBroken)
+    assert str(broken).splitlines()[:7] == [
+        "control failed: POL-1  ns/friend (linux, node linux-1) -> 192.168.9.9:8080/tcp (server, windows, node "
+        "windows-2)  expected CONNECTED beside each time-out, observed TIMED_OUT 2 times, CONNECTED 2 times, "
+        "last CONNECTED (4 tries, 12.0 s)",
+        "  because     only friends may enter",
+        "  observed    CONNECTED after 12 ms",
+        "  beside      1 of 2 attempts were as expected",
+        "  by node     INCONCLUSIVE linux-2 -> windows-2; 1 other pair of nodes as expected",
+        "  control of  ns/stranger (linux, node linux-2) -> 192.168.9.9:8080/tcp (server, windows, node windows-2)  "
+        "expected TIMED_OUT, observed TIMED_OUT",
+        "  so          a source or a server that had lost its network would look just like a denial",
+    ]
+    assert broken.control == control.attempt.label

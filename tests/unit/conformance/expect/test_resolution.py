@@ -1,0 +1,161 @@
+"""Names that do not resolve in time: the message says whether DNS is slow or silent, and which of its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from conformance.errors import MissingCapability, Nonconformance, ProbeBroken
+from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt
+from conformance.model.decision import Seen
+from conformance.model.endpoint import Target, Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+
+FRIEND = workload("friend")
+ADDRESS = "10.96.0.7"
+FIRST = replace(workload("coredns-1"), address="192.168.1.4", node="linux-2")
+SECOND = replace(workload("coredns-2"), address="192.168.2.4", node="linux-3")
+KNOWN = "kubernetes.default.svc.cluster.local."
+SILENT = "no answer from 10.96.0.10:53"
+
+
+@dataclass
+class Dns:
+    known_name: str = KNOWN
+    refused: bool = False
+
+    def pods(self) -> list[Target]:
+        if self.refused:
+            raise MissingCapability("no Ready pod", "-")
+        return [FIRST.udp(53), SECOND.udp(53)]
+
+
+def answered(attempt: Attempt, seconds: float = 0.003) -> Observation:
+    """The server answers after so many seconds, where the source waits that long."""
+    if seconds > attempt.give_up_after:
+        seen = observation(attempt, Verdict.DNS_FAILED, detail=SILENT)
+        return replace(seen, seconds=attempt.give_up_after)
+    return replace(observation(attempt, Verdict.RESOLVED), answers=(ADDRESS,), seconds=seconds)
+
+
+def failing(
+    answer: Callable[[Attempt, int], Observation], dns: Dns | None = None, at: tuple[Workload, ...] = ()
+) -> tuple[str, list[Seen]]:
+    """The message, and what was decided."""
+    prober = ScriptedProber({"friend": [answer]})
+    kept: list[Seen] = []
+    context = Context(claims=("CONN-6",), keep=kept.extend, dns=lambda: dns)
+    expect = Expect(prober, load_timings(), context, prober.clock)
+    with pytest.raises(Nonconformance) as failed:
+        expect.resolves(
+            FRIEND, "web.demo.svc.cluster.local", [ADDRESS], because="DNS knows every Service",
+            at=[server.udp(53) for server in at],
+        )  # fmt: skip
+    return str(failed.value), kept
+
+
+def test_an_answer_in_seconds_is_named_slow_with_its_seconds() -> None:
+    text, decided = failing(lambda attempt, _: answered(attempt, 3.1), Dns())
+    assert text.splitlines() == [
+        "CONN-6  ns/friend (linux, node linux-1) -> A web.demo.svc.cluster.local  expected RESOLVED to 10.96.0.7 "
+        "within 2.5 s, observed RESOLVED to 10.96.0.7, "
+        f"slow: answered after 3.1 s ({text.split('(')[2].split(')')[0]})",
+        "  because     DNS knows every Service",
+        "  observed    RESOLVED after 3100 ms; answers 10.96.0.7",
+        f"  given time  {KNOWN} is answered after 3.10 s, slow",
+        "  DNS pods    ns/coredns-1 (linux, node linux-2) is answered after 3.10 s, slow; "
+        "ns/coredns-2 (linux, node linux-3) is answered after 3.10 s, slow",
+        "  do          look at the load of the DNS pods, and for loss between node linux-1 and their nodes",
+    ]
+    assert [seen.reason for seen in decided] == [
+        "ns/friend (linux, node linux-1) -> A web.demo.svc.cluster.local  observed RESOLVED to 10.96.0.7, "
+        "slow: answered after 3.1 s"
+    ]
+
+
+def test_an_answer_that_comes_after_the_question_was_given_up_is_slow_and_no_silence() -> None:
+    text, _ = failing(lambda attempt, _: answered(attempt, 7.0), Dns())
+    first, *_ = text.splitlines()
+    assert "expected RESOLVED to 10.96.0.7 within 2.5 s, observed DNS_FAILED, slow: answered after 7.0 s (" in first
+
+
+def test_the_dns_pod_that_is_silent_is_named_beside_the_one_that_answers() -> None:
+    def half(attempt: Attempt, number: int) -> Observation:
+        direct = attempt.target.host if attempt.target else ""
+        silent = direct == SECOND.address or (not direct and number % 2 == 0)
+        return answered(attempt, 99.0 if silent else 0.003)
+
+    text, _ = failing(half, Dns())
+    first, *rest = text.splitlines()
+    assert "DNS_FAILED" in first
+    assert ", and DNS pod ns/coredns-2 (linux, node linux-3) is silent (" in first
+    assert rest[-1] == (
+        "  do          the Service leads a share of all questions to ns/coredns-2 (linux, node linux-3): "
+        "look at its log and node"
+    )
+
+
+def test_where_no_dns_pod_answers_none_is_singled_out() -> None:
+    text, _ = failing(lambda attempt, _: answered(attempt, 99.0), Dns())
+    first, *_, last = text.splitlines()
+    assert "observed DNS_FAILED (" in first
+    assert last.endswith("no DNS pod answers: look at the network and at policies between node linux-1 and their nodes")
+
+
+def test_where_each_dns_pod_answers_the_service_is_what_fails() -> None:
+    text, _ = failing(lambda attempt, _: answered(attempt, 0.003 if attempt.target else 99.0), Dns())
+    assert text.endswith("each DNS pod answers by its own address: look at kube-proxy of node linux-1, and at policies")
+
+
+def test_a_dns_pod_that_is_asked_itself_is_the_target_of_the_decision() -> None:
+    def second(attempt: Attempt, _: int) -> Observation:
+        silent = attempt.target is not None and attempt.target.host == SECOND.address
+        return answered(attempt, 99.0 if silent else 0.003)
+
+    text, decided = failing(second, Dns(), at=(FIRST, SECOND))
+    assert "-> A web.demo.svc.cluster.local at 192.168.2.4:53/udp (coredns-2, linux, node linux-3)  expected" in text
+    assert [(seen.target, str(seen.verdict)) for seen in decided] == [("linux-2", "CONFIRMED"), ("linux-3", "VIOLATED")]
+
+
+def test_a_short_name_that_nobody_knows_says_what_pods_are_to_search() -> None:
+    def unknown(attempt: Attempt, _: int) -> Observation:
+        return observation(attempt, Verdict.NO_SUCH_NAME, detail="no A record for web.default.svc.cluster.local, web")
+
+    text, _ = failing(unknown, Dns())
+    assert text.splitlines()[2:] == [
+        "  observed  NO_SUCH_NAME after 12 ms; no A record for web.default.svc.cluster.local, web",
+        "  do        compare the names that were asked for with what a kubelet lets pods search: NAMESPACE.svc.DOMAIN, "
+        "svc.DOMAIN and DOMAIN; on Windows the first alone",
+    ]
+
+
+@pytest.mark.parametrize("dns", [None, Dns(refused=True)])
+def test_what_cannot_be_found_out_about_dns_changes_no_verdict(dns: Dns | None) -> None:
+    def breaks(attempt: Attempt, _: int) -> Observation:
+        if attempt.query == KNOWN:
+            raise ProbeBroken("the agent is gone")
+        return answered(attempt, 99.0)
+
+    text, _ = failing(breaks, dns)
+    assert "observed DNS_FAILED (" in text
+    assert text.endswith("compare with the Service and with CoreDNS' log in kube-system")
+
+
+def test_a_slow_answer_to_a_name_on_the_way_to_a_server_is_named_slow() -> None:
+    server = replace(FIRST.tcp(80), host="web.demo.svc.cluster.local")
+
+    def slow(attempt: Attempt, _: int) -> Observation:
+        if attempt.query:
+            return answered(attempt, 7.0)
+        return observation(attempt, Verdict.DNS_FAILED, detail=SILENT)
+
+    prober = ScriptedProber({"friend": [slow]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-6",)), prober.clock)
+    with pytest.raises(Nonconformance) as failed:
+        expect.reachable(FRIEND, server, because="DNS knows every Service")
+    assert "observed DNS_FAILED, and the name leads to 10.96.0.7, slow: answered after 7.0 s" in str(failed.value)
