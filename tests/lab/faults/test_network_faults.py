@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.lab.faults.town import WRONG_ADDRESS, Town, pod
@@ -25,6 +27,18 @@ def test_questions_for_names_are_not_answered(town: Town) -> None:
         assert done.returncode != 0
         assert town.reaches("near")
     assert town.fetch("near") is not None
+
+
+def test_names_are_answered_late_on_one_node(town: Town) -> None:
+    def seconds() -> float:
+        begun = time.monotonic()
+        assert "Name:" in town.run("nslookup", "near.default.svc.cluster.local").stdout
+        return time.monotonic() - begun
+
+    with town.fault("dns-slow", node="linux-1", seconds="1"):
+        assert seconds() >= 1
+    with town.fault("dns-slow", node="linux-2", seconds="60"):
+        assert seconds() < 60
 
 
 def test_a_service_has_no_backend_on_one_node(town: Town) -> None:

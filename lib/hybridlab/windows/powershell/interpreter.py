@@ -22,7 +22,7 @@ from hybridlab.windows.powershell.flow import Break, Continue, Exit, Flow, Retur
 from hybridlab.windows.powershell.objects import ArrayList, HashTable, NetObject, enumerate_value, to_text, truth
 from hybridlab.windows.powershell.pipelines import run_pipeline
 from hybridlab.windows.powershell.reporting import INFORMATION, SILENT, WARNING, Reporting
-from hybridlab.windows.powershell.scope import PREFERENCES, Scope
+from hybridlab.windows.powershell.scope import PREFERENCES, Scope, check_function
 from hybridlab.windows.powershell.shell import Library
 from hybridlab.windows.powershell.streams import Emit, Streams
 from hybridlab.windows.powershell.syntax import Node, NotEmulated
@@ -41,7 +41,6 @@ class Interpreter(Evaluation, Reporting):
         """The script file's path; empty for a command."""
         self.environment = dict(process.env)
         self.scope = Scope()
-        self.functions: dict[str, s.ScriptBlock] = {}
         self.streams = Streams()
         self._succeeded = True
         self._doubt = ""
@@ -233,7 +232,8 @@ class Interpreter(Evaluation, Reporting):
             case s.Try():
                 await self._try(node, emit)
             case s.Function():
-                self.functions[node.name.lower()] = node.block
+                check_function(node.name)
+                self.scope.functions[node.name.lower()] = node.block
             case s.Jump():
                 await self._jump(node, emit)
             case _:

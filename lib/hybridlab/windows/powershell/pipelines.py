@@ -121,7 +121,7 @@ async def _stage(shell: Shell, node: s.Command) -> Stage:
         raise NotEmulated(f"command . {text}" if text else "an empty command")
     if isinstance(node.name, s.Literal) and not isinstance(node.name.value, str):
         raise NotEmulated(f"command {node.name.text}")
-    function = shell.functions.get(text.lower())
+    function = shell.scope.function(text)
     key = shell.library.aliases.get(text.lower(), text.lower())
     if shell.seven and text.lower() in ("curl", "wget"):
         key = text.lower()  # aliases of 5.1 only

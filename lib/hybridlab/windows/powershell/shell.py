@@ -28,7 +28,6 @@ class Shell(Protocol):
     """PowerShell 7 instead of Windows PowerShell 5.1."""
     environment: dict[str, str]
     scope: Scope
-    functions: dict[str, ScriptBlock]
     streams: Streams
     succeeded: bool
     """``$?``."""
