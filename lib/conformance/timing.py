@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from tenacity import RetryCallState, Retrying, retry_if_result, wait_fixed
+from tenacity import RetryCallState, Retrying, retry_if_result
 
 from conformance.model.counted import counted
 
@@ -123,11 +123,13 @@ def until(
     description: str,
     agree: int = 1,
     every: float = 1.0,
+    agree_every: float | None = None,
     clock: Clock = SYSTEM_CLOCK,
     hopeless: Callable[[T], bool] = lambda _: False,
 ) -> Settled[T]:
     """Ask every ``every`` seconds until ``agree`` answers in a row are accepted, or ``within`` seconds are over.
 
+    ``agree_every``: seconds after an accepted answer; ``every``, if None.
     A run of accepted answers that began in time may finish: slow questions must not turn agreement into failure.
     A ``hopeless`` answer, which is never an accepted one, ends the wait at once, unconverged.
     """
@@ -148,7 +150,10 @@ def until(
     def over() -> bool:
         return wait.consecutive >= agree or hopeless(wait.answers[-1].value)
 
-    wait.run(over, lambda: wait.deadline.expired and wait.consecutive == 0, every, clock)
+    def pause() -> float:
+        return every if agree_every is None or not wait.consecutive else agree_every
+
+    wait.run(over, lambda: wait.deadline.expired and wait.consecutive == 0, pause, clock)
     converged = wait.consecutive >= agree
     return Settled(
         converged=converged,
@@ -192,7 +197,7 @@ def hold(
     def wrong() -> bool:
         return not wait.answers[-1].accepted
 
-    wait.run(wrong, lambda: wait.deadline.expired, every, clock)
+    wait.run(wrong, lambda: wait.deadline.expired, lambda: every, clock)
     return Held(
         lasted=not wrong(),
         answers=tuple(wait.answers),
@@ -230,7 +235,9 @@ class _Wait(Generic[T]):
         self.answers.append(Answer(value, asked_at, self.deadline.elapsed, accepted))
         self.consecutive = self.consecutive + 1 if accepted else 0
 
-    def run(self, done: Callable[[], bool], give_up: Callable[[], bool], every: float, clock: Clock) -> None:
+    def run(
+        self, done: Callable[[], bool], give_up: Callable[[], bool], pause: Callable[[], float], clock: Clock
+    ) -> None:
         """Ask until ``done`` or, after at least two questions, ``give_up``."""
 
         def round_() -> bool:
@@ -243,7 +250,7 @@ class _Wait(Generic[T]):
         Retrying(
             retry=retry_if_result(lambda finished: not finished),
             stop=stop,
-            wait=wait_fixed(every),
+            wait=lambda _: pause(),
             sleep=clock.sleep,
             retry_error_callback=lambda _: None,
         )(round_)

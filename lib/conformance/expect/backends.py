@@ -55,6 +55,7 @@ class Backends:
             within=max(timings.service_effect for timings in patience),
             agree=max(timings.agree for timings in patience),
             every=min(timings.poll_every for timings in patience),
+            agree_every=min(timings.agree_every for timings in patience),
             description=because,
             clock=expect.clock,
         )

@@ -104,6 +104,7 @@ def poll(
         within=max(map(within, several)),
         agree=agree,
         every=min(timings.poll_every for timings in several),
+        agree_every=min(timings.agree_every for timings in several),
         description=because,
         clock=expect.clock,
     )

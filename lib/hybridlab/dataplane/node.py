@@ -27,6 +27,8 @@ VXLAN_DEVICE = "vxlan.calico"
 _ETH0_INDEX = 2
 _FIRST_FREE_INDEX = 10
 _NOBODY_MAC = "02:00:00:ff:ff:ff"
+_TIME_WAIT = 10
+"""s."""
 _GONE = frozenset({errno.ESRCH, errno.ENOENT, errno.ENODEV})
 
 _OUTGOING_TABLE = """
@@ -63,6 +65,8 @@ class Node:
             sysctl.write("net/ipv4/conf/all/rp_filter", 0)
             sysctl.write("net/ipv4/conf/default/rp_filter", 0)
             sysctl.write("net/ipv4/conf/eth0/rp_filter", 0)
+            # Policy changes have the connection table listed, of which these are most after a while (Linux: 120 s).
+            sysctl.write("net/netfilter/nf_conntrack_tcp_timeout_time_wait", _TIME_WAIT, optional=True)
             self.route = RouteSocket()
             self._nft = Nft(spec.name)
             self._conntrack = ConntrackSocket()

@@ -49,6 +49,15 @@ def test_agreement_in_a_row_ends_the_wait_and_says_since_when() -> None:
     assert (settled.first_correct_after, settled.stable_after) == (1.0, 3.0)
 
 
+def test_what_agrees_is_asked_again_sooner_than_what_is_waited_for() -> None:
+    clock = FakeClock()
+    ask = answers(clock, ["shut", "open", "shut", "open", "open", "open"])
+    settled = until(
+        ask, is_open, within=30, agree=3, every=1, agree_every=0.25, description="it opens", clock=clock
+    )  # fmt: skip
+    assert [answer.asked_at for answer in settled.answers] == [0.0, 1.0, 1.25, 2.25, 2.5, 2.75]
+
+
 def test_one_wrong_answer_starts_the_row_anew() -> None:
     clock = FakeClock()
     ask = answers(clock, ["open", "open", "shut"])
