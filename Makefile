@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN ?= $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help conformance test report check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-reliability check-false-alarms check-wheel kube-binaries
+.PHONY: help conformance test report new-claim check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-reliability check-false-alarms check-wheel kube-binaries
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
 	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
+	@echo 'make new-claim     begin a claim: ID=CONN-8 writes its catalog entry and a test that is still skipped'
 	@echo 'make env           only the Python environment, in $(VENV)'
 	@echo 'make kube-binaries a real kube-apiserver to hold the lab against (needs Go, 10 minutes)'
 	@echo 'make clean         remove what these made'
@@ -20,6 +21,11 @@ test: env nftables check-lint check-types check-selftest
 # The last run's Allure results as one HTML file; needs Allure 3 (npm install allure).
 report: env
 	$(BIN)/python -m conformance.report.html
+
+# The first two files of a claim; docs/adding-a-claim.md says what comes then. Needs no environment.
+new-claim:
+	@$(PYTHON) tools/new_claim.py $(or $(ID),--help) $(if $(AREA),--area '$(AREA)') $(if $(SOURCE),--source '$(SOURCE)') \
+	  $(if $(SUITE),--suite '$(SUITE)')
 
 # What the tox environments of the same names run too.
 check-lint:

@@ -263,9 +263,3 @@ def backends_missing(where: Lab, nodes: tuple[str, ...], api: cluster_edits.Api)
             yield
     finally:
         where.hybridlab("heal")
-
-
-def tested_claims() -> set[str]:
-    """Claims that a test of the suites is marked with."""
-    marks = re.compile(r'verifies\(\s*"([A-Z0-9]+-[0-9]+)"')
-    return {claim for file in (ROOT / "suites").rglob("test_*.py") for claim in marks.findall(file.read_text("utf-8"))}

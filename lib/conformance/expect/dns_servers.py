@@ -17,6 +17,11 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import Timings
 
+SEARCHED = (
+    "compare the names that were asked for with what a kubelet lets pods search: NAMESPACE.svc.DOMAIN, svc.DOMAIN and "
+    "DOMAIN; on Windows the first alone"
+)
+"""What to do about a name that the cluster's DNS does not know."""
 LONGER = 3
 """So many times as long as usual a source waits here: resolvers that send their question again give up before."""
 
@@ -59,6 +64,11 @@ class Heard:
         return _answers(self.server) and self.server.seconds > self.slow
 
     @property
+    def answered(self) -> bool:
+        """Whether the server answers in time, another name than the one that failed."""
+        return _answers(self.server) and not self.answered_late
+
+    @property
     def silent(self) -> list[Workload]:
         """The DNS pods that do not answer, where others do."""
         silent = [pod for seen in self.pods if not _answers(seen) for pod in _pods(seen)]
@@ -72,7 +82,8 @@ class Heard:
     @property
     def lines(self) -> dict[str, str]:
         """For a message: what was heard, and what to do about it."""
-        told = {"given time": f"{self.server.attempt.query} {self._told(self.server)}"}
+        patience = f"waiting up to {self.server.attempt.give_up_after:g} s"
+        told = {"asked again": f"{patience}: {self.server.attempt.query} {self._told(self.server)}"}
         if self.pods:
             told["DNS pods"] = "; ".join(f"{pod.label} {self._told(seen)}" for seen in self.pods for pod in _pods(seen))
         return {**told, "do": self._advice()}
@@ -93,7 +104,7 @@ class Heard:
             return f"no DNS pod answers: look at the network and at policies between node {node} and their nodes"
         if self.pods and not _answers(self.server):
             return f"each DNS pod answers by its own address: look at kube-proxy of node {node}, and at policies"
-        return "compare with the Service and with CoreDNS' log in kube-system"
+        return SEARCHED if self.answered else "compare with the Service and with CoreDNS' log in kube-system"
 
 
 def listen(asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], Servers | None]) -> dict[str, Heard]:

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
-from conformance.expect.dns_servers import Heard, Servers, listen
+from conformance.expect.dns_servers import SEARCHED, Heard, Servers, listen
 from conformance.expect.poll import Polling, poll
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -139,13 +139,12 @@ def _named(late: Observation | None, cause: Heard | None) -> str:
         return f", and DNS pod {cause.named_silent} is silent"
     if cause is not None and cause.answered_late:
         return f", slow: answered after {cause.server.seconds:.1f} s"
+    if cause is not None and cause.answered:
+        return f", while {cause.server.attempt.query} is answered"
     return ""
 
 
 def _advice(seen: Observation, wanted: Sequence[str]) -> str:
     if wanted and seen.verdict is Verdict.NO_SUCH_NAME:
-        return (
-            "compare the names that were asked for with what a kubelet lets pods search: NAMESPACE.svc.DOMAIN, "
-            "svc.DOMAIN and DOMAIN; on Windows the first alone"
-        )
+        return SEARCHED
     return "compare with the Service and with CoreDNS' log in kube-system"

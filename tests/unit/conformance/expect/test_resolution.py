@@ -65,12 +65,12 @@ def test_an_answer_in_seconds_is_named_slow_with_its_seconds() -> None:
         "CONN-6  ns/friend (linux, node linux-1) -> A web.demo.svc.cluster.local  expected RESOLVED to 10.96.0.7 "
         "within 2.5 s, observed RESOLVED to 10.96.0.7, "
         f"slow: answered after 3.1 s ({text.split('(')[2].split(')')[0]})",
-        "  because     DNS knows every Service",
-        "  observed    RESOLVED after 3100 ms; answers 10.96.0.7",
-        f"  given time  {KNOWN} is answered after 3.10 s, slow",
-        "  DNS pods    ns/coredns-1 (linux, node linux-2) is answered after 3.10 s, slow; "
+        "  because      DNS knows every Service",
+        "  observed     RESOLVED after 3100 ms; answers 10.96.0.7",
+        f"  asked again  waiting up to 15 s: {KNOWN} is answered after 3.10 s, slow",
+        "  DNS pods     ns/coredns-1 (linux, node linux-2) is answered after 3.10 s, slow; "
         "ns/coredns-2 (linux, node linux-3) is answered after 3.10 s, slow",
-        "  do          look at the load of the DNS pods, and for loss between node linux-1 and their nodes",
+        "  do           look at the load of the DNS pods, and for loss between node linux-1 and their nodes",
     ]
     assert [seen.reason for seen in decided] == [
         "ns/friend (linux, node linux-1) -> A web.demo.svc.cluster.local  observed RESOLVED to 10.96.0.7, "
@@ -95,7 +95,7 @@ def test_the_dns_pod_that_is_silent_is_named_beside_the_one_that_answers() -> No
     assert "DNS_FAILED" in first
     assert ", and DNS pod ns/coredns-2 (linux, node linux-3) is silent (" in first
     assert rest[-1] == (
-        "  do          the Service leads a share of all questions to ns/coredns-2 (linux, node linux-3): "
+        "  do           the Service leads a share of all questions to ns/coredns-2 (linux, node linux-3): "
         "look at its log and node"
     )
 
@@ -132,6 +132,20 @@ def test_a_short_name_that_nobody_knows_says_what_pods_are_to_search() -> None:
         "  do        compare the names that were asked for with what a kubelet lets pods search: NAMESPACE.svc.DOMAIN, "
         "svc.DOMAIN and DOMAIN; on Windows the first alone",
     ]
+
+
+def test_a_name_that_dns_refuses_while_it_answers_others_is_no_fault_of_the_servers() -> None:
+    def refused(attempt: Attempt, _: int) -> Observation:
+        if attempt.query == KNOWN:
+            return answered(attempt)
+        return observation(attempt, Verdict.DNS_FAILED, detail="REFUSED from 10.96.0.10:53 for web")
+
+    text, _ = failing(refused, Dns())
+    first, *_, last = text.splitlines()
+    assert f"observed DNS_FAILED, while {KNOWN} is answered (" in first
+    assert last.startswith(
+        "  do           compare the names that were asked for with what a kubelet lets pods search: "
+    )
 
 
 @pytest.mark.parametrize("dns", [None, Dns(refused=True)])

@@ -1,0 +1,160 @@
+"""Begin a claim: its entry in the catalog and a test that says NOT_RUN until somebody writes it.
+
+python tools/new_claim.py ID [--area FILE] [--source SOURCE] [--suite FOLDER]
+
+What is there already is left alone, so that a claim of the catalog that has no test gets just the test.
+docs/adding-a-claim.md says what to do with both.  Needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CLAIM = re.compile(r"(?P<family>[A-Z]+)-(?P<number>[1-9][0-9]*)")
+ENTRY = """\
+  - id: {claim}
+    statement: Say in one sentence what the source states.
+    kind: capability
+    sources: [{source}]
+    needs: {{linux: 1, windows: 1}}
+    tags: [{tag}]
+    verify: Say in one sentence what shows that it is so.
+"""
+TEST = '''\
+"""{claim}: say in one sentence what is guaranteed."""
+
+import pytest
+
+from conformance.fixtures import Expect, WorkerPods
+from conformance.marks import verifies
+
+
+@pytest.mark.skip(reason="{claim} is not written yet")
+@verifies("{claim}")
+def test_{name}_is_what_its_source_says(pods: WorkerPods, expect: Expect) -> None:
+    expect.reachable(pods.client("windows"), pods.server("linux").tcp(8080), because="its source says so")
+'''
+
+
+class Unusable(Exception):
+    """What was asked for cannot be made; the message says why."""
+
+
+def add(root: Path, claim: str, *, area: str = "", source: str = "", suite: str = "") -> list[Path]:
+    """Write what is missing of a claim; the files that were written.
+
+    ``area``: a file of the catalog, without its ending, for the first claim of a family.  Raises Unusable.
+    """
+    found = CLAIM.fullmatch(claim)
+    if not found:
+        raise Unusable(f"{claim!r} is no id of a claim: capitals, a hyphen and a number, CONN-8")
+    data, family = root / "lib" / "conformance" / "catalog" / "data", found["family"]
+    path = _file_of(data, family, area)
+    written = []
+    text = path.read_text(encoding="utf-8")
+    if not _starts(text, claim):
+        path.write_text(_with_entry(text, claim, source), encoding="utf-8")
+        written.append(path)
+    elif area or source:
+        raise Unusable(f"{claim} is in {path.name} already: change it there")
+    test = _test_of(root / "suites", claim, suite, path.stem)
+    if test is not None:
+        test.parent.mkdir(exist_ok=True)
+        name = claim.lower().replace("-", "_")
+        test.write_text(TEST.format(claim=claim, name=name), encoding="utf-8")
+        written.append(test)
+    if not written:
+        raise Unusable(f"{claim} is in {path.name} already, and has a test")
+    return written
+
+
+def _file_of(data: Path, family: str, area: str) -> Path:
+    """The file that has the family's claims, or the one that was named."""
+    having = [path for path in sorted(data.glob("*.yaml")) if re.search(rf"^  - id: {family}-", _read(path), re.M)]
+    named = data / f"{area}.yaml"
+    if area and not (named.is_file() and re.search(r"^claims:", _read(named), re.M)):
+        raise Unusable(f"there is no area {area}; there are {', '.join(_areas(data))}")
+    if area and having and named not in having:
+        raise Unusable(f"claims {family} are in {having[0].name}, not in {named.name}")
+    if not (area or having):
+        raise Unusable(f"no claim begins with {family}- yet: name an area, {', '.join(_areas(data))}")
+    return named if area else having[0]
+
+
+def _areas(data: Path) -> list[str]:
+    return [path.stem for path in sorted(data.glob("*.yaml")) if re.search(r"^claims:", _read(path), re.M)]
+
+
+def _with_entry(text: str, claim: str, source: str) -> str:
+    """The area's text with the claim's entry, after its family's last."""
+    family, _, number = claim.partition("-")
+    numbers = [int(found) for found in re.findall(rf"^  - id: {family}-(\d+)$", text, re.M)]
+    following = max(numbers, default=0) + 1
+    if int(number) != following:
+        raise Unusable(f"claims are numbered without gaps: the next of {family} is {family}-{following}")
+    entries = re.split(r"(?m)^(?=  - id: )", text)
+    last = max((at for at, entry in enumerate(entries) if _starts(entry, f"{family}-")), default=len(entries) - 1)
+    before = entries[last]
+    made = ENTRY.format(
+        claim=claim,
+        source=source or _first(before, "sources") or "walkthrough",
+        tag=_first(before, "tags") or "connectivity",
+    )
+    entries[last] = before if before.endswith("\n") else f"{before}\n"
+    return "".join([*entries[: last + 1], made, *entries[last + 1 :]])
+
+
+def _starts(text: str, claim: str) -> bool:
+    whole = r"(?=\d)" if claim.endswith("-") else "$"
+    return bool(re.search(rf"^  - id: {re.escape(claim)}{whole}", text, re.M))
+
+
+def _first(entry: str, field: str) -> str:
+    """The first of a list that an entry has."""
+    found = re.search(rf"^    {field}: \[([^],]+)", entry, re.M)
+    return found[1].strip() if found else ""
+
+
+def _test_of(suites: Path, claim: str, folder: str, area: str) -> Path | None:
+    """Where the test goes: the folder named, that of the family's other tests, or the area's; None: it has one."""
+    family = claim.partition("-")[0]
+    beside: dict[str, int] = {}
+    for path in sorted(suites.rglob("test_*.py")):
+        text = _read(path)
+        if f'verifies("{claim}"' in text:
+            return None
+        beside[path.parent.name] = beside.get(path.parent.name, 0) + text.count(f'verifies("{family}-')
+    most = max(beside, key=lambda name: beside[name], default="")
+    named = folder or (most if beside.get(most) else area)
+    return suites / named / f"test_{claim.lower().replace('-', '_')}.py"
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files and name them; 4 for what cannot be made."""
+    parser = argparse.ArgumentParser(prog="new_claim.py", description="begin a claim: catalog entry and test")
+    parser.add_argument("claim", metavar="ID", help="CONN-8")
+    parser.add_argument("--area", default="", help="file of the catalog, for the first claim of a family")
+    parser.add_argument("--source", default="", help="document of documents.yaml, or an issue: calico#10199")
+    parser.add_argument("--suite", default="", help="folder of suites/ (default: that of the family's other tests)")
+    given = parser.parse_args(arguments)
+    try:
+        written = add(ROOT, given.claim, area=given.area, source=given.source, suite=given.suite)
+    except Unusable as unusable:
+        print(f"new-claim: {unusable}", file=sys.stderr)
+        return 4
+    for path in written:
+        print(path.relative_to(ROOT))
+    print(f"{given.claim} is NOT_RUN until its test is written: docs/adding-a-claim.md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
