@@ -164,6 +164,9 @@ class RunTimings:
     evidence: float
     """s.  Gathering what hosts and logs say of failing pairs, all of it, after a failure: a PowerShell start takes 2 to
     4 s on Windows (dotnet-framework-docker#25), and two of them are made at once."""
+    capture: float
+    """s.  Packets of a failing pair are captured for so long on each node, once that has begun there: long enough for
+    a Windows pod to try again, which takes up to ``tcp_give_up``."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
 
