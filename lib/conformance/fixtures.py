@@ -15,8 +15,10 @@ from conformance.expect.beyond import Beyond
 from conformance.expect.builds import Builds
 from conformance.expect.commands import Commands
 from conformance.expect.connections_during_change import ConnectionsDuringChange
+from conformance.expect.fragments import Fragments
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.node_ports import NodePorts
+from conformance.expect.node_readings import NodeReadings
 from conformance.expect.overlay import Overlay
 from conformance.expect.own_service import OwnService
 from conformance.expect.pages import Pages
@@ -61,9 +63,11 @@ __all__ = [
     "ConnectionsDuringChange",
     "Expect",
     "Felix",
+    "Fragments",
     "KnownIssue",
     "NewPods",
     "NodePorts",
+    "NodeReadings",
     "Overlay",
     "OwnService",
     "Pages",

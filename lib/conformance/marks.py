@@ -93,6 +93,11 @@ def smoke() -> pytest.MarkDecorator:
     return pytest.mark.smoke
 
 
+def begins_early() -> pytest.MarkDecorator:
+    """The test waits much longer than others: it begins before them, so that no run ends by waiting for it alone."""
+    return pytest.mark.begins_early
+
+
 def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
     """Parameters ``client_os`` and ``server_os`` in all four directions, with ids like ``linux-to-windows``.
 

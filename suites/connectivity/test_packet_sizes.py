@@ -1,7 +1,7 @@
-"""Full-sized packets pass between pods, both ways: nothing vanishes that the sender's own system lets go."""
+"""Packets of all sizes pass between pods, both ways: nothing vanishes that the sender's own system lets go."""
 
-from conformance.fixtures import OS, Sizes, WorkerPods
-from conformance.marks import directions, verifies
+from conformance.fixtures import OS, Fragments, Sizes, WorkerPods
+from conformance.marks import about, directions, verifies
 
 
 @verifies("CONN-3", part="{client_os}->{server_os} full-sized packets")
@@ -9,3 +9,13 @@ from conformance.marks import directions, verifies
 def test_full_sized_packets_pass_between_nodes(pods: WorkerPods, sizes: Sizes, client_os: OS, server_os: OS) -> None:
     pairs = pods.clients(client_os).across(pods.servers(server_os)).one_per_build()
     sizes.carries(pairs, because="pods' MTU leaves room for the overlay's 50 bytes")
+
+
+@about("udp")
+@verifies("CONN-3", part="{client_os}->{server_os} datagrams above the MTU")
+@directions(across_nodes=True)
+def test_datagrams_above_the_mtu_arrive_whole(
+    pods: WorkerPods, fragments: Fragments, client_os: OS, server_os: OS
+) -> None:
+    ways = pods.clients(client_os).across(pods.servers(server_os)).udp(8080)
+    fragments.arrive(ways, because="the sender's system cuts them up, and the receiver's puts them together")

@@ -10,9 +10,8 @@ def test_the_overlay_carries_pods_with_their_addresses(
     *, pods: WorkerPods, addresses: Addresses, expect: Expect, underlay: Underlay, client_os: OS, server_os: OS
 ) -> None:
     ways = pods.clients(client_os).across(pods.servers(server_os)).tcp(8080)
-    because = "the overlay wraps packets of pods, and changes nothing inside them"
+    because = underlay.beside("the overlay wraps packets of pods, and changes nothing inside them", ways)
     expect.sources(ways, are=addresses.of_pod, because=because)
-    underlay.crossed(ways)
 
 
 @verifies("VXLAN-4")

@@ -1,9 +1,10 @@
 """Windows pods ping within the cluster and not beyond it, where their TCP goes all the same."""
 
 from conformance.fixtures import Beyond, WorkerPods
-from conformance.marks import verifies
+from conformance.marks import begins_early, verifies
 
 
+@begins_early()
 @verifies("XSVC-4")
 def test_ping_of_a_windows_pod_ends_at_the_cluster(pods: WorkerPods, beyond: Beyond) -> None:
     windows, linux, server = pods.clients("windows").one_per_build(), pods.client("linux"), pods.server("linux")

@@ -1,6 +1,6 @@
-"""Routes to Windows nodes are there by themselves: nodes announce their tunnel ends, and Linux nodes use them."""
+"""Routes between nodes are there by themselves: nodes announce their tunnel ends, and all other nodes use them."""
 
-from conformance.fixtures import Readings, VxlanFacts, WorkerPods
+from conformance.fixtures import NodeReadings, Readings, VxlanFacts, WorkerPods
 from conformance.marks import needs, verifies
 
 DO = "restart calico-node on that Linux node, and calico-node-windows on that Windows node"
@@ -12,21 +12,38 @@ def test_every_windows_node_announces_the_tunnel_of_its_block(vxlan: VxlanFacts,
     requires.equal(vxlan.tunnels(), "second address of its block", because=because, do=DO)
 
 
-@verifies("VXLAN-2", part="routes")
+@verifies("VXLAN-2", part="routes of linux nodes")
 @needs(host_network=True)
-def test_a_linux_node_has_a_route_to_every_windows_block(
-    pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
+def test_every_linux_node_has_a_route_to_every_block(
+    pods: WorkerPods, vxlan: VxlanFacts, each_node: NodeReadings
 ) -> None:
     pods.ensure_ready("windows-server")
     because = "Felix on Linux routes a block to the tunnel that its node announces"
-    requires.equal(vxlan.routes(pods.node().node), "as announced", because=because, do=DO)
+    each_node.equal(pods.nodes(), vxlan.routes, "as announced", because=because, do=DO)
 
 
-@verifies("VXLAN-2", part="forwarding")
+@verifies("VXLAN-2", part="forwarding of linux nodes")
 @needs(host_network=True)
-def test_a_linux_node_knows_where_every_windows_tunnel_ends(
-    pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
+def test_every_linux_node_knows_where_every_tunnel_ends(
+    pods: WorkerPods, vxlan: VxlanFacts, each_node: NodeReadings
 ) -> None:
     pods.ensure_ready("windows-server")
-    because = "Felix on Linux sends frames for an announced MAC address to the node that announced it"
-    requires.equal(vxlan.forwarding(pods.node().node), "as announced", because=because, do=DO)
+    because = "Felix on Linux sends frames for a tunnel's MAC address to the node whose tunnel it is"
+    each_node.equal(pods.nodes(), vxlan.forwarding, "as announced", because=because, do=DO)
+
+
+@verifies("VXLAN-2", part="VNI of linux nodes")
+@needs(host_network=True)
+def test_every_linux_node_has_the_configured_vni(pods: WorkerPods, vxlan: VxlanFacts, each_node: NodeReadings) -> None:
+    because = "nodes understand only what carries their own VNI"
+    each_node.equal(pods.nodes(), vxlan.device_vni, "the configured VNI", because=because, do=DO)
+
+
+@verifies("VXLAN-2", part="routes of windows nodes")
+@needs(host_process=True)
+def test_every_windows_node_has_a_route_to_every_block(
+    pods: WorkerPods, vxlan: VxlanFacts, each_node: NodeReadings
+) -> None:
+    because = "Felix on Windows gives the HNS network a RemoteSubnetRoute for every block, to the node that it is on"
+    windows = pods.ensure_ready("windows-server")
+    each_node.equal(windows, vxlan.remote_subnets, "as announced", because=because, do=DO)

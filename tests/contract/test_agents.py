@@ -98,12 +98,13 @@ def test_a_stop_around_the_deadline_makes_no_wrong_verdict(any_program: Any, lat
 
 
 def test_want_of_an_answer_is_told_after_a_second_look(any_program: Any, ports: dict[str, int]) -> None:
-    began = time.monotonic()
-    any_program.say(batch("b", attempt("udp", ports["$SILENT"], 0, 300)))
-    one = any_program.whole("b")[0]
-    took = (time.monotonic() - began) * 1000
-    assert one["verdict"] == "TIMED_OUT"
-    assert 330 <= one["ms"] <= took < 700
+    """Not before it, and not with what gives up later."""
+    patient = attempt("udp", ports["$SILENT"], 1, 60000)
+    any_program.say(batch("b", attempt("udp", ports["$SILENT"], 0, 300), patient))
+    line = any_program.hear()
+    assert [(result["id"], result["verdict"]) for result in line["results"]] == [(0, "TIMED_OUT")]
+    assert line["results"][0]["ms"] >= 330
+    assert line["left"] == 1
 
 
 def test_an_answer_between_the_two_looks_counts(any_program: Any, late: int) -> None:
@@ -111,20 +112,20 @@ def test_an_answer_between_the_two_looks_counts(any_program: Any, late: int) -> 
     assert {item["verdict"] for item in any_program.whole("b")} == {"CONNECTED"}
 
 
-def test_results_arrive_before_slower_attempts_end(any_program: Any, ports: dict[str, int], late: int) -> None:
-    begun = time.monotonic()
-    waits = [attempt("udp", late, n, 3000, send=str(300 * n)) for n in range(4)]
-    any_program.say(batch("b", attempt("tcp", ports["$DROPPING"], 9, 1500), *waits))
-    heard: list[Any] = []
-    order: list[Any] = []
-    while len(order) < 5:
+def test_results_arrive_before_slower_attempts_end(any_program: Any, ports: dict[str, int]) -> None:
+    """Each server answers once the result before it was heard: results that were kept back would wait for ever."""
+    servers = [loopback.local(socket.SOCK_DGRAM) for _ in range(4)]
+    waits = [attempt("udp", server.getsockname()[1], n, 60000, send="x") for n, server in enumerate(servers)]
+    any_program.say(batch("b", attempt("tcp", ports["$DROPPING"], 9, 60000), *waits))
+    asked = [server.recvfrom(100)[1] for server in servers]
+    for number, (server, client) in enumerate(zip(servers, asked, strict=True)):
+        server.sendto(b"late", client)
         line = any_program.hear()
-        heard += [time.monotonic() - begun] * len(line["results"])
-        order += [result["id"] for result in line["results"]]
-        assert line["left"] == 5 - len(order)
-    assert order == [0, 1, 2, 3, 9]
-    for number, moment in enumerate(heard[:4]):
-        assert 0.3 * number <= moment < 0.3 * number + 0.25, heard
+        assert [(result["id"], result["verdict"]) for result in line["results"]] == [(number, "CONNECTED")]
+        assert line["left"] == 4 - number
+        server.close()
+    any_program.say({"type": "cancel", "batch": "b"})
+    assert [result["id"] for result in any_program.whole("b")] == [9]
 
 
 def test_attempts_begin_in_the_order_of_the_batch(any_program: Any, ports: dict[str, int]) -> None:
@@ -138,27 +139,30 @@ def test_attempts_begin_in_the_order_of_the_batch(any_program: Any, ports: dict[
 
 
 def test_began_and_ms_are_on_the_clock_of_the_lines(any_program: Any, ports: dict[str, int]) -> None:
+    any_program.say({"type": "ping"})
+    before = any_program.hear(skip=())["up_ms"]
     any_program.say(batch("b", attempt("tcp", ports["$DROPPING"], 0, 300)))
-    one = any_program.whole("b")[0]
-    assert one["began_ms"] + one["ms"] <= any_program.up < one["began_ms"] + one["ms"] + 150
+    (result,) = any_program.whole("b")
+    assert before <= result["began_ms"] <= result["began_ms"] + result["ms"] <= any_program.up
 
 
-def test_cancel_closes_two_hundred_open_attempts_at_once(any_program: Any, ports: dict[str, int]) -> None:
-    any_program.say(batch("b", *(attempt("udp", ports["$SILENT"], n, 9000) for n in range(200))))
-    any_program.say(batch("other", attempt("tcp", ports["$DROPPING"], 0, 1200)))
+def test_cancel_closes_two_hundred_open_attempts_and_nothing_else(any_program: Any, ports: dict[str, int]) -> None:
+    any_program.say(batch("b", *(attempt("udp", ports["$SILENT"], n, 60000) for n in range(200))))
+    any_program.say(batch("other", attempt("udp", ports["$SILENT"], 0, 60000)))
     any_program.say({"type": "ping"})
     assert any_program.hear(skip=())["open"] == 201
     time.sleep(0.5)  # all have begun
     before = sockets(any_program.process.pid)
-    asked = time.monotonic()
     any_program.say({"type": "cancel", "batch": "b"})
-    results = any_program.whole("b")
-    assert time.monotonic() - asked < 0.5
+    results = any_program.whole("b")  # of attempts that would give up in a minute
     assert {result["verdict"] for result in results} == {"CANCELLED"}
     assert sorted(result["id"] for result in results) == list(range(200))
     assert all(result["began_ms"] is not None for result in results)
     assert sockets(any_program.process.pid) <= before - 200
-    assert any_program.whole("other")[0]["verdict"] == "TIMED_OUT"
+    any_program.say({"type": "ping"})
+    assert any_program.hear(skip=())["open"] == 1
+    any_program.say({"type": "cancel", "batch": "other"})
+    assert any_program.whole("other")[0]["verdict"] == "CANCELLED"
 
 
 def sockets(pid: int) -> int:
@@ -209,16 +213,17 @@ def test_what_is_above_the_limit_waits_and_can_be_cancelled(
 
 
 def test_four_hundred_open_ports_in_one_batch(program: Any) -> None:
-    """Each is timed while others begin; the first batch may be slower where paths are compiled at their first use."""
+    """Each is looked at while others begin; the first batch may not, where paths are compiled at their first use."""
     listener = loopback.local()
     listener.listen(1000)
-    for name in ("one", "two"):
+    for name in ("first", "second"):
         program.say(batch(name, *(attempt("tcp", listener.getsockname()[1], n, 3000) for n in range(400))))
         results = program.whole(name)
         assert [result["verdict"] for result in results].count("CONNECTED") == 400
-        connected = sorted(result["connect_ms"] for result in results)
     listener.close()
-    assert connected[200] < 60, "begins are not interleaved with looks"
+    last = max(result["began_ms"] for result in results)
+    while_others_begin = [result for result in results if result["began_ms"] + result["connect_ms"] < last]
+    assert len(while_others_begin) > 200, "begins are not interleaved with looks"
 
 
 def test_a_peer_that_sends_without_end_holds_up_nobody(program: Any, ports: dict[str, int]) -> None:
@@ -229,12 +234,13 @@ def test_a_peer_that_sends_without_end_holds_up_nobody(program: Any, ports: dict
             connection.sendall(b"x" * 65536)
 
     loopback.serve(listener, flood, apart=True)
-    program.say(batch("flood", attempt("http", listener.getsockname()[1], 0, 150)))
+    program.say(batch("flood", attempt("http", listener.getsockname()[1], 0, 60000)))
     time.sleep(0.2)
-    asked = time.monotonic()
     program.say(batch("b", attempt("tcp", ports["$ECHO"], 0)))
-    assert program.whole("b")[0]["verdict"] == "CONNECTED"
-    assert time.monotonic() - asked < 0.5
+    assert program.whole("b")[0]["verdict"] == "CONNECTED"  # while the flood goes on
+    program.say({"type": "cancel", "batch": "flood"})
+    assert program.whole("flood")[0]["verdict"] == "CANCELLED"
+    program.say(batch("flood", attempt("http", listener.getsockname()[1], 0, 150)))
     assert program.whole("flood")[0]["verdict"] == "NO_ANSWER"
     listener.close()
 
@@ -250,12 +256,10 @@ def test_json_nested_two_thousand_deep_is_an_error(program: Any) -> None:
 
 
 def test_a_line_of_ten_megabytes(program: Any, ports: dict[str, int]) -> None:
-    begun = time.monotonic()
     for name, port in (("good", ports["$REFUSING"]), ("bad", "x")):
         program.say(batch(name, {**attempt("tcp", 1), "port": port, "more": "x" * 10_000_000}))
         line = program.hear()
         assert (line["type"], line["batch"]) == ("results" if name == "good" else "error", name)
-    assert time.monotonic() - begun < 10
 
 
 def test_a_reader_that_pauses_loses_nothing(program: Any, ports: dict[str, int]) -> None:

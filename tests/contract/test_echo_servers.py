@@ -31,6 +31,7 @@ class Server:
     """An echo server under way."""
 
     def __init__(self, kind: str, *more: str, stderr: int = subprocess.DEVNULL) -> None:
+        self.kind = kind
         self.port = loopback.unused()
         environment = {**os.environ, "POD_NAMESPACE": "ns", "POD_NAME": "echo", "NODE_NAME": "w1"}
         argv = (*startable(ECHO_SERVERS[kind]), PORTS[kind], str(self.port), *more)
@@ -69,6 +70,11 @@ class Server:
         """Seconds of a processor that it has used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def woken(self) -> int:
+        """How often it has waited and was woken, all threads together."""
+        states = (path.read_text() for path in Path(f"/proc/{self.process.pid}/task").glob("*/status"))
+        return sum(int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", state, re.MULTILINE)[0]) for state in states)
 
     def stop(self) -> None:
         self.process.kill()
@@ -294,29 +300,26 @@ def test_300_resets_of_each_kind(server: Server, kind: str) -> None:
 
 
 def test_slow_clients_block_nobody(server: Server) -> None:
+    """Clients that never end their request are held all the while others are answered."""
     held = []
     for said in (b"", b"GET / HTTP/1.0\r\nX-A: ", posting(1000) + b"abc") * 40:
         held.append(socket.create_connection(("127.0.0.1", server.port)))
         held[-1].sendall(said)
     for _ in range(4):
-        one = socket.socket()
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        one.connect(("127.0.0.1", server.port))
-        one.sendall(posting(8_000_000) + b"y" * 8_000_000)
-        held.append(one)
-    took = []
-    for _number in range(60):
-        for sock in held[1:120:3]:
-            sock.sendall(b"a")
-        begin = time.monotonic()
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", server.port))
+        client.sendall(posting(8_000_000) + b"y" * 8_000_000)
+        held.append(client)
+    for _ in range(60):
+        for client in held[1:120:3]:
+            client.sendall(b"a")
         assert server.get()[0] == 200
-        took.append(time.monotonic() - begin)
-    assert sorted(took)[57] < 0.1, took
-    with datagrams(server) as one:
-        one.send(b"x")
-        assert one.recv(1000)
-    for sock in held:
-        sock.close()
+    with datagrams(server) as client:
+        client.send(b"x")
+        assert client.recv(1000)
+    for client in held:
+        client.close()
 
 
 def test_200_clients_at_once(server: Server) -> None:
@@ -333,13 +336,11 @@ def test_200_clients_at_once(server: Server) -> None:
             wrong.append(repr(error))
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(200)]
-    begin = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not wrong, wrong[:3]
-    assert time.monotonic() - begin < 5
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -384,21 +385,19 @@ def test_a_udp_port_of_somebody_else_is_left_alone(kind: str) -> None:
         holder.close()
 
 
-def test_a_datagram_is_answered_at_once(server: Server) -> None:
-    with datagrams(server) as one:
-        took = []
-        for _ in range(200):
-            begin = time.monotonic()
-            one.send(b"x")
-            one.recv(1000)
-            took.append(time.monotonic() - begin)
-            time.sleep(0.005)
-    assert sorted(took)[100] < 0.004
+def test_each_datagram_is_answered_before_the_next(server: Server) -> None:
+    with datagrams(server, timeout=10) as client:
+        for number in range(200):
+            client.send(b"%d" % number)
+            assert client.recv(1000).endswith(b"\n%d" % number)
 
 
 def test_it_does_nothing_while_nobody_asks(server: Server) -> None:
+    """It waits to be woken: a server that looked now and then would answer late, and cost every node its share."""
     server.get()
     time.sleep(6)
-    begin = server.cpu()
+    processor, woken = server.cpu(), server.woken()
     time.sleep(5)
-    assert (server.cpu() - begin) / 5 < 0.03
+    assert (server.cpu() - processor) / 5 < 0.03
+    if server.kind == "python":  # .NET has timers of its own
+        assert server.woken() == woken

@@ -89,6 +89,34 @@ def test_without_workers_exclusive_tests_come_last_and_all_is_the_same(project: 
     assert alone.code == parallel.code == 0
 
 
+def test_tests_that_wait_long_come_first_and_exclusive_ones_last_all_the_same(project: Project) -> None:
+    long = """
+from conformance.marks import begins_early
+
+@begins_early()
+@verifies("CONN-2")
+def test_long():
+    pass
+
+@begins_early()
+@verifies("RST-3")
+def test_long_and_exclusive():
+    pass
+"""
+    project.suite(MIXED + long)
+    names = [turn.test.rpartition("::")[2] for turn in turns(project.run("-n", "0"))]
+    assert names[0] == "test_long"
+    assert names[25] == "test_long_and_exclusive"
+    assert [name.partition("[")[0] for name in names[1:25]] == ["test_shared"] * 24
+
+
+def test_workers_are_given_tests_one_by_one_so_that_exclusive_ones_wait_for_no_heap_of_others(project: Project) -> None:
+    project.suite(MIXED)
+    found = turns(project.run("-n", "2"))
+    first = next(place for place, turn in enumerate(found) if turn.kind != "shared")
+    assert [turn.kind for turn in found[first:]].count("shared") <= 1, "what a worker was given before"
+
+
 def verdicts(run: Run) -> dict[str, str]:
     return {test["test"]: test["verdict"] for test in run.report["tests"]}
 

@@ -153,34 +153,32 @@ def test_it(pulled): pass
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_what_is_waited_for_in_other_threads_too(project: Project, number: int) -> None:
+    """Which would be waited for without end."""
     project.suite(WAITING)
     process = project.start()
     wait_for(project.path / "here")
-    begun = time.monotonic()
     os.kill(process.pid, number)
     run = project.finish(process)
     assert run.code == 2
-    assert time.monotonic() - begun < 10
     assert run.verdict("CONN-1") == "NOT_RUN"
     assert "interrupt 20" in (project.path / "cluster.log").read_text()
 
 
 def test_a_thread_that_waits_on_after_a_signal_keeps_neither_the_report_nor_the_process(project: Project) -> None:
+    """Neither the thread nor the test would ever end."""
     project.suite(
-        "import threading, time\n"
+        "import threading\n"
         '@verifies("CONN-1")\n'
         "def test_it():\n"
-        "    threading.Thread(target=time.sleep, args=(50,)).start()\n"
+        "    threading.Thread(target=threading.Event().wait).start()\n"
         "    open('here', 'w').close()\n"
-        "    time.sleep(50)\n"
+        "    threading.Event().wait()\n"
     )
     process = project.start()
     wait_for(project.path / "here")
-    begun = time.monotonic()
     os.kill(process.pid, signal.SIGTERM)
     run = project.finish(process)
     assert run.code == 2
-    assert time.monotonic() - begun < 20
     assert run.verdict("CONN-1") == "NOT_RUN"
     assert (project.path / "cluster.log").read_text().split()[-1] == "close"
 

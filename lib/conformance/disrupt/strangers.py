@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.disrupt.awaiting import until_nothing_is_missing
 from conformance.disrupt.patience import Patience
-from conformance.errors import EnvironmentBroken
 from conformance.kube.client import Kube
 from conformance.kube.waits import is_ready, pod_state
 from conformance.model.change import ObjectRef
 from conformance.pods.strangers import daemonset_of, label, strangers
-from conformance.timing import SYSTEM_CLOCK, Clock, until
+from conformance.timing import SYSTEM_CLOCK, Clock
 from conformance.undo.journalling import Journalling
 
 DAEMONSET_PODS = "daemonset-pods"
@@ -65,19 +65,15 @@ class Strangers:
     def _back(self, node: str, awaited: Mapping[str, str], old: set[str]) -> None:
         """Wait until each DaemonSet has a ready pod on the node that is not one of the old ones."""
 
-        def missing() -> dict[str, str]:
+        def missing() -> list[str]:
             there = [stranger for stranger in strangers(self._kube, node) if stranger["metadata"]["uid"] not in old]
             ready = {daemonset_of(item) for item in there if is_ready(item)}
             states = {daemonset_of(item): f"{label(item)} {pod_state(item)}" for item in there}
-            return {owner: states.get(owner, f"no successor of {was}") for owner, was in awaited.items()
-                    if owner not in ready}  # fmt: skip
+            late = {owner: was for owner, was in awaited.items() if owner not in ready}
+            return [states.get(owner, f"no successor of {was}") for owner, was in late.items()]
 
-        settled = until(
-            missing, lambda left: not left, within=self._patience.pod_ready, every=self._patience.poll_every,
-            description=f"DaemonSets have their pods on node {node} again", clock=self._clock,
+        until_nothing_is_missing(
+            missing, within=self._patience.pod_ready, every=self._patience.poll_every, clock=self._clock,
+            description=f"DaemonSets have their pods on node {node} again",
+            late=f"pods of DaemonSets on node {node} are not back",
         )  # fmt: skip
-        if not settled.converged:
-            raise EnvironmentBroken(
-                f"pods of DaemonSets on node {node} are not back in {settled.seconds:.0f} s: "
-                f"{'; '.join(settled.last.values())}"
-            )

@@ -14,16 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.disrupt.awaiting import until_nothing_is_missing
 from conformance.disrupt.felix import NAMESPACES
 from conformance.disrupt.patience import Patience
-from conformance.errors import EnvironmentBroken, MissingCapability
+from conformance.errors import MissingCapability
 from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import is_ready
 from conformance.model.change import ObjectRef
 from conformance.model.facts import Facts
 from conformance.probe.host import Hosts
-from conformance.timing import SYSTEM_CLOCK, Clock, until
+from conformance.timing import SYSTEM_CLOCK, Clock
 from conformance.undo.journalling import Journalling
 
 V3, CRD = "projectcalico.org/v3", "crd.projectcalico.org/v1"
@@ -116,15 +117,10 @@ class Vni:
             ]
             return on_linux or [told for node in windows if (told := self._unwritten(node, vni))]
 
-        settled = until(
-            missing, lambda left: not left, within=self._patience.vni_delivery, every=self._patience.poll_every,
-            description=f"every node has been given VNI {vni}", clock=self._clock,
+        return until_nothing_is_missing(
+            missing, within=self._patience.vni_delivery, every=self._patience.poll_every, clock=self._clock,
+            description=f"every node has been given VNI {vni}", late=f"VNI {vni} was not delivered to every node",
         )  # fmt: skip
-        if not settled.converged:
-            raise EnvironmentBroken(
-                f"VNI {vni} was not delivered to every node in {settled.seconds:.0f} s: {'; '.join(settled.last)}"
-            )
-        return settled.seconds
 
     def _possible(self) -> Obj:
         """The DaemonSet on Windows."""

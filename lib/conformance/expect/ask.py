@@ -5,7 +5,7 @@ Knows when to ask; what the answers mean is :mod:`conformance.expect.decide`'s t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -63,6 +63,7 @@ def ask(
     settle: float,
     clock: Clock,
     about_denial: bool = False,
+    agreeing: Mapping[str, float] | None = None,
 ) -> list[Standing]:
     """How each path ends, once all are decided or no attempt that may still be made could decide them.
 
@@ -70,9 +71,10 @@ def ask(
 
     ``cadence``: source's uid to the seconds between its attempts.  ``settle``: seconds that an open route which was
     open before has to be so again, once every closed route is decided.  ``about_denial``: what is said is about denials
-    although no route is to be closed, so that an open one that wavers is a broken control.
+    although no route is to be closed, so that an open one that wavers is a broken control.  ``agreeing``: the same as
+    ``cadence`` while all attempts of a source are as they are to be, where no route is to be closed.
     """
-    one = _Round(asking, paths, cadence, settle, clock, about_denial=about_denial)
+    one = _Round(asking, paths, cadence, settle, clock, about_denial=about_denial, agreeing=agreeing or {})
     try:
         return one.run()
     finally:
@@ -91,28 +93,35 @@ class _Round:
         clock: Clock,
         *,
         about_denial: bool,
+        agreeing: Mapping[str, float],
     ) -> None:
         self._asking, self._paths, self._cadence, self._settle, self._clock = asking, paths, cadence, settle, clock
         self._began = clock.monotonic()
         self._within = max((path.rule.within for path in paths), default=0.0)
+        self._earliest = min((path.rule.within for path in paths), default=0.0)
+        """s.  Before it no time is over: budgets only grow."""
         self._by_source: dict[str, list[Path]] = {}
         for path in paths:
             self._by_source.setdefault(path.attempt.source.uid, []).append(path)
-        self._closed = [path for path in paths if not path.want]
-        self._about_denial = about_denial or bool(self._closed)
-        self._dependents: dict[int, list[Path]] = {}
-        """Open path, by id(), to the closed ones that it is a control for."""
-        for path in self._closed:
-            for control in {id(item): item for kind in path.controls for item in kind}.values():
-                self._dependents.setdefault(id(control), []).append(path)
+        self._left = {id(path): path for path in paths}
+        """Paths that may still become something else."""
+        self._closed_left = {id(path): path for path in paths if not path.want}
+        self._about_denial = about_denial or bool(self._closed_left)
+        self._controls = _Controls(self._closed_left.values())
+        self._alone: set[int] = set()
+        """Closed paths, by id(), with a time-out that no control was seen beside yet."""
         self._due = dict.fromkeys(self._by_source, 0.0)
         self._held_until: dict[str, float] = {}
         """s.  Source, whose attempts did not leave, to when it is looked at again."""
+        self._agreeing: Mapping[str, float] = {} if self._closed_left else agreeing
+        self._sooner: dict[str, float] = {}
+        """s.  Source to when it is due before its cadence says so; only those where nothing has changed since."""
         self._asked: dict[int, tuple[Path, Try]] = {}
         self._standing: dict[int, Standing] = {id(path): NotYet((), None) for path in paths}
-        self._final: set[int] = set()
-        self._changed: set[int] = {id(path) for path in paths}
-        self._denials_done: float | None = None if self._closed else 0.0
+        self._changed: dict[int, Path] = dict(self._left)
+        self._broke = False
+        """Whether an attempt broke since that was last looked at."""
+        self._denials_done: float | None = None if self._closed_left else 0.0
         """s.  When every closed path was decided; None: not yet."""
 
     @property
@@ -122,7 +131,7 @@ class _Round:
     def run(self) -> list[Standing]:
         while True:
             self._judge()
-            if len(self._final) == len(self._paths):
+            if not self._left:
                 return [self._standing[id(path)] for path in self._paths]
             self._begin_due()
             self._hear(self._wait())
@@ -131,54 +140,83 @@ class _Round:
 
     def _begin_due(self) -> None:
         now = self._now
-        several: list[Path] = []
-        for uid, paths in self._by_source.items():
+        due: list[str] = []
+        for uid in self._by_source:
             if self._next_due(uid) <= now + TICK:
                 if self._asking.waits(uid):  # an agent that hangs is seen to hang, and is not asked for more and more
                     self._held_until[uid] = now + min(LOOK, self._cadence[uid])
                     continue
                 self._due[uid] = now + self._cadence[uid]
-                several += [path for path in paths if self._wants_more(path)]
+                due.append(uid)
+        if not due:
+            return
+        beside = self._wanted_beside()
+        several = [path for uid in due for path in self._by_source[uid] if self._wants_more(path, beside)]
         if several:
+            for path in several:
+                self._sooner.pop(path.attempt.source.uid, None)
             tickets = self._asking.begin([path.attempt for path in several])
             self._asked.update({ticket: (path, path.ask(now)) for ticket, path in zip(tickets, several, strict=True)})
 
     def _next_due(self, uid: str) -> float:
-        """By the source's cadence, or sooner where an attempt would complete a row."""
-        due = self._due[uid]
-        margin = min(MARGIN, self._cadence[uid] / 2)
+        """By the source's cadence, or sooner where an attempt would complete a row, or all that it was asked agrees."""
+        if uid not in self._sooner:
+            self._sooner[uid] = min(self._completes_row(uid), self._goes_on_agreeing(uid))
+        return max(min(self._due[uid], self._sooner[uid]), self._held_until.get(uid, 0.0))
+
+    def _completes_row(self, uid: str) -> float:
+        """s.  When an attempt of the source would complete a row, if none is begun by then; ``inf``: never."""
+        margin, first = min(MARGIN, self._cadence[uid] / 2), float("inf")
         for path in self._by_source[uid]:
-            if not path.want and path.recent and id(path) not in self._final:
-                complete = self._completes_at(path) + margin
-                if path.recent[-1].asked < complete - margin and complete < due:
-                    due = complete
-        return max(due, self._held_until.get(uid, 0.0))
+            if id(path) in self._closed_left and path.recent:
+                complete = self._completes_at(path)
+                if path.recent[-1].asked < complete:
+                    first = min(first, complete + margin)
+        return first
+
+    def _goes_on_agreeing(self, uid: str) -> float:
+        """s.  When the source is asked again while all that it answered last is as it is to be; ``inf``: it is not."""
+        if uid not in self._agreeing:
+            return float("inf")
+        left = [path for path in self._by_source[uid] if id(path) in self._left]
+        if not left or not all(self._agrees(path) for path in left):
+            return float("inf")
+        return self._due[uid] - self._cadence[uid] + self._agreeing[uid]
+
+    def _agrees(self, path: Path) -> bool:
+        """Whether its newest attempt was answered, as it is to be, and more of the kind decide it."""
+        standing = self._standing[id(path)]
+        return isinstance(standing, NotYet) and bool(standing.row) and path.tries[-1].seen is not None
 
     def _may_be_complete(self, path: Path) -> bool:
         """Whether an unanswered attempt may be the last one of the row that is under way."""
         newest = path.recent[-1] if path.recent else None
         return newest is not None and newest.seen is None and newest.asked >= self._completes_at(path)
 
-    def _wants_more(self, path: Path) -> bool:
+    def _wants_more(self, path: Path, beside: float) -> bool:
         """Whether another attempt could help to decide the path, or a closed one.
 
         Open paths are asked as long as closed ones are: those that are controls to stand beside them, the others since
-        what was open before a change took effect says nothing of what is open after it.
+        what was open before a change took effect says nothing of what is open after it.  ``beside``: those that were
+        asked last before that moment.
         """
         if path.error is not None:
             return False
-        if path.want and any(self._wants_beside(path, closed) for closed in self._closed):
+        if path.want and (path.tries[-1].asked if path.tries else -float("inf")) < beside:
             return True
-        if id(path) in self._final or not self._may_begin(path):
+        if id(path) not in self._left or not self._may_begin(path):
             return False
         if path.want:
             return not isinstance(self._standing[id(path)], Held)
         return not self._may_be_complete(path)
 
-    def _wants_beside(self, opened: Path, closed: Path) -> bool:
-        if id(closed) in self._final:
-            return False
-        return self._wants_more(closed) or not opened.tries or opened.tries[-1].asked < closed.tries[-1].asked
+    def _wanted_beside(self) -> float:
+        """s.  Open paths that were asked last before it have to be asked again beside the closed ones."""
+        never, always = -float("inf"), float("inf")
+        closed = self._closed_left.values()
+        if any(self._wants_more(path, never) for path in closed):
+            return always
+        return max((path.tries[-1].asked for path in closed if path.tries), default=never)
 
     def _completes_at(self, path: Path) -> float:
         return completes_at(path, self._standing[id(path)])
@@ -222,6 +260,7 @@ class _Round:
         path, attempt = self._asked.pop(answered.ticket)
         seen = answered.observation
         if seen is None:
+            self._broke = True
             path.error = path.error or answered.error or ProbeBroken(f"{path.attempt.label}: nothing was observed")
         else:
             at, error = attempt.asked, float("inf")
@@ -231,42 +270,58 @@ class _Round:
                 # Its agent had to be started: nothing could be seen before, and that time is not the network's.
                 path.rule = replace(path.rule, within=path.rule.within + at)
             path.answer(attempt, seen, at=at, error=error, came=self._now)
-        self._changed.add(id(path))
-        self._changed.update(id(dependent) for dependent in self._dependents.get(id(path), ()))
+        self._changed[id(path)] = path
+        if self._alone:
+            alone = [closed for closed in self._controls.of(path) if id(closed) in self._alone]
+            self._changed.update((id(closed), closed) for closed in alone)
 
     # --- deciding --------------------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
         """Look again at what has changed; at everything, once time is over."""
-        for path in self._paths:
-            if id(path) not in self._changed or id(path) in self._final:
+        changed, self._changed = self._changed, {}
+        for path in changed.values():
+            self._sooner.pop(path.attempt.source.uid, None)
+            if id(path) not in self._left:
                 continue
             standing = self._standing[id(path)] = decide(path)
             if isinstance(standing, NotYet):
-                continue
-            if not path.want or isinstance(standing, Broken):
-                self._final.add(id(path))
-        self._changed.clear()
+                if standing.alone:
+                    self._alone.add(id(path))
+                else:
+                    self._alone.discard(id(path))
+            elif not path.want or isinstance(standing, Broken):
+                self._end(path)
         self._drop_without_control()
-        if self._denials_done is None and all(id(path) in self._final for path in self._closed):
+        ended = self._denials_done is None and not self._closed_left
+        if ended:
             self._denials_done = self._now
-        for path in self._paths:
-            if id(path) in self._final:
+        for path in list((self._left if ended or self._now > self._earliest else changed).values()):
+            if id(path) not in self._left:
                 continue
             if isinstance(self._standing[id(path)], Held):
                 if self._denials_done is not None:
-                    self._final.add(id(path))
+                    self._end(path)
             elif self._is_over(path):
                 self._standing[id(path)] = conclude(path, about_denial=self._about_denial)
-                self._final.add(id(path))
+                self._end(path)
+
+    def _end(self, path: Path) -> None:
+        """It stays as it stands."""
+        self._left.pop(id(path))
+        self._closed_left.pop(id(path), None)
+        self._alone.discard(id(path))
+        self._sooner.pop(path.attempt.source.uid, None)
 
     def _drop_without_control(self) -> None:
         """A closed path all of whose controls of one kind are broken cannot be decided."""
-        for path in self._closed:
-            lost = any(all(control.error is not None for control in kind) for kind in path.controls)
-            if lost and id(path) not in self._final:
+        if not self._broke:
+            return
+        self._broke = False
+        for path in list(self._closed_left.values()):
+            if any(all(control.error is not None for control in kind) for kind in path.controls):
                 self._standing[id(path)] = BrokenControl(Why.CONTROL)
-                self._final.add(id(path))
+                self._end(path)
 
     def _is_over(self, path: Path) -> bool:
         """Whether no attempt could decide it any more; at least two were answered before that is said."""
@@ -274,6 +329,28 @@ class _Round:
             return False  # it is a control still
         answered = sum(attempt.seen is not None for attempt in path.tries[: 2 * AT_LEAST])
         return answered >= AT_LEAST and not self._may_begin(path) and self._now > self._deadline(path)
+
+
+class _Controls:
+    """Which closed paths an open one is a control for; paths may share their controls, and mostly do."""
+
+    def __init__(self, closed: Iterable[Path]) -> None:
+        self._kinds: dict[int, list[int]] = {}
+        """Open path, by id(), to the kinds of controls that it belongs to."""
+        self._closed: dict[int, list[Path]] = {}
+        """Kind, by its tuple's id(), to the closed paths that have it."""
+        for path in closed:
+            for kind in path.controls:
+                if id(kind) not in self._closed:
+                    self._closed[id(kind)] = []
+                    for control in kind:
+                        self._kinds.setdefault(id(control), []).append(id(kind))
+                self._closed[id(kind)].append(path)
+
+    def of(self, opened: Path) -> Iterator[Path]:
+        """The closed paths beside which it may stand; one may come twice."""
+        for kind in self._kinds.get(id(opened), ()):
+            yield from self._closed[kind]
 
 
 def first_error(standings: Sequence[Standing]) -> Exception | None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
+from conformance.expect.at_once import at_once
 from conformance.expect.commands import Commands
 from conformance.expect.guard import unless_changed
 from conformance.expect.tally import Tally
@@ -51,9 +54,9 @@ class Beyond:
     def ping(self, sources: Sequence[Workload], there: Workload, *, because: str) -> None:
         """Each pod's ping of another pod is answered, the first or one that is tried again."""
         tally = Tally(self.expect.context, "open")
-        for source in sources:
+        for source, ran in self._pings(sources, there.address):
             try:
-                said = self._pings(source, there.address)
+                said = self._said(source, ran)
             except SuiteError as error:
                 tally.wrong(source, there, error)
                 continue
@@ -71,9 +74,9 @@ class Beyond:
         """
         address, _ = self._target
         tally, silent = Tally(self.expect.context, "closed"), list[Workload]()
-        for source in sources:
+        for source, ran in self._pings(sources, address):
             try:
-                said = self._pings(source, address)
+                said = self._said(source, ran)
             except SuiteError as error:
                 tally.wrong(source, None, error)
                 continue
@@ -96,7 +99,8 @@ class Beyond:
     def _answers(self, linux: Workload) -> None:
         """Raises ControlBroken where the target answers no ping of a Linux pod."""
         address, _ = self._target
-        said = self._pings(linux, address)
+        ((_, ran),) = self._pings([linux], address)
+        said = self._said(linux, ran)
         if not said[-1].replied:
             raise ControlBroken(
                 f"control failed: {self._head(linux, address, said)}: a target that answers no ping shows nothing; "
@@ -104,11 +108,29 @@ class Beyond:
                 control="ping from a Linux pod",
             )
 
-    def _pings(self, source: Workload, address: str) -> list[_Said]:
-        """Pings until one is answered, at most as many as verdicts must agree."""
+    def _pings(self, sources: Sequence[Workload], address: str) -> list[tuple[Workload, Future[list[_Said]]]]:
+        """What became of each pod's pings, all pods' at once."""
+        ran = at_once([partial(self._until_answered, source, address) for source in sources])
+        return list(zip(sources, ran, strict=True))
+
+    def _until_answered(self, source: Workload, address: str) -> list[_Said]:
+        """Pings until one is answered, at most as many as verdicts must agree, or until one did not ping."""
         said = [self._ping(source, address)]
-        while not said[-1].replied and len(said) < self.expect.timings.of(source.os).agree:
+        while said[-1].silent and len(said) < self.expect.timings.of(source.os).agree:
             said.append(self._ping(source, address))
+        return said
+
+    def _said(self, source: Workload, ran: Future[list[_Said]]) -> list[_Said]:
+        """One pod's pings.  Raises ProbeBroken where one did not run, or did not ping."""
+        said = ran.result()
+        for ping in said:
+            text = f"$ {ping.command}\n{ping.printed}\n-> {ping.exit_code}"
+            self.expect.context.attach(f"ping in {source.role}", text)
+        last = said[-1]
+        if not last.pinged:
+            raise ProbeBroken(
+                f"{source.label} -> {last.address}  {last.command}: it did not ping: {last.text[:300] or 'nothing'}"
+            )
         return said
 
     @property
@@ -124,12 +146,16 @@ class Beyond:
         within = self.commands.timings.of(source.os).exec_overhead + TAKES
         ended = self.commands.run(source, argv, within)
         text = " ".join(ended.output.split())
-        line = " ".join(argv)
-        self.expect.context.attach(f"ping in {source.role}", f"$ {line}\n{ended.output}\n-> {ended.exit_code}")
-        if not re.search(SUMMARIES[source.os], text):
-            raise ProbeBroken(f"{source.label} -> {address}  {line}: it did not ping: {text[:300] or 'nothing'}")
-        replied = re.search(REPLIES[source.os].format(address=re.escape(address)), text) is not None
-        return _Said(line, text, replied, ended.seconds)
+        return _Said(
+            address=address,
+            command=" ".join(argv),
+            printed=ended.output,
+            text=text,
+            exit_code=ended.exit_code,
+            pinged=re.search(SUMMARIES[source.os], text) is not None,
+            replied=re.search(REPLIES[source.os].format(address=re.escape(address)), text) is not None,
+            seconds=ended.seconds,
+        )
 
     def _head(self, source: Workload, address: str, said: Sequence[_Said]) -> str:
         claims = ", ".join(self.expect.context.claims) or "no claim"
@@ -146,14 +172,25 @@ class Beyond:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Said:
     """A ping that ended."""
 
+    address: str
     command: str
+    printed: str
     text: str
+    """What it printed, in one line."""
+    exit_code: int
+    pinged: bool
+    """Whether it did its work."""
     replied: bool
     seconds: float
+
+    @property
+    def silent(self) -> bool:
+        """Whether it pinged, and nothing answered."""
+        return self.pinged and not self.replied
 
     def __str__(self) -> str:
         return f"{self.command}: {'answered' if self.replied else 'not answered'}"

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from conformance.errors import Nonconformance, ProbeBroken, SuiteError
+from conformance.expect.at_once import at_once
 from conformance.expect.routes import Route
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Context
@@ -57,60 +59,80 @@ class Commands:
 
     def nc_opens(self, routes: Sequence[Route], *, because: str) -> None:
         """``nc -vz ADDRESS PORT`` in each Linux client says open, with exit code 0."""
-
-        def said(client: Workload, target: Target) -> None:
-            argv = ["nc", "-vz", target.host, str(target.port)]
-            self._succeeds(client, target, argv, f"{target.host} ({target.host}:{target.port}) open", because)
-
-        self._each(routes, said, "open", because)
+        self._succeed(
+            routes,
+            lambda target: ["nc", "-vz", target.host, str(target.port)],
+            lambda target: f"{target.host} ({target.host}:{target.port}) open",
+            because,
+        )
 
     def web_request_shows(self, routes: Sequence[Route], page: str, *, because: str) -> None:
         """``Invoke-WebRequest`` in each Windows client answers with status 200 and a page that contains ``page``."""
-
-        def said(client: Workload, target: Target) -> None:
-            self._succeeds(client, target, _web_request(target), page, because)
-
-        self._each(routes, said, "open", because)
+        self._succeed(routes, _web_request, lambda _: page, because)
 
     def web_request_times_out(self, routes: Sequence[Route], *, because: str) -> None:
         """``Invoke-WebRequest`` in each Windows client says that the operation has timed out, with exit code 1."""
 
-        def said(client: Workload, target: Target) -> None:
-            told = self._run(client, target, _web_request(target), f"exit code 1, {TIMED_OUT!r}", because)
-            if told.ended.exit_code == 0:
+        def judge(said: _Said, _: Target) -> None:
+            if said.ended.exit_code == 0:
                 raise Nonconformance(
-                    f"{told}\n  attempts on the same path timed out before: the denial does not hold for every request"
+                    f"{said}\n  attempts on the same path timed out before: the denial does not hold for every request"
                 )
-            if not _says(told.ended.output, TIMED_OUT):
+            if not _says(said.ended.output, TIMED_OUT):
                 raise ProbeBroken(
-                    f"{told}\n  attempts on the same path timed out: the command failed for another reason"
+                    f"{said}\n  attempts on the same path timed out: the command failed for another reason"
                 )
 
-        self._each(routes, said, "closed", because)
+        self._each(routes, _web_request, lambda _: f"exit code 1, {TIMED_OUT!r}", judge, half="closed", because=because)
+
+    def _succeed(
+        self,
+        routes: Sequence[Route],
+        argv: Callable[[Target], Sequence[str]],
+        shows: Callable[[Target], str],
+        because: str,
+    ) -> None:
+        """Every command ends with exit code 0, and shows these words."""
+
+        def judge(said: _Said, target: Target) -> None:
+            if said.ended.exit_code != 0 or not _says(said.ended.output, shows(target)):
+                raise ProbeBroken(
+                    f"{said}\n  attempts on the same path connected: the command, its image or its server is not the "
+                    "demo's"
+                )
+
+        self._each(routes, argv, lambda target: f"exit code 0, {shows(target)!r}", judge, half="open", because=because)
 
     def _each(
-        self, routes: Sequence[Route], said: Callable[[Workload, Target], None], half: Half, because: str
+        self,
+        routes: Sequence[Route],
+        argv: Callable[[Target], Sequence[str]],
+        expected: Callable[[Target], str],
+        judge: Callable[[_Said, Target], None],
+        *,
+        half: Half,
+        because: str,
     ) -> None:
-        """Every route is decided, whatever became of the others; raises the worst failure."""
-        tally = Tally(self.context, half)
-        for client, target in routes:
+        """Every route's command runs, at once, and each is judged, whatever became of the others.
+
+        Raises the worst failure.
+        """
+        tally, several = Tally(self.context, half), [argv(target) for _, target in routes]
+        ran = at_once([partial(self._run, client, words) for (client, _), words in zip(routes, several, strict=True)])
+        for (client, target), words, future in zip(routes, several, ran, strict=True):
             try:
-                said(client, target)
+                judge(self._said((client, target), words, future.result(), expected(target), because), target)
             except (Nonconformance, SuiteError) as error:
                 tally.wrong(client, target, error)
             else:
                 tally.right(client, target, because)
         tally.end()
 
-    def _succeeds(self, client: Workload, target: Target, argv: Sequence[str], shows: str, because: str) -> None:
-        said = self._run(client, target, argv, f"exit code 0, {shows!r}", because)
-        if said.ended.exit_code != 0 or not _says(said.ended.output, shows):
-            raise ProbeBroken(
-                f"{said}\n  attempts on the same path connected: the command, its image or its server is not the demo's"
-            )
+    def _run(self, client: Workload, argv: Sequence[str]) -> Ended:
+        return self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)
 
-    def _run(self, client: Workload, target: Target, argv: Sequence[str], expected: str, because: str) -> _Said:
-        ended = self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)
+    def _said(self, route: Route, argv: Sequence[str], ended: Ended, expected: str, because: str) -> _Said:
+        client, target = route
         self.context.attach(f"{argv[0]} in {client.role}", f"$ {' '.join(argv)}\n{ended.output}\n-> {ended.exit_code}")
         claims = ", ".join(self.context.claims) or "no claim"
         head = f"{claims}  {client.label} -> {target.label}  {' '.join(argv[:2])}: expected {expected}"

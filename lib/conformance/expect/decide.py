@@ -230,6 +230,8 @@ class NotYet:
     """The newest answered attempts that agree."""
     ended: Why | None
     """What ended the row before it; None: nothing did."""
+    alone: bool = False
+    """Whether a time-out had no control beside it yet: the answer of one can still change what is said."""
 
 
 Standing = Held | Wrong | BrokenControl | Broken | NotYet
@@ -274,7 +276,7 @@ def completes_at(path: Path, standing: Standing) -> float:
 def _closed(path: Path) -> Standing:
     rule = path.rule
     row: list[Try] = []
-    ended, agreed, passed = path.ended, False, 0
+    ended, agreed, passed, alone = path.ended, False, 0, False
     answered = path.answered()
     for place, attempt in enumerate(answered):
         assert attempt.seen is not None
@@ -288,7 +290,7 @@ def _closed(path: Path) -> Standing:
                 if agreed and span >= rule.span and row[0].at <= rule.within:
                     return Held(tuple(row))
             else:  # its control may be unanswered yet: what comes later can still make it one of a row
-                ended, row, agreed = Why.CONTROL, [], False
+                ended, row, agreed, alone = Why.CONTROL, [], False, True
             continue
         if agreed and _arrived(attempt):
             return Wrong(Why.LEAK)
@@ -297,7 +299,7 @@ def _closed(path: Path) -> Standing:
         return Wrong(Why.LEAK)  # whatever becomes of those that were begun before it
     if passed:
         path.pass_over(passed, ended)
-    return NotYet(tuple(row), ended)
+    return NotYet(tuple(row), ended, alone)
 
 
 def _arrived(attempt: Try) -> bool:
@@ -354,16 +356,23 @@ def _conclude_open(path: Path, about_denial: bool) -> Standing:
 
 
 def link(paths: Iterable[Path]) -> None:
-    """Tell each closed route its controls among the open ones."""
+    """Tell each closed route its controls among the open ones; routes of one source, or to one target, share them."""
     several = list(paths)
-    opened = [item for item in several if item.want]
+    by_source: dict[str, list[Path]] = {}
+    by_target: dict[str, list[Path]] = {}
+    for path in several:
+        if path.want:
+            by_source.setdefault(path.attempt.source.uid, []).append(path)
+            if path.attempt.target:
+                by_target.setdefault(path.attempt.target.label, []).append(path)
+    of_source = {uid: tuple(opened) for uid, opened in by_source.items()}
+    to_target = {label: tuple(opened) for label, opened in by_target.items()}
     for path in several:
         if path.want:
             continue
         goal = path.attempt.target.label if path.attempt.target else ""
-        of_source = tuple(item for item in opened if item.attempt.source.uid == path.attempt.source.uid)
-        to_target = tuple(item for item in opened if item.attempt.target and item.attempt.target.label == goal)
-        path.controls = tuple(kind for kind in (of_source, to_target) if kind)
+        kinds = (of_source.get(path.attempt.source.uid, ()), to_target.get(goal, ()))
+        path.controls = tuple(kind for kind in kinds if kind)
 
 
 def _clock(attempt: Try) -> str:

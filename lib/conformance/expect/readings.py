@@ -6,7 +6,7 @@ Nothing read here ever shows that a limitation is gone.  What could not be read 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -29,7 +29,7 @@ class Readings:
 
     def equal(self, facts: Mapping[str, Fact[T]], wanted: T, *, because: str, do: str) -> None:
         """Every fact has the wanted value."""
-        self.each(facts, lambda value: value == wanted, _shown(wanted), because=because, do=do)
+        self.each(facts, lambda value: value == wanted, shown(wanted), because=because, do=do)
 
     def each(
         self, facts: Mapping[str, Fact[T]], right: Callable[[T], bool], expected: str, *, because: str, do: str
@@ -44,32 +44,44 @@ class Readings:
             raise MissingCapability(
                 f"nothing could be read that is to be {expected}", "let the run's user read Calico's objects and nodes"
             )
-        rows = [(name, expected, _shown(value), right(value)) for name, value in known.items()]
-        table = message.table(rows)
-        self.context.attach(
-            "read", f"{table}\n\n" + "\n".join(f"{name}: {fact.source}" for name, fact in facts.items())
-        )
+        rows = [(name, expected, shown(value), right(value)) for name, value in known.items()]
+        self.context.attach("read", table(rows, facts))
         wrong = [name for name, _, _, fits in rows if not fits]
         verdict = ClaimVerdict.UNMET if wrong else ClaimVerdict.CONFIRMED
         self.context.decided(None, None, verdict, because, "read")
         if wrong:
-            raise self._deviation(wrong, facts, expected, because, do)
-
-    def _deviation(self, wrong: list[str], facts: Mapping[str, Fact[T]], expected: str, because: str, do: str) -> Unmet:
-        name = wrong[0]
-        lines = [
-            f"{', '.join(self.context.claims) or 'no claim'}  {name}  expected {expected}, "
-            f"observed {_shown(facts[name].value)}",
-            f"  because  {because}",
-            f"  read     {facts[name].source}",
-        ]
-        lines += [f"  also     {other}: {_shown(facts[other].value)}" for other in wrong[1:5]]
-        lines += [f"  also     {len(wrong) - 5} more, see the attachment"] if len(wrong) > 5 else []
-        lines.append(f"  do       {do}")
-        return Unmet("\n".join(lines))
+            raise Unmet(deviation(self.context.claims, wrong, facts, expected=expected, because=because, do=do))
 
 
-def _shown(value: object) -> str:
+def table(rows: Sequence[tuple[str, str, str, bool]], facts: Mapping[str, Fact[T]]) -> str:
+    """Expected and observed side by side (rows as of :func:`message.table`), then where each was read."""
+    return f"{message.table(rows)}\n\n" + "\n".join(f"{name}: {fact.source}" for name, fact in facts.items())
+
+
+def deviation(
+    claims: Sequence[str],
+    wrong: Sequence[str],
+    facts: Mapping[str, Fact[T]],
+    *,
+    expected: str,
+    because: str,
+    do: str,
+    tries: str = "",
+) -> str:
+    """The message about the facts of these names, the first of them first; ``tries``: how often it was read."""
+    name = wrong[0]
+    lines = [
+        f"{', '.join(claims) or 'no claim'}  {name}  expected {expected}, observed {shown(facts[name].value)}{tries}",
+        f"  because  {because}",
+        f"  read     {facts[name].source}",
+    ]
+    lines += [f"  also     {other}: {shown(facts[other].value)}" for other in wrong[1:5]]
+    lines += [f"  also     {len(wrong) - 5} more, see the attachment"] if len(wrong) > 5 else []
+    lines.append(f"  do       {do}")
+    return "\n".join(lines)
+
+
+def shown(value: object) -> str:
     """As people read it: ``true`` as Kubernetes writes it, lists by their members, builds with a dot."""
     if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
         return ".".join(map(str, value))

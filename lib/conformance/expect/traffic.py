@@ -332,6 +332,7 @@ class Expect:
             self.prober.asking(),
             paths,
             cadence={uid: self.timings.of(system).poll_every for uid, system in sources.items()},
+            agreeing={uid: self.timings.of(system).agree_every for uid, system in sources.items()},
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
             clock=self.clock,
             about_denial=about_denial,
@@ -471,6 +472,7 @@ class Expect:
         """
         change = self.context.change()
         may_be_shut_in = change is not None and change.enforced_at != "target"
+        sources, goals = {source.uid for source, _ in open}, {target.label for _, target in open}
         for source, target in closed:
             route = f"{source.label} -> {target.label}"
             if (source.uid, target.label) not in self._opened:
@@ -479,8 +481,7 @@ class Expect:
                     "see it open, by expect.control, before the policy is applied",
                     control="before",
                 )
-            own = any(other.uid == source.uid for other, _ in open)
-            if not own and not (may_be_shut_in and any(goal.label == target.label for _, goal in open)):
+            if source.uid not in sources and not (may_be_shut_in and target.label in goals):
                 raise ControlBroken(
                     f"{route}: no open route beside it is its source's, so that a dead client would look like a "
                     "denial; name one to a server that no policy selects",

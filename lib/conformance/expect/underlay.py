@@ -1,4 +1,4 @@
-"""What is kept with a result about the network that nodes stand in: whether their routes crossed a router."""
+"""What is told with a result about the network that nodes stand in: whether their routes crossed a router."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Context
+from conformance.model.claim import UNDERLAY
 from conformance.model.facts import Facts
 from conformance.pods.coverage import subnet
 
@@ -18,11 +19,24 @@ class Underlay:
     context: Context
     facts: Facts
 
-    def crossed(self, routes: Iterable[Route]) -> None:
-        """Keep how many underlay subnets the ends of these routes stand in, and which; decides nothing."""
-        ways = list(routes)
-        ends = {source.node for source, _ in ways} | {backend.node for _, target in ways for backend in target.backends}
-        places = sorted({subnet(node) or "unknown" for node in self.facts.nodes if node.name in ends})
-        several = "routed between several subnets" if len(places) > 1 else "within one subnet, through no router"
+    def beside(self, because: str, ways: Iterable[Route]) -> str:
+        """``because``, and how many underlay subnets the ends of these routes stand in; decides nothing.
+
+        It is kept with the test's result, too, and the report's summary shows it beside the claim.
+        """
+        several = list(ways)
+        ends = {source.node for source, _ in several} | {pod.node for _, target in several for pod in target.backends}
+        places = sorted({subnet(node) for node in self.facts.nodes if node.name in ends})
         self.context.record("underlay subnets", len(places))
-        self.context.record("underlay", f"{several}: {', '.join(places)}" if "unknown" not in places else "not known")
+        told = _told(places)
+        self.context.record(UNDERLAY, told)
+        return f"{because}; {told}"
+
+
+def _told(places: list[str]) -> str:
+    """``places``: subnets, each once; an empty one is not known."""
+    if "" in places:
+        return "the nodes' subnets are not known, nor whether a router was crossed"
+    if len(places) > 1:
+        return f"between nodes of {len(places)} subnets, over routers: {', '.join(places)}"
+    return f"between nodes of one subnet, over no router: {', '.join(places)}"

@@ -248,10 +248,11 @@ class CalicoObjects:
         source = f".spec.allocations of {len(others)} other IPAMBlocks ({api})"
         return {"Windows' reservations in other blocks": Fact(found, source)}
 
-    def blocks(self) -> dict[str, Fact[list[str]]]:
-        """The confirmed blocks of every Windows node."""
+    def blocks(self, *, of_all: bool = False) -> dict[str, Fact[list[str]]]:
+        """The confirmed blocks of every Windows node, or ``of_all`` nodes."""
         affinities, api = self._all("BlockAffinity")
-        confirmed: dict[str, list[str]] = {name: [] for name in self._windows_names()}
+        names = [node.name for node in self._facts.nodes] if of_all else self._windows_names()
+        confirmed: dict[str, list[str]] = {name: [] for name in names}
         for affinity in affinities:
             spec = affinity["spec"]
             gone = str(spec.get("deleted", "false")).lower() == "true"

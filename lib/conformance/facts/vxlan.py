@@ -6,21 +6,23 @@ It judges nothing.  Facts of nodes come from their hosts, which is where the dat
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from conformance.facts import vxlan_entries
 from conformance.facts.objects import CRD, V3, CalicoObjects
+from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
 from conformance.kube.client import Kube
-from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.host import HnsNetwork, LinuxFacts
 
+ADDRESS = "projectcalico.org/IPv4Address"
 TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 MAC = "projectcalico.org/VXLANTunnelMACAddr"
-DEVICE = "vxlan.calico"
 DEFAULTS = {"vxlanVNI": 4096, "vxlanPort": 4789}
 """What Calico uses where FelixConfiguration does not say (felix/config/config_params.go)."""
-ANNOUNCED = "as announced"
+CONFIGURED = "the configured VNI"
+AS_IT_SHOULD_BE = (None, ANNOUNCED, CONFIGURED)
 SECOND = "second address of its block"
 
 
@@ -37,8 +39,14 @@ class Hosts(Protocol):
 class VxlanFacts:
     """Reads of one test."""
 
-    def __init__(self, kube: Kube, facts: Facts, hosts: Hosts, calico: CalicoObjects) -> None:
+    def __init__(
+        self, kube: Kube, facts: Facts, hosts: Hosts, calico: CalicoObjects, looked_into: Collection[str] = ()
+    ) -> None:
+        """``looked_into``: Linux nodes that may be looked into for what they do not announce, since the run covers
+        them."""
         self._kube, self._facts, self._hosts, self._calico = kube, facts, hosts, calico
+        self._looked_into = looked_into
+        self._macs: dict[str, str] = {}
 
     def tunnels(self) -> dict[str, Fact[str]]:
         """Where in its node's block the tunnel address of every Windows node lies."""
@@ -47,53 +55,39 @@ class VxlanFacts:
             blocks = self._blocks(node.name)
             address = notes.get(TUNNEL, "")
             seconds = [str(block[1]) for block in blocks]
-            where = SECOND if address in seconds else f"{address or 'none'}, its blocks are {_listed(blocks)}"
+            where = SECOND if address in seconds else f"{address or 'none'}, its blocks are {listed(blocks)}"
             found[f"tunnel address of node {node.name}"] = Fact(
-                where, f"annotation {TUNNEL} {address or '(none)'}; BlockAffinities: {_listed(blocks)}"
+                where, f"annotation {TUNNEL} {address or '(none)'}; BlockAffinities: {listed(blocks)}"
             )
         return found
 
     def routes(self, linux: str) -> dict[str, Fact[str]]:
-        """How a Linux node reaches every block of every Windows node: ``as announced``, or what is otherwise."""
-        seen, found = self._hosts.linux(linux), {}
-        for node, notes in self._windows():
-            tunnel = notes.get(TUNNEL) or "no tunnel address"
-            for block in self._blocks(node.name):
-                ways = [route for route in seen.routes if route.destination == str(block)]
-                right = any(route.gateway == tunnel and route.device == DEVICE and route.onlink for route in ways)
-                told = "; ".join(
-                    f"via {route.gateway or 'no gateway'} dev {route.device}{' onlink' if route.onlink else ''}"
-                    for route in ways
-                )
-                found[f"route of node {linux} to block {block} of node {node.name}"] = Fact(
-                    ANNOUNCED if right else told or "no route",
-                    f"routes of node {linux}: {told or 'none'}; node {node.name} announces {tunnel}",
-                )
-        return found
+        """How a Linux node reaches every block of every other node: ``as announced``, or what is otherwise."""
+        seen, peers = self._hosts.linux(linux), self._peers(linux, macs=False)
+        return _merged(vxlan_entries.routes(seen, peer) for peer in peers)
 
     def forwarding(self, linux: str) -> dict[str, Fact[str]]:
-        """Where a Linux node sends frames for every Windows node's tunnel: ``as announced``, or what is otherwise."""
-        seen, found = self._hosts.linux(linux), {}
-        for node, notes in self._windows():
-            tunnel, mac = notes.get(TUNNEL, ""), notes.get(MAC, "").lower()
-            neighbours = {
-                neighbour.mac.lower()
-                for neighbour in seen.neighbours
-                if (neighbour.device, neighbour.address) == (DEVICE, tunnel)
-            }
-            ends = {
-                fdb_entry.destination
-                for fdb_entry in seen.fdb
-                if fdb_entry.device == DEVICE and fdb_entry.mac.lower() == mac and mac
-            }
-            right = bool(mac) and neighbours == {mac} and ends == {node.address}
-            told = f"{tunnel or 'no tunnel'} has MAC {_listed(neighbours)}; {mac or 'no MAC'} goes to {_listed(ends)}"
-            found[f"forwarding of node {linux} to the tunnel of node {node.name}"] = Fact(
-                ANNOUNCED if right else told,
-                f"neighbours and forwarding entries of {DEVICE} on node {linux}: {told}; "
-                f"node {node.name} is {node.address} and announces {mac or 'no MAC'}",
-            )
-        return found
+        """Where a Linux node sends frames for every other node's tunnel: ``as announced``, or what is otherwise."""
+        seen, peers = self._hosts.linux(linux), self._peers(linux)
+        return _merged(forwarding(seen, peer) for peer in peers)
+
+    def remote_subnets(self, windows: str) -> dict[str, Fact[str]]:
+        """How a Windows node reaches every block of every other node: ``as announced``, or what is otherwise."""
+        networks, peers = self._networks(windows), self._peers(windows)
+        return _merged(self._remote_subnets(windows, networks, peer) for peer in peers)
+
+    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+        """What the overlay needs on a node for another one's pods, and is not as announced or configured."""
+        peers = self._peers(node, [toward])
+        if any(linux.name == node for linux in self._facts.by_os("linux")):
+            seen = self._hosts.linux(node)
+            found = self._device_vni(seen) | self._configured_port(seen)
+            found |= _merged(read(seen, peer) for peer in peers for read in (vxlan_entries.routes, forwarding))
+        else:
+            networks = self._networks(node)
+            found = self._vsid(node, networks)
+            found |= _merged(self._remote_subnets(node, networks, peer) for peer in peers)
+        return {name: fact for name, fact in found.items() if fact.value not in AS_IT_SHOULD_BE}
 
     def configured(self, field: str) -> dict[str, Fact[int]]:
         """``vxlanVNI`` or ``vxlanPort`` of FelixConfiguration default, or Calico's default for it."""
@@ -110,40 +104,112 @@ class VxlanFacts:
 
     def device_port(self, linux: str) -> dict[str, Fact[int]]:
         """UDP port of a Linux node's VXLAN device."""
-        link = self._hosts.linux(linux).link(DEVICE)
-        port = link.vxlan.port if link and link.vxlan else None
-        return {f"UDP port of {DEVICE} on node {linux}": Fact(port, f"the device on node {linux}: {link or 'none'}")}
+        return self._device_port(self._hosts.linux(linux))
 
-    def vsids(self, networked: Iterable[Workload]) -> dict[str, Fact[str]]:
-        """VSID of the pod network on the nodes of these pods, against the configured VNI: equal, or which.
+    def device_vni(self, linux: str) -> dict[str, Fact[str]]:
+        """VNI of a Linux node's VXLAN device against the configured one: ``the configured VNI``, or which it is."""
+        return self._device_vni(self._hosts.linux(linux))
+
+    def vsid(self, windows: str) -> dict[str, Fact[str]]:
+        """VSID of a Windows node's pod network against the configured VNI: ``the configured VNI``, or which it is.
 
         A node whose first pod is still to come has no network to read.
         """
-        ((name, wanted),) = self.configured("vxlanVNI").items()
-        found = {}
-        for node in dict.fromkeys(workload.node for workload in networked):
-            networks = [network for network in self._hosts.hns_networks(node) if network.name.startswith("Calico")]
-            vsids = {subnet.vsid for network in networks for subnet in network.subnets}
-            told = _listed(vsids) if networks else "no network"
-            equal = vsids == {wanted.value}
-            found[f"VSID of HNS network Calico on node {node}"] = Fact(
-                "the configured VNI" if equal else f"{told}, the VNI is {wanted.value}",
-                f"Get-HnsNetwork on node {node}: {told}; {name} = {wanted.value}: {wanted.source}",
+        return self._vsid(windows, self._networks(windows))
+
+    def _device_vni(self, seen: LinuxFacts) -> dict[str, Fact[str]]:
+        link = seen.link(DEVICE)
+        told = "no device"
+        if link and link.vxlan:
+            told = str(link.vxlan.vni) if link.up else f"a device that is down, with {link.vxlan.vni}"
+        return {f"VNI of {DEVICE} on node {seen.node}": self._against_the_vni(told, f"the device on node {seen.node}")}
+
+    @staticmethod
+    def _device_port(seen: LinuxFacts) -> dict[str, Fact[int]]:
+        link = seen.link(DEVICE)
+        port = link.vxlan.port if link and link.vxlan else None
+        return {
+            f"UDP port of {DEVICE} on node {seen.node}": Fact(port, f"the device on node {seen.node}: {link or 'none'}")
+        }
+
+    def _configured_port(self, seen: LinuxFacts) -> dict[str, Fact[str]]:
+        """The port of a Linux node's device where it is not the configured one; nothing where it is, or has none."""
+        (wanted,) = self.configured("vxlanPort").values()
+        return {
+            name: Fact(f"{port.value}, the configured port is {wanted.value}", f"{port.source}; {wanted.source}")
+            for name, port in self._device_port(seen).items()
+            if port.value not in (None, wanted.value)
+        }
+
+    def _vsid(self, node: str, networks: Sequence[HnsNetwork]) -> dict[str, Fact[str]]:
+        vsids = {subnet.vsid for network in networks for subnet in network.subnets}
+        told = listed(vsids) if networks else "no network"
+        name = f"VSID of HNS network Calico on node {node}"
+        return {name: self._against_the_vni(told, f"Get-HnsNetwork on node {node}")}
+
+    def _remote_subnets(self, node: str, networks: Sequence[HnsNetwork], peer: Peer) -> dict[str, Fact[str]]:
+        """Nothing for a peer without a tunnel, whose blocks are in no pool of the overlay."""
+        return vxlan_entries.remote_subnets(node, networks, peer, self._vni().value or 0) if peer.tunnel else {}
+
+    def _against_the_vni(self, told: str, where: str) -> Fact[str]:
+        wanted = self._vni()
+        value = CONFIGURED if told == str(wanted.value) else f"{told}, the VNI is {wanted.value}"
+        return Fact(
+            value, f"{where}: {told}; FelixConfiguration default .spec.vxlanVNI = {wanted.value}: {wanted.source}"
+        )
+
+    def _vni(self) -> Fact[int]:
+        (wanted,) = self.configured("vxlanVNI").values()
+        return wanted
+
+    def _networks(self, windows: str) -> list[HnsNetwork]:
+        return [network for network in self._hosts.hns_networks(windows) if network.name.startswith("Calico")]
+
+    def _peers(self, node: str, only: Collection[str] = (), *, macs: bool = True) -> list[Peer]:
+        """The other nodes, or ``only`` those, as they announce themselves now; ``macs``: with those not announced."""
+        now, blocks = self._annotations(), self._calico.blocks(of_all=True)
+        return [
+            Peer(
+                name=other.name,
+                os=other.os,
+                address=now[other.name].get(ADDRESS, other.address).partition("/")[0],
+                tunnel=now[other.name].get(TUNNEL, ""),
+                mac=now[other.name].get(MAC, "").lower() or (self._mac(other) if macs else ""),
+                blocks=tuple(
+                    ipaddress.IPv4Network(cidr)
+                    for cidr in blocks[f"blocks of node {other.name}"].value or []
+                    if ":" not in cidr
+                ),
             )
-        return found
+            for other in self._facts.nodes
+            if other.name != node and other.name in now and (not only or other.name in only)
+        ]
+
+    def _mac(self, node: NodeFacts) -> str:
+        """MAC address of a Linux node's device, where the node is one that the run looks into; it never changes."""
+        if node.name not in self._looked_into:
+            return ""
+        if node.name not in self._macs:
+            link = self._hosts.linux(node.name).link(DEVICE)
+            self._macs[node.name] = link.mac.lower() if link else ""
+        return self._macs[node.name]
+
+    def _annotations(self) -> dict[str, dict[str, str]]:
+        """Node to its annotations of now."""
+        return {
+            found["metadata"]["name"]: found["metadata"].get("annotations") or {}
+            for found in self._kube.objects("v1", "Node")
+        }
 
     def _windows(self) -> list[tuple[NodeFacts, dict[str, str]]]:
         """Windows nodes with their annotations of now."""
-        now = {
-            obj["metadata"]["name"]: obj["metadata"].get("annotations") or {}
-            for obj in self._kube.objects("v1", "Node")
-        }
+        now = self._annotations()
         return [(node, now.get(node.name, {})) for node in self._facts.by_os("windows")]
 
     def _blocks(self, node: str) -> list[ipaddress.IPv4Network]:
         blocks = self._calico.blocks().get(f"blocks of node {node}")
-        return [ipaddress.IPv4Network(cidr) for cidr in (blocks.value if blocks else None) or []]
+        return [ipaddress.IPv4Network(cidr) for cidr in (blocks.value if blocks else None) or [] if ":" not in cidr]
 
 
-def _listed(values: Iterable[object]) -> str:
-    return ", ".join(sorted(map(str, values))) or "none"
+def _merged(several: Iterable[Mapping[str, Fact[str]]]) -> dict[str, Fact[str]]:
+    return {name: fact for facts in several for name, fact in facts.items()}

@@ -8,7 +8,11 @@ from typing import Literal
 from conformance.model.decision import Decision
 from conformance.model.verdict import PRECEDENCE, ClaimKind, ClaimVerdict, precedence
 
-__all__ = ["PRECEDENCE", "ClaimKind", "ClaimResult", "ClaimVerdict", "precedence"]
+__all__ = ["PRECEDENCE", "UNDERLAY", "ClaimKind", "ClaimResult", "ClaimVerdict", "precedence"]
+
+
+UNDERLAY = "underlay"
+"""Name of the measurement that says which underlay subnets the nodes stood in; summaries show it beside the verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)

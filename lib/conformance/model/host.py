@@ -21,6 +21,20 @@ class HnsSubnet:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RemoteSubnet:
+    """How an overlay network reaches another node's block: a RemoteSubnetRoute policy."""
+
+    prefix: str
+    """``192.168.1.0/26``."""
+    provider: str
+    """Address of the node."""
+    mac: str
+    """MAC address of its end of the overlay, in lower case with colons."""
+    vni: int | None
+    """The VXLAN network identifier that what is sent there carries (IsolationId)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class HnsNetwork:
     """One network of the Host Networking Service, as Get-HnsNetwork shows it."""
 
@@ -29,6 +43,9 @@ class HnsNetwork:
     type: str
     """``Overlay``, ``L2Bridge``, ``nat`` ..."""
     subnets: tuple[HnsSubnet, ...] = ()
+    remote_subnets: tuple[RemoteSubnet, ...] = ()
+    shows_policies: bool = False
+    """Whether it shows policies of any type: without, nothing is known of those that it lacks."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,10 +28,15 @@ MARKERS = (
     "needs(...): what the test needs of a cluster beyond its claims' needs",
     "manifest(path, otherwise): the YAML file under manifests/ that the test applies",
     "smoke: belongs to --smoke",
+    "begins_early: waits longer than others, and begins before them",
     "about(*words): subjects of -k that no claim is about alone",
     "disruptive: changes more than the run's own namespaces; given by the claim's isolation in the catalog",
     "allure_label(value, label_type): label in Allure's results",
 )
+
+ONE_BY_ONE = 1
+"""Tests that xdist gives a worker at a time.  They take seconds each, and exclusive ones, which come last, wait for all
+that a worker was given before."""
 
 
 class Hooks:
@@ -71,6 +76,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
         _demands(config)
     if (config.option.plan or config.option.dry_run) and hasattr(config.option, "numprocesses"):
         config.option.numprocesses = 0
+    if state.awake(config) and getattr(config.option, "maxschedchunk", 1) is None:
+        config.option.maxschedchunk = ONE_BY_ONE
     return _open(config)
 
 

@@ -38,14 +38,14 @@ class Exclusive:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Decide what every test has to itself, and put exclusive ones last."""
+        """Decide what every test has to itself; those that wait long come first, and exclusive ones last."""
         facts, directory = self.run.facts, self.run.directory
         if not facts or not directory:
             return
         exclusivities = assign_exclusivity([item.stash[PLANNED] for item in items], catalog(), facts, self.run.settings)
         for item, exclusivity in zip(items, exclusivities, strict=True):
             item.stash[PLANNED] = replace(item.stash[PLANNED], exclusivity=exclusivity)
-        items.sort(key=lambda item: ORDER.index(item.stash[PLANNED].exclusivity.kind))
+        items.sort(key=_place)
         patience = self.run.settings.timings.run.progress_every
         self._gate = ReadWriteGate(directory.locks, (node.name for node in facts.nodes), patience=patience)
         self._tell = self.run.progress().tell
@@ -111,3 +111,8 @@ class Exclusive:
         }
         with (directory.turns / f"{worker}.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+
+def _place(item: pytest.Item) -> tuple[int, bool]:
+    """Where a test stands in the order; those that stand together stay in the order of their files."""
+    return ORDER.index(item.stash[PLANNED].exclusivity.kind), item.get_closest_marker("begins_early") is None

@@ -143,6 +143,10 @@ def add_options(parser: pytest.Parser) -> None:
         "--rerun-of", metavar="REPORT",
         help="run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
     )  # fmt: skip
+    claims.addoption(
+        "--capture-packets", action="store_true",
+        help="after a failure capture packets of one failing pair on the nodes of both ends, while it is tried again",
+    )  # fmt: skip
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
@@ -229,6 +233,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         external_target=external_target(option.external_target) if option.external_target else None,
         dry_run=option.dry_run,
         keep=option.keep,
+        capture_packets=option.capture_packets,
         disruptive=allowed or (choice.own_lab and not option.no_disruptive),
         cluster_disruptive=option.allow_cluster_disruptive or (choice.own_lab and not option.no_disruptive),
         max_disrupted_nodes=option.max_disrupted_nodes or Settings.max_disrupted_nodes,
@@ -277,6 +282,6 @@ def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str
     named = nodes or option.nodes
     words += [f"--nodes={','.join(named)}"] if named else []
     words += ["--every-node"] if option.every_node and not nodes else []
-    flags = ("allow_disruptive", "allow_cluster_disruptive", "delete_emptydir_data")
+    flags = ("allow_disruptive", "allow_cluster_disruptive", "delete_emptydir_data", "capture_packets")
     words += [f"--{name.replace('_', '-')}" for name in flags if getattr(option, name)]
     return " ".join(words)

@@ -11,13 +11,15 @@ import json
 from typing import Any
 
 from conformance.errors import ProbeBroken
-from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, HnsSubnet
+from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, HnsSubnet, RemoteSubnet
 
 Obj = dict[str, Any]
 
-NETWORK_MEMBERS = ("ID", "Name", "Type", "Subnets", "Ipams")
+NETWORK_MEMBERS = ("ID", "Name", "Type", "Subnets", "Ipams", "Policies")
 ENDPOINT_MEMBERS = ("ID", "Name", "State", "IPAddress", "MacAddress", "VirtualNetwork", "Policies")
 """What is read of them.  All that HNS knows of 60 endpoints is over 1 MB."""
+REMOTE_SUBNET = "RemoteSubnetRoute"
+"""Type of the policy by which a network reaches another node's block (hcsshim: hcn.RemoteSubnetRoute)."""
 PODS = "Calico"
 """How the name of the pods' network begins (KUBE_NETWORK ``Calico.*``)."""
 
@@ -68,7 +70,15 @@ def network(found: Obj) -> HnsNetwork:
             f"HNS network {name} has its subnets under Ipams, where no VSID is read: {str(found)[:200]}",
             transport="another shape",
         )
-    return HnsNetwork(id=_text(found, "ID"), name=name, type=kind, subnets=tuple(map(_subnet, subnets)))
+    policies = [policy for policy in many(found.get("Policies")) if isinstance(policy, dict)]
+    return HnsNetwork(
+        id=_text(found, "ID"),
+        name=name,
+        type=kind,
+        subnets=tuple(map(_subnet, subnets)),
+        remote_subnets=tuple(_remote_subnet(policy) for policy in policies if policy.get("Type") == REMOTE_SUBNET),
+        shows_policies=bool(policies),
+    )
 
 
 def endpoint(found: Obj) -> HnsEndpoint:
@@ -95,6 +105,19 @@ def _subnet(found: Any) -> HnsSubnet:
         prefix=_text(found, "AddressPrefix"),
         gateway=str(found.get("GatewayAddress") or ""),
         vsid=known[0] if known else None,
+    )
+
+
+def _remote_subnet(found: Obj) -> RemoteSubnet:
+    """The first version of HNS' interface shows a policy's settings beside its type, the second under Settings."""
+    settings = found.get("Settings")
+    given: Obj = settings if isinstance(settings, dict) else found
+    vni = given.get("IsolationId")
+    return RemoteSubnet(
+        prefix=_text(given, "DestinationPrefix"),
+        provider=_text(given, "ProviderAddress"),
+        mac=_text(given, "DistributedRouterMacAddress").lower().replace("-", ":"),
+        vni=None if vni is None else _number(vni, "IsolationId", given),
     )
 
 

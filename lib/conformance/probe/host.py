@@ -9,16 +9,18 @@ does not answer at all writes none, and its cmdlets return an empty text or null
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from conformance.errors import ProbeBroken, SuiteError
 from conformance.kube.channels import ExecBroken
 from conformance.kube.execute import ExecResult
+from conformance.model.capture import Capture
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, LinuxFacts
-from conformance.probe import hns, linux_host
+from conformance.probe import capture, hns, linux_host
 from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline
 
@@ -36,6 +38,21 @@ POWERSHELL = (
 since v0.10.0).  They run commands by ``cmd /c``: no script may hold ``"``, ``%`` or a line break."""
 STOP = "$ErrorActionPreference = 'Stop'; "
 """Begins every script: an error ends it, with exit status 1."""
+PKTMON = (
+    r"$pktmon = 'C:\Windows\System32\pktmon.exe'; $file = 'C:\Windows\Temp\calico-conformance-{name}'; "
+    r"& $pktmon start --capture --pkt-size 160 --file-size {megabytes} --file-name ($file + '.etl') | Out-Null; "
+    r"if ($LASTEXITCODE) {{ throw ('pktmon start ended with ' + $LASTEXITCODE) }}; "
+    r"try {{ Start-Sleep -Milliseconds {milliseconds} }} finally {{ & $pktmon stop | Out-Null }}; "
+    r"try {{ & $pktmon etl2txt ($file + '.etl') --out ($file + '.txt') | Out-Null; "
+    r"Select-String -Path ($file + '.txt') -SimpleMatch -Pattern {addresses} -Context 1,0 | "
+    r"Select-Object -First {lines} | Out-String -Width 300 }} finally {{ Remove-Item -Path ($file + '.*') }}"
+)
+"""Captures by pktmon, which Windows has from build 17763 on, into a file of the host, and prints what names the
+addresses; removes the file.  A capture that is under way there stays: then pktmon starts no second one."""
+PKTMON_MEGABYTES = 4
+"""MB.  Of pktmon's file, of which the oldest packets go when it is full."""
+PKTMON_LINES = 300
+"""Packets of pktmon's text that are printed, each with the line before it, which says where and why it was dropped."""
 WITNESS = "Write-Output witness"
 """A command that prints something on every node: shows that output arrives."""
 CNI_CONFIGURATIONS = (
@@ -129,6 +146,20 @@ class Hosts:
             raise ProbeBroken(_failed(node, script, done), transport=done.output)
         return done.output
 
+    def packets_on_windows(self, node: str, seconds: float, addresses: Collection[str]) -> str:
+        """What pktmon saw of packets that name one of these addresses for so many seconds, in its own words.
+
+        Raises as :meth:`hns_networks`; ProbeBroken also where there is no pktmon, or it is in use.
+        """
+        script = STOP + PKTMON.format(
+            name=secrets.token_hex(4), megabytes=PKTMON_MEGABYTES, milliseconds=round(1000 * seconds),
+            lines=PKTMON_LINES, addresses=", ".join(f"'{address}'" for address in sorted(addresses)),
+        )  # fmt: skip
+        done = self._powershell(self._windows(node), script, seconds)
+        if done.exit_code:
+            raise ProbeBroken(_failed(node, "pktmon", done), transport=done.output)
+        return done.stdout.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").strip()
+
     # --- Linux -----------------------------------------------------------------------------------------------------
 
     def linux(self, node: str) -> LinuxFacts:
@@ -142,6 +173,19 @@ class Hosts:
             return linux_host.parse(node, done.stdout)
 
         return self._patiently(ask, self._timings.linux.exec_overhead)
+
+    def packets_on_linux(
+        self, node: str, seconds: float, vxlan_port: int, ends: Collection[str], peers: Collection[str]
+    ) -> Capture:
+        """The packets between these addresses (:func:`conformance.probe.capture.argv`) in a Linux node's network.
+
+        Raises ProbeBroken, also where the pod in the node's network may not capture.
+        """
+        command = capture.argv(seconds, vxlan_port, ends, peers)
+        done = self._run(self._linux(node), command, seconds + self._timings.linux.exec_overhead)
+        if done.exit_code:
+            raise ProbeBroken(_failed(node, "capture.py", done), transport=done.output)
+        return capture.parse(node, done.stdout)
 
     # --- how -------------------------------------------------------------------------------------------------------
 
@@ -186,8 +230,8 @@ class Hosts:
             raise CommandFailed(_failed(node, script, done), transport=done.output)
         return done.stdout
 
-    def _powershell(self, pod: Workload, script: str) -> ExecResult:
-        return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead)
+    def _powershell(self, pod: Workload, script: str, runs: float = 0.0) -> ExecResult:
+        return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead + runs)
 
     def _patiently(self, ask: Callable[[], T], overhead: float) -> T:
         """Ask again after an error, for three times what an exec may take, as probing does."""

@@ -51,6 +51,7 @@ class GateResult:
     build: str
     evidence: str
     obstacles: tuple[Obstacle, ...]
+    """What is decided comes first."""
     demanded: int
     """Claims that the set demands."""
 
@@ -88,7 +89,9 @@ def judge(
             mode=report.mode,
             build=build,
             evidence=report.evidence,
-            obstacles=tuple(_obstacles(report, gate_set, build, waivers, claims)),
+            obstacles=tuple(
+                sorted(_obstacles(report, gate_set, build, waivers, claims), key=lambda obstacle: not obstacle.decided)
+            ),
             demanded=len(gate_set.demands),
         )
         for gate_set in required

@@ -19,7 +19,7 @@ from allure_commons.model2 import Status
 from conformance.catalog import Claim
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.report.outcomes import ClaimOutcome, TestOutcome
+from conformance.report.outcomes import ClaimOutcome, TestOutcome, underlay
 from conformance.report.run import RunReport
 
 STATUS = {
@@ -89,6 +89,8 @@ def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) 
     yield f"**{test.verdict}** {_plain(test.reason)}".strip()
     for claim in claims:
         yield f"{claim.id} ({claim.kind}, {claim.modality}): {_plain(claim.statement)}"
+    if subnets := underlay(test.results):
+        yield f"Seen {_plain(subnets)}"
     if test.remedy:
         yield f"What to do: {_plain(test.remedy)}"
     if test.flaky:

@@ -68,6 +68,12 @@ class Attachments:
         allure.attach(body, name=name, attachment_type=allure.attachment_type.SVG)
         return path
 
+    def pcap(self, name: str, body: bytes) -> Path:
+        """Captured packets, for Wireshark and tcpdump."""
+        path = self._write(name, ".pcap", body)
+        allure.attach(body, name=name, attachment_type=allure.attachment_type.PCAP)
+        return path
+
     def _write(self, name: str, suffix: str, data: bytes) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
         stem = slug(name)

@@ -24,8 +24,9 @@ class Failure:
     """The observations that the exception carries."""
 
 
-Collector = Callable[[Failure], Mapping[str, str]]
-"""From a failure to texts by name, for example ``{"events": ..., "calico-node of win-1": ...}``."""
+Collector = Callable[[Failure], Mapping[str, str | bytes]]
+"""From a failure to texts by name, for example ``{"events": ..., "calico-node of win-1": ...}``; bytes are a pcap
+file's."""
 
 
 class Diagnostics:
@@ -47,5 +48,8 @@ class Diagnostics:
                 found = collector(failure)
             except Exception as error:
                 found = {f"{name} broke": f"{type(error).__name__}: {error}"}
-            paths += [attachments.text(title, body) for title, body in found.items()]
+            paths += [
+                attachments.text(title, body) if isinstance(body, str) else attachments.pcap(title, body)
+                for title, body in found.items()
+            ]
         return paths

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
-from conformance.model.claim import PRECEDENCE, ClaimKind, ClaimResult, ClaimVerdict, precedence
+from conformance.model.claim import PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
 from conformance.model.decision import Decision, by_build, over_builds
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
@@ -158,6 +158,11 @@ def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
     if tried := next((result for result in results if result.active and result.part != ACTIVE_HALF), None):
         return f"its active half was not run: {tried.reason}"
     return "its active half was not run: there is no test for it yet"
+
+
+def underlay(results: Sequence[ClaimResult]) -> str:
+    """What underlay subnets a claim's tests stood in, each said once; empty: none of them says."""
+    return "; ".join(dict.fromkeys(str(result.measured[UNDERLAY]) for result in results if UNDERLAY in result.measured))
 
 
 def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome:

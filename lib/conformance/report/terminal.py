@@ -10,7 +10,7 @@ from conformance.catalog import IsolationKind
 from conformance.model.claim import ClaimVerdict
 from conformance.report import probing
 from conformance.report.matrix import render
-from conformance.report.outcomes import ClaimOutcome, half
+from conformance.report.outcomes import ClaimOutcome, half, underlay
 from conformance.report.run import RunReport
 from conformance.report.statistics import lines
 
@@ -103,6 +103,8 @@ def _claim(outcome: ClaimOutcome, tone: Tone) -> Iterator[tuple[str, Tone]]:
         yield f"{'':22} decided: {decided}; without verdict: {', '.join(outcome.missing)}", tone
     if (passive := half(outcome.claim, outcome.results)) and passive not in text:
         yield f"{'':22} {passive}", tone
+    if subnets := underlay(outcome.results):
+        yield f"{'':22} {subnets}", tone
     if outcome.remedy and outcome.verdict in _WITH_REASON and outcome.remedy not in text:
         yield f"{'':22} {outcome.remedy}", tone
 

@@ -16,17 +16,17 @@ from conformance.errors import first_line
 from conformance.facts.diagnostics_bundle import calico_pods
 from conformance.kube.client import Kube, Obj
 from conformance.model.attempt import Attempt
+from conformance.model.capture import Capture
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation
 from conformance.probe.host import Hosts, Place, Run
-from conformance.run import hns_text
+from conformance.run import hns_text, packets
+from conformance.run.capturing import PAUSE, Observe, TryAgain, ends_of, questions_of_packets
 from conformance.settings import Timings
 
 PAIRS = 3
 """Pairs of nodes that one failure's evidence is gathered for."""
-BACKENDS = 3
-"""Pods behind one target that are looked at."""
 BEFORE = 15.0
 """s.  Felix' log is read from so long before the expectation's first attempt: it follows the change at once."""
 WITHOUT_ATTEMPTS = 120.0
@@ -38,38 +38,58 @@ FELIX = "felix"
 
 
 class Evidence:
-    """Gathers for one worker.  ``host`` gives the run's own pod in a node's host, ``run`` runs a command in a pod."""
+    """Gathers for one worker."""
 
-    def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings) -> None:
-        self._kube, self._run, self._host = kube, run, host
+    def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings, again: Observe | None = None) -> None:
+        """``host`` gives the run's own pod in a node's host, ``run`` runs a command in a pod.
+
+        ``again`` makes attempts once more, while packets are captured; None: none are.
+        """
+        self._kube, self._run, self._host, self._again = kube, run, host, again
         self._within = timings.run.evidence
         self._timings = replace(timings, windows=replace(timings.windows, exec_overhead=self._within))
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="evidence")
 
-    def of(self, error: BaseException) -> dict[str, str]:
-        """Name of an attachment to its text; nothing where the failure is about no pair of pods."""
+    def of(self, error: BaseException) -> dict[str, str | bytes]:
+        """Name of an attachment to its text, or to a pcap file; nothing where the failure is about no pair of pods."""
         ways = failing_ways(error)
         if not ways:
             return {}
         chosen, began = choose(ways), time.monotonic()
         look = _Look(self._kube, self._run, self._host, self._timings)
-        texts = self._ask(look.questions(chosen, seconds_to_read(error)))
+        texts = self._ask(look.questions(chosen, seconds_to_read(error)), self._within)
         told = [f"  {way.label}" for way in chosen]
         head = (
             f"Looked into {len(chosen)} of {counted(len(ways), 'way')} that could not be seen as expected: one for "
             f"each pair of nodes, those with a Windows end first, {PAIRS} at most."
         )
         ended = f"Read within {time.monotonic() - began:.1f} s after the failure; it is evidence, and decided nothing."
-        return {"failing pairs": "\n".join([head, *told, ended]), **texts}
+        captured = self._capture(look.hosts, to_capture(chosen)) if self._again else {}
+        return {"failing pairs": "\n".join([head, *told, ended]), **texts, **captured}
 
     def close(self) -> None:
         """Wait for what is still under way."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _ask(self, questions: dict[str, Callable[[], str]]) -> dict[str, str]:
+    def _capture(self, hosts: Hosts, way: Attempt) -> dict[str, str | bytes]:
+        """What passes on the nodes of a way's ends while it is tried again."""
+        assert self._again is not None
+        tries = TryAgain(self._again, way)
+        trying = self._threads.submit(tries.until_told)
+        captures: dict[str, Capture] = {}
+        texts = self._ask(
+            questions_of_packets(hosts, way, self._timings.run.capture, captures),
+            self._timings.run.capture + self._within,
+        )
+        tries.end.set()
+        wait([trying], timeout=way.give_up_after + PAUSE)
+        files = {f"packets on {node}, for Wireshark": packets.pcap(capture) for node, capture in captures.items()}
+        return {"tried again while packets were captured": tries.told, **texts, **files}
+
+    def _ask(self, questions: dict[str, Callable[[], str]], within: float) -> dict[str, str]:
         asked = {name: self._threads.submit(_guarded, question) for name, question in questions.items()}
-        wait(asked.values(), timeout=self._within)
-        late = f"(not gathered: no answer within {self._within:g} s)"
+        wait(asked.values(), timeout=within)
+        late = f"(not gathered: no answer within {within:g} s)"
         texts = {name: answer.result() if answer.done() else late for name, answer in asked.items()}
         for answer in asked.values():
             answer.cancel()
@@ -81,7 +101,7 @@ class _Look:
 
     def __init__(self, kube: Kube, run: Run, host: Place, timings: Timings) -> None:
         self._kube, self._host = kube, host
-        self._hosts = Hosts(run, self._windows, host, timings, once=True)
+        self.hosts = Hosts(run, self._windows, host, timings, once=True)
         self._nodes: list[str] = []
 
     def questions(self, ways: Sequence[Attempt], seconds: float) -> dict[str, Callable[[], str]]:
@@ -98,10 +118,10 @@ class _Look:
         return asked
 
     def _endpoints(self, node: str, pods: Sequence[Workload]) -> str:
-        return hns_text.endpoints(node, pods, self._hosts.hns_endpoints(node))
+        return hns_text.endpoints(node, pods, self.hosts.hns_endpoints(node))
 
     def _networks(self, node: str) -> str:
-        return hns_text.networks(self._hosts.hns_networks(node))
+        return hns_text.networks(self.hosts.hns_networks(node))
 
     def _felix(self, node: str, seconds: float) -> str:
         pod = self._calico(node)
@@ -153,9 +173,14 @@ def choose(ways: Sequence[Attempt]) -> list[Attempt]:
     return sorted(found.values(), key=lambda way: all(end.os != "windows" for end in ends_of(way)))[:PAIRS]
 
 
-def ends_of(way: Attempt) -> list[Workload]:
-    """The pods at a way's ends: the source, and those that may answer."""
-    return [way.source, *(way.target.backends[:BACKENDS] if way.target else ())]
+def to_capture(ways: Sequence[Attempt]) -> Attempt:
+    """The way whose packets are captured: between two nodes, and with a Linux end, where packets can always be seen."""
+
+    def lacks(way: Attempt) -> tuple[bool, bool]:
+        ends = ends_of(way)
+        return len({end.node for end in ends}) < 2, all(end.os == "windows" for end in ends)
+
+    return min(ways, key=lacks)
 
 
 def seconds_to_read(error: BaseException) -> float:

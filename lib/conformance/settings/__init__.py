@@ -129,6 +129,8 @@ class Settings:
     """Describe changes instead of making them (``--dry-run``)."""
     keep: bool = False
     """Leave the run's objects behind (``--keep``)."""
+    capture_packets: bool = False
+    """Capture packets of a failing pair while it is tried again (``--capture-packets``)."""
     disruptive: bool = False
     """Tests that change a whole node may run (``--allow-disruptive``)."""
     cluster_disruptive: bool = False

@@ -80,6 +80,9 @@ class OsTimings:
     poll_every: float
     """s.  Between two questions.  1 s as Calico's e2e; on Linux, where an attempt costs milliseconds, shorter, so that
     the measured delay is finer than the poll."""
+    agree_every: float
+    """s.  Between two attempts while all of a source's connect and no route is to be closed: nothing has to last then.
+    As ``poll_every``; shorter on a lab, where attempts cost a node nothing."""
     agree: int
     """tries.  Equal answers in a row that make a verdict.  gateway-api's conformance asks for 3."""
     stream_heartbeat: float
@@ -161,6 +164,9 @@ class RunTimings:
     evidence: float
     """s.  Gathering what hosts and logs say of failing pairs, all of it, after a failure: a PowerShell start takes 2 to
     4 s on Windows (dotnet-framework-docker#25), and two of them are made at once."""
+    capture: float
+    """s.  Packets of a failing pair are captured for so long on each node, once that has begun there: long enough for
+    a Windows pod to try again, which takes up to ``tcp_give_up``."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
 

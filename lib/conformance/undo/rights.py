@@ -15,10 +15,12 @@ ROLE = "manifests/rbac/disruptive.yaml"
 
 def lacking_to_restore(kube: Kube, entries: Iterable[Entry]) -> list[str]:
     """Which rights are missing to put these changes back and to see by traffic that all is well; one line each."""
-    needed = list(dict.fromkeys([*LOCK_RIGHTS, *_changing(kube, entries), *DEPLOYING]))
+    needed: dict[str, Right] = {}
+    for right in (*LOCK_RIGHTS, *_changing(kube, entries), *DEPLOYING):
+        needed.setdefault(right.label, right)
     return [
         f"{kube.access.user} may not {right.label}, needed to {right.needed_for}; bind the role of {ROLE}"
-        for right in missing(kube, needed)
+        for right in missing(kube, list(needed.values()))
     ]
 
 

@@ -51,7 +51,7 @@ class Felix:
         self._lists = AclLists(profile.calico.version) if node.os == "windows" else None
         release = Release(profile.calico.version, profile.calico.defects)
         self.queue = PolicyQueue(node, typha.graph, release, dataplane, self._lists, self.faults, log, delay / 1000)
-        self.routing = RouteFollower(node.name, profile, typha.routing, dataplane, windows, log)
+        self.routing = RouteFollower(node.name, profile, typha.routing, dataplane, windows, self.faults, log)
         typha.on_routing(self.routing.due)
         typha.on_felix_configuration(self._configuration_changed)
         if windows is not None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from hybridlab.calico.misreadings import Misreading, misread, widened
 from hybridlab.calico.render import TierPolicies
+from hybridlab.dataplane.model import RemoteBlock, VxlanSpec
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,10 @@ class FelixFaults:
     """What changed while it was down is news to it only when it changes again."""
     misreadings: dict[str, Misreading] = field(default_factory=dict)
     """How it misreads policy."""
+    blocks: dict[str, Callable[[RemoteBlock], RemoteBlock]] = field(default_factory=dict)
+    """What it makes of the way to another node's block."""
+    devices: dict[str, Callable[[VxlanSpec], VxlanSpec]] = field(default_factory=dict)
+    """What it makes of its VXLAN device."""
     hostless: set[str] = field(default_factory=set)
     """Windows: lists have no entry that lets the node itself in."""
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(default_factory=dict)
@@ -68,6 +73,18 @@ class FelixFaults:
     def starts(self) -> bool:
         """Felix starts when it is told to."""
         return not self.dead
+
+    def laid(self, block: RemoteBlock) -> RemoteBlock:
+        """The way to another node's block as this Felix lays it."""
+        for change in self.blocks.values():
+            block = change(block)
+        return block
+
+    def device(self, spec: VxlanSpec) -> VxlanSpec:
+        """The VXLAN device as this Felix makes it."""
+        for change in self.devices.values():
+            spec = change(spec)
+        return spec
 
     def read(self, tiers: tuple[TierPolicies, ...]) -> tuple[TierPolicies, ...]:
         """An endpoint's policies as this Felix has them."""

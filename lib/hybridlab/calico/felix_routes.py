@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from hybridlab.calico.felix_configuration import FelixSettings
-from hybridlab.calico.felix_faults import LevelLog
+from hybridlab.calico.felix_faults import FelixFaults, LevelLog
 from hybridlab.calico.felix_queue import GATHER_SECONDS, RETRY_SECONDS
 from hybridlab.calico.routes import DEFAULT_PORT, RoutingFacts, node_routes, vxlan_spec
 from hybridlab.calico.windows_node import WindowsNode
@@ -25,12 +26,13 @@ class RouteFollower:
         facts: RoutingFacts,
         dataplane: Dataplane,
         windows: WindowsNode | None,
+        faults: FelixFaults,
         log: LevelLog,
     ) -> None:
         """``windows`` on a Windows node."""
         self._node, self._profile, self._facts, self._dataplane = node, profile, facts, dataplane
-        self._windows, self._log = windows, log
-        self._due = asyncio.Event()
+        self._windows, self._faults, self._log = windows, faults, log
+        self._due, self._done = asyncio.Event(), asyncio.Event()
         self.settings = FelixSettings(values={})
         """What Felix read when it started last."""
         self.vxlan: VxlanSpec | None = None
@@ -45,12 +47,17 @@ class RouteFollower:
 
     def due(self) -> None:
         """Something that routes depend on has changed."""
+        self._done.clear()
         self._due.set()
+
+    async def done(self) -> None:
+        """Wait until everything that was due is programmed; for ever while Felix does not run."""
+        await self._done.wait()
 
     def start_over(self) -> None:
         """Program everything anew."""
         self.vxlan = self.routes = None
-        self._due.set()
+        self.due()
 
     async def follow(self) -> None:
         """Program changes as they come up, for ever."""
@@ -63,12 +70,16 @@ class RouteFollower:
             except DataplaneError as error:
                 self._log("ERROR", f"Failed to program routes, will retry in {RETRY_SECONDS:.0f}s: {error}")
                 self.vxlan = self.routes = None
-                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._due.set)
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self.due)
+            else:
+                if not self._due.is_set():
+                    self._done.set()
 
     async def _program(self) -> None:
         vni = self._vni()
         device = {"port": self._port(), "mtu": self._mtu()}
         spec = None if vni is None else vxlan_spec(self._facts, self._node, vni=vni, **device)
+        spec = None if spec is None else self._faults.device(spec)
         if spec != self.vxlan:
             self.vxlan = self.routes = None
             await self._dataplane.set_vxlan(self._node, spec)
@@ -80,6 +91,7 @@ class RouteFollower:
         routes, unknown = node_routes(self._facts, self._node, tunnel=spec is not None, vni=self._isolation_id())
         for cidr in unknown:
             self._log("WARNING", f"Received route without corresponding VTEP, will retry: {cidr}")
+        routes = replace(routes, remote_blocks=tuple(map(self._faults.laid, routes.remote_blocks)))
         if routes != self.routes:
             self.routes = None
             await self._dataplane.set_routes(self._node, routes)

@@ -28,8 +28,8 @@ _TABLES = (".jsonl", ".jsonl.gz")
 
 def run(files: Sequence[Path], *, version: str | None, world: Path | None, probes: Path | None, as_json: bool) -> int:
     """Answer and print; returns the exit code."""
-    if version is not None and (len(numbers(version)) < 2 or numbers(version) < OLDEST_WITH_TIERS[:2]):
-        raise Stop(USAGE, f"--calico-version {version}: not emulated: expected v3.29 or later, for example v3.31.7")
+    if version is not None:
+        _check_emulated(version, "--calico-version")
     if any(file.name.endswith(_TABLES) for file in files):
         return _tables(files, version, world)
     release = version or DEFAULT_VERSION
@@ -40,6 +40,11 @@ def run(files: Sequence[Path], *, version: str | None, world: Path | None, probe
     else:
         print_answer(answered)
     return USAGE if answered["not_read"] else OK
+
+
+def _check_emulated(version: str, where: str) -> None:
+    if len(numbers(version)) < 2 or numbers(version) < OLDEST_WITH_TIERS[:2]:
+        raise Stop(USAGE, f"{where} {version}: not emulated: expected v3.29 or later, for example {DEFAULT_VERSION}")
 
 
 def _tables(files: Sequence[Path], version: str | None, world: Path | None) -> int:
@@ -53,9 +58,14 @@ def _tables(files: Sequence[Path], version: str | None, world: Path | None) -> i
         raise Stop(USAGE, f"--world {world}: {error!r}") from error
     for file in files:
         for number, line in enumerate(_text(file).splitlines(), start=1):
+            if not line.strip():
+                continue
             try:
-                answered = answer(json.loads(line), same, version)
-            except (ValueError, KeyError, TypeError) as error:
+                case = json.loads(line)
+                release = version or case.get("calico") or DEFAULT_VERSION
+                _check_emulated(release, f"{file}:{number}: calico")
+                answered = answer(case, same, release)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise Stop(USAGE, f"{file}:{number}: no case of a table: {error!r}") from error
             sys.stdout.write(json.dumps(answered) + "\n")
     return OK

@@ -48,6 +48,7 @@ def _state(
         return [
             remote_subnet_route(block.cidr, node.felix_vni, block.tunnel_mac, block.node_address)
             for block in felix.routing.remote_blocks
+            if "route" not in block.lacks
         ]
 
     async def remove_network(identity: str) -> None:

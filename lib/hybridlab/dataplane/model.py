@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 OS = Literal["linux", "windows"]
+Entry = Literal["route", "neighbour", "forwarding"]
+"""What leads to another node's block: the route by its tunnel, the tunnel's MAC address, and the node that has it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,8 @@ class RemoteBlock:
     tunnel_mac: str
     vni: int | None = None
     """What is sent there carries this VNI (HNS: IsolationId of the remote subnet route); None: the device's own."""
+    lacks: tuple[Entry, ...] = ()
+    """Fault: what of it is not laid."""
 
 
 @dataclass(frozen=True, kw_only=True)

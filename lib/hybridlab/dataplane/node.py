@@ -13,12 +13,12 @@ from typing import Any
 
 from hybridlab.dataplane.fabric import Fabric
 from hybridlab.dataplane.injection import NODE_CHAINS, NODE_TABLE, Injections
-from hybridlab.dataplane.model import NodeRoutes, NodeSpec, PolicyUpdate, RemoteBlock, ServiceTable, VxlanSpec
+from hybridlab.dataplane.model import Entry, NodeRoutes, NodeSpec, PolicyUpdate, RemoteBlock, ServiceTable, VxlanSpec
 from hybridlab.dataplane.policy import PolicyTable, base_table
 from hybridlab.dataplane.resets import Resets, ResetTarget
 from hybridlab.dataplane.services import BASE_TABLE, Services
 from hybridlab.kernel import namespaces, rtdump, sysctl
-from hybridlab.kernel.conntrack import ConntrackSocket
+from hybridlab.kernel.conntrack import ConntrackSocket, concerning
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.rtnetlink import LO_INDEX, PROTO_BOOT, RouteSocket
 from hybridlab.kernel.wire import Refused
@@ -134,11 +134,11 @@ class Node:
         for block in routes.own_blocks:
             self.route.set_route(block, blackhole=True)
         if self._vxlan_index is not None:
-            for tunnel in {(b.tunnel_address, b.tunnel_mac, b.node_address, b.vni) for b in routes.remote_blocks}:
-                address, mac, node, vni = tunnel
+            for mac, node, vni in {(b.tunnel_mac, b.node_address, b.vni) for b in _having(routes, "forwarding")}:
                 self.route.set_forwarding(self._vxlan_index, mac, node, vni)
+            for address, mac in {(b.tunnel_address, b.tunnel_mac) for b in _having(routes, "neighbour")}:
                 self.route.set_neighbour(self._vxlan_index, address, mac)
-            for remote in routes.remote_blocks:
+            for remote in _having(routes, "route"):
                 self.route.set_route(remote.cidr, via=remote.tunnel_address, index=self._vxlan_index, onlink=True)
         self.route.flush()
         self._set_outgoing(routes)
@@ -146,20 +146,19 @@ class Node:
         self._routes = routes
 
     def _remove_stale(self, routes: NodeRoutes) -> None:
-        def tunnels(blocks: tuple[RemoteBlock, ...]) -> dict[str, tuple[str, str, int | None]]:
-            return {b.tunnel_address: (b.tunnel_mac, b.node_address, b.vni) for b in blocks}
-
-        cidrs = {*routes.own_blocks, *(b.cidr for b in routes.remote_blocks)}
-        for cidr in (*self._routes.own_blocks, *(b.cidr for b in self._routes.remote_blocks)):
+        before = self._routes
+        cidrs = {*routes.own_blocks, *(block.cidr for block in _having(routes, "route"))}
+        for cidr in (*before.own_blocks, *(block.cidr for block in before.remote_blocks)):
             if cidr not in cidrs:
                 self.route.delete_route(cidr, tolerated=_GONE)
         if self._vxlan_index is None:
             return
-        before, wanted = tunnels(self._routes.remote_blocks), tunnels(routes.remote_blocks)
-        for address, (mac, node, vni) in before.items():
-            if address not in wanted:
-                self.route.delete_neighbour(self._vxlan_index, address, tolerated=_GONE)
-            if mac not in {one for one, _, _ in wanted.values()}:
+        tunnels = {block.tunnel_address for block in _having(routes, "neighbour")}
+        for address in {block.tunnel_address for block in before.remote_blocks} - tunnels:
+            self.route.delete_neighbour(self._vxlan_index, address, tolerated=_GONE)
+        macs = {block.tunnel_mac for block in _having(routes, "forwarding")}
+        for mac, node, vni in {(block.tunnel_mac, block.node_address, block.vni) for block in before.remote_blocks}:
+            if mac not in macs:
                 self.route.delete_forwarding(self._vxlan_index, mac, node, vni, tolerated=_GONE)
 
     def _set_outgoing(self, routes: NodeRoutes) -> None:
@@ -201,7 +200,7 @@ class Node:
         when such an address comes back, for all that left meanwhile.
         """
         departed, self._departed = self._departed, set()
-        for connection in list(self._conntrack.entries()):
+        for connection in list(self._conntrack.entries(concerning(departed))):
             ends = (connection.original, connection.reply)
             if any(end.source in departed or end.destination in departed for end in ends):
                 self._conntrack.delete(connection)
@@ -263,6 +262,11 @@ class Node:
         self._conntrack.close()
         self.route.close()
         os.close(self.netns)
+
+
+def _having(routes: NodeRoutes, entry: Entry) -> list[RemoteBlock]:
+    """Blocks of other nodes for which this entry is laid."""
+    return [block for block in routes.remote_blocks if entry not in block.lacks]
 
 
 def _node_mac(address: str) -> str:

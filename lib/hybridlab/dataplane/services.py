@@ -16,7 +16,7 @@ import re
 
 from hybridlab.dataplane.model import ServicePort, ServiceTable
 from hybridlab.dataplane.table import Rules, SetContent, Table, TableChange
-from hybridlab.kernel.conntrack import Connection, ConntrackSocket
+from hybridlab.kernel.conntrack import Connection, ConntrackSocket, udp
 from hybridlab.kernel.nft import Nft
 
 _MASQUERADE = "0x4000"
@@ -157,7 +157,7 @@ class Services:
             return
         stale = [
             connection
-            for connection in self._conntrack.entries()
+            for connection in self._conntrack.entries(udp)
             if connection.protocol == "udp" and any(_is_stale(connection, port, backends) for port, backends in lost)
         ]
         for connection in stale:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hybridlab.calico.misreadings import MISREADINGS
-from hybridlab.faults import api, exec, kubelet
+from hybridlab.faults import api, exec, kubelet, routes
 from hybridlab.faults.backends import BackendsWrong
 from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
@@ -30,6 +30,7 @@ from hybridlab.faults.rules import (
     REFUSALS,
     ServiceBackendMissing,
     dns_silent,
+    fragments_dropped,
     mtu_black_hole,
     policy_not_enforced,
     policy_refuses,
@@ -43,6 +44,7 @@ from hybridlab.faults.zone import DnsSlow, DnsStale, DnsWrong
 _NODE = Parameter(name="node", meaning="name of a node")
 _WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
 _NODE_OR_ALL = Parameter(name="node", meaning="name of a node, or all", default="all")
+_WINDOWS = Parameter(name="node", meaning="name of a Windows node")
 _LINUX_OR_ALL = Parameter(name="node", meaning="name of a Linux node, or all", default="all")
 
 _TYPES = (
@@ -66,6 +68,20 @@ _TYPES = (
         parameters=(Parameter(name="bytes", meaning="largest outer packet that passes", default="1400"),),
         make=mtu_black_hole,
     ),
+    FaultType(
+        name="fragments-dropped",
+        layer="underlay",
+        scope="node",
+        description="datagrams that are cut up lose their pieces between a node and the others",
+        parameters=(
+            _NODE,
+            Parameter(
+                name="way", meaning="in, out or both, seen from the node", default="both", choices=("in", "out", "both")
+            ),
+        ),
+        make=fragments_dropped,
+    ),
+    *routes.TYPES,
     FaultType(
         name="policy-not-enforced",
         layer="policy",
@@ -296,7 +312,7 @@ _TYPES = (
         layer="ipam",
         scope="Windows node",
         description="a Windows node's block does not reserve its four addresses: the next pod gets .2",
-        parameters=(Parameter(name="node", meaning="name of a Windows node"),),
+        parameters=(_WINDOWS,),
         make=ReservedNotReserved,
     ),
     FaultType(
@@ -313,7 +329,7 @@ _TYPES = (
         scope="Windows node",
         description="a node's HNS network has another VSID than the configured VNI",
         parameters=(
-            Parameter(name="node", meaning="name of a Windows node"),
+            _WINDOWS,
             Parameter(name="vsid", meaning="the VSID", default="4999"),
         ),
         make=VsidDiffers,

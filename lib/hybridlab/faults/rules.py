@@ -75,6 +75,19 @@ def mtu_black_hole(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
     return RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", f"udp dport 4789 ip length > {int(size)} drop")]})
 
 
+INNER_FRAGMENT = "@th,288,16 & 0x3fff != 0"
+"""Matches VXLAN that carries a piece of a datagram: after 8 bytes of UDP, 8 of VXLAN and 14 of Ethernet come the flag
+More Fragments and the offset, 6 bytes into the inner IPv4 header."""
+
+
+def fragments_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Pieces of datagrams that a node's pods send to other nodes, or get from there, are lost on the way."""
+    address, way = lab.address(lab.node(parameters["node"])), parameters["way"]
+    ends = {"out": ("saddr",), "in": ("daddr",), "both": ("saddr", "daddr")}[way]
+    rules = [("f_fwd", f"ip {end} {address} udp dport 4789 {INNER_FRAGMENT} drop") for end in ends]
+    return RuleFault(lab.dataplane, identity, {FABRIC: rules})
+
+
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node lets everything, or everything of one protocol, past policy."""
     node, protocol = lab.node(parameters["node"]), parameters["protocol"]

@@ -1,14 +1,16 @@
 """The connection table of a network namespace by ctnetlink: list, and delete single entries.
 
 A :class:`ConntrackSocket` belongs to the namespace of the thread that makes it.  Only IPv4 TCP and UDP entries are
-told.
+told.  A connection that is over is listed for two minutes more, so that most of a busy node's entries are such:
+decoding them all takes longer than all else that is done with them, and whoever can tell by a message's bytes that it
+is not about him does (``worth``).
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from hybridlab.kernel.errors import KernelError
@@ -33,6 +35,13 @@ _TCP_STATES = (
     "SYN_SENT2",
 )
 _ENOENT = 2
+_TCP_STATE, _PROTOCOL = 1, 1
+"""Both are attributes of one byte, in CTA_PROTOINFO_TCP and CTA_TUPLE_PROTO."""
+_TIME_WAIT = struct.pack("HHB", 5, _TCP_STATE, _TCP_STATES.index("TIME_WAIT"))
+_UDP = struct.pack("HHB", 5, _PROTOCOL, socket.IPPROTO_UDP)
+
+Worth = Callable[[bytes], bool]
+"""Whether an entry is worth decoding, by the bytes that the kernel wrote; it may say so of too many."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +76,15 @@ class ConntrackSocket:
         self._socket.bind((0, 0))
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
 
-    def entries(self) -> Iterator[Connection]:
-        """Every TCP and UDP connection; exhaust it before any other call.  10 ms even when empty."""
+    def entries(self, worth: Worth = lambda _: True) -> Iterator[Connection]:
+        """Every TCP and UDP connection that is ``worth`` it; exhaust it before any other call.
+
+        10 ms even when empty.
+        """
         body = struct.pack("!BBH", socket.AF_INET, 0, 0)
         for message in dump(self._socket, _CT_GET, body, "connections"):
+            if not worth(message):
+                continue
             attrs = attributes(message[4:])
             original, reply = _tuple(attrs[_TUPLE_ORIGINAL]), _tuple(attrs[_TUPLE_REPLY])
             if original is None or reply is None:
@@ -101,6 +115,22 @@ class ConntrackSocket:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
+
+
+def alive(message: bytes) -> bool:
+    """Neither UDP nor a TCP connection that waits for nothing but late packets."""
+    return _TIME_WAIT not in message and _UDP not in message
+
+
+def udp(message: bytes) -> bool:
+    """UDP's."""
+    return _UDP in message
+
+
+def concerning(addresses: Iterable[str]) -> Worth:
+    """Those with one of these addresses."""
+    packed = [socket.inet_aton(address) for address in addresses]
+    return lambda message: any(address in message for address in packed)
 
 
 def _tuple(data: bytes) -> tuple[str, Tuple] | None:

@@ -24,7 +24,19 @@ DEMO = GateSet(
     purpose="the demo's policy does what it says",
     demands=tuple(Demand(claim=claim, parts=("",)) for claim in ("DEMO-2", "DEMO-5", "DEMO-6", "DEMO-7")),
 )
+POLICY_RULES = GateSet(
+    name="policy rules",
+    purpose="what rules say is enforced: Services that they name, their edits, and staged ones not at all",
+    demands=(
+        Demand(claim="XPOL-7", parts=("protocol, linux client", "protocol, windows client")),
+        Demand(claim="XPOL-12", parts=("linux server", "windows server")),
+        Demand(claim="XPOL-14", parts=("linux server", "windows server")),
+    ),
+)
+"""What releases as they were shipped break."""
+SHIPPED = ("v3.31-as-shipped", "v3.32-as-shipped")
 COMPARED = (
+    SHIPPED,
     ("healthy", "leak"),
     ("leak", "rerun"),
     ("healthy", "names"),
@@ -53,7 +65,7 @@ def texts() -> Iterator[tuple[str, str]]:
         yield f"diff-{old}-{new}.txt", f"{as_text(found)}exit code {found.exit_code}\n"
     yield "diff-healthy-leak.md", as_markdown(compare(stored("healthy"), stored("leak")))
     for name in names():
-        results = judge(stored(name), [DEMO], (), catalog())
+        results = judge(stored(name), [POLICY_RULES if name in SHIPPED else DEMO], (), catalog())
         lines = [line for result in results for line in (result.headline, *(f"  {each}" for each in result.obstacles))]
         yield f"gate-{name}.txt", "\n".join([*lines, f"exit code {exit_code(results)}"]) + "\n"
     for name in ("leak", "rerun", "sick", "cut-short"):

@@ -176,11 +176,12 @@ class CalicoLab:
             accepted.close()
             return str(peer[0])
 
-    def datagram_passes(self, source: str, target: str, size: int, port: int = PORT) -> bool:
-        """An IPv4 packet of this size arrives, unfragmented."""
+    def datagram_passes(self, source: str, target: str, size: int, port: int = PORT, *, whole: bool = True) -> bool:
+        """An IPv4 packet of this size arrives, unfragmented if it is to be ``whole``."""
         with self.socket(target, socket.SOCK_DGRAM) as server, self.socket(source, socket.SOCK_DGRAM) as client:
             server.bind(("0.0.0.0", port))
-            client.setsockopt(socket.IPPROTO_IP, 10, 3)  # IP_MTU_DISCOVER, IP_PMTUDISC_PROBE
+            if whole:
+                client.setsockopt(socket.IPPROTO_IP, 10, 3)  # IP_MTU_DISCOVER, IP_PMTUDISC_PROBE
             client.sendto(b"x" * (size - 28), (self.addresses[target], port))
             try:
                 return len(server.recv(65536)) == size - 28

@@ -39,6 +39,45 @@ def test_an_mtu_black_hole_lets_small_packets_pass(pods: CalicoLab) -> None:
     assert pods.datagram_passes("l1", "w1", 1400)
 
 
+def test_fragments_are_lost_on_the_way_that_is_asked_for_and_whole_packets_pass(pods: CalicoLab) -> None:
+    with pods.fault("fragments-dropped", node="windows-2022", way="out"):
+        assert pods.datagram_passes("w1", "l1", 1400)
+        assert not pods.datagram_passes("w1", "l1", 4000, whole=False)
+        assert pods.datagram_passes("l1", "w1", 4000, whole=False)
+        assert pods.datagram_passes("w2", "l1", 4000, whole=False)
+    with pods.fault("fragments-dropped", node="linux-1", way="in"):
+        assert not pods.datagram_passes("w1", "l1", 4000, whole=False)
+        assert pods.datagram_passes("l1", "w1", 4000, whole=False)
+    assert pods.datagram_passes("w1", "l1", 4000, whole=False)
+
+
+@pytest.mark.parametrize(("node", "source"), [("linux-1", "l1"), ("windows-2022", "w1")])
+@pytest.mark.parametrize("name", ["route-missing", "forwarding-wrong"])
+def test_a_node_does_not_find_one_other_node(pods: CalicoLab, name: str, node: str, source: str) -> None:
+    with pods.fault(name, node=node, to="windows-2019"):
+        assert not pods.reaches(source, "w2")
+        assert pods.reaches(source, "l2")
+    assert pods.reaches(source, "w2")
+
+
+@pytest.mark.parametrize("entry", ["forwarding", "neighbour"])
+def test_a_linux_node_lacks_an_entry_for_other_nodes(pods: CalicoLab, entry: str) -> None:
+    with pods.fault("forwarding-missing", node="linux-1", entry=entry):
+        assert not pods.reaches("l1", "w1")
+        assert not pods.reaches("l1", "l2")
+        assert pods.reaches("w1", "l2")
+    assert pods.reaches("l1", "w1")
+
+
+@pytest.mark.parametrize("differs", [{"vni": "4999"}, {"port": "4790"}], ids=["vni", "port"])
+def test_a_device_that_differs_cuts_its_node_off(pods: CalicoLab, differs: dict[str, str]) -> None:
+    with pods.fault("vxlan-differs", node="linux-1", **differs):
+        assert not pods.reaches("l1", "w1")
+        assert pods.reaches("l1", "l1b")
+        assert pods.reaches("w1", "l2")
+    assert pods.reaches("l1", "w1")
+
+
 @pytest.mark.parametrize(("node", "target", "elsewhere"), [("linux-1", "l1", "l2"), ("windows-2022", "w1", "w2")])
 def test_policy_not_enforced(pods: CalicoLab, node: str, target: str, elsewhere: str) -> None:
     with pods.policy(DENY_ALL):

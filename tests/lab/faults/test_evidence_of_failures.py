@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,10 +82,10 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
 def not_enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
     folder = tmp_path_factory.mktemp("not-enforced")
     with running_lab(folder) as lab:
-        yield run_with(lab, folder, "policy-not-enforced")
+        yield run_with(lab, folder, "policy-not-enforced", more=["--capture-packets"])
 
 
-def run_with(lab: RunningLab, folder: Path, fault: str, *parameters: str) -> Failed:
+def run_with(lab: RunningLab, folder: Path, fault: str, *parameters: str, more: Sequence[str] = ()) -> Failed:
     """DEMO-7 on two Windows nodes, one of which has a fault."""
     lab.hybridlab(
         "faults", "--kubeconfig", str(lab.kubeconfig), "inject", fault, f"node={FAULTY}", *parameters
@@ -95,7 +95,7 @@ def run_with(lab: RunningLab, folder: Path, fault: str, *parameters: str) -> Fai
         timings[system] = {**timings[system], "warm_up": "30 s"}  # new pods wait for their first policy, too
     patience = folder / "timings.yaml"
     patience.write_text(yaml.safe_dump(timings))
-    return run(lab, folder / "reports", f"--timings={patience}", "--claim=DEMO-7", f"--nodes={FAULTY},{SOUND}")
+    return run(lab, folder / "reports", f"--timings={patience}", "--claim=DEMO-7", f"--nodes={FAULTY},{SOUND}", *more)
 
 
 def in_force(failed: Failed) -> str:
@@ -129,3 +129,25 @@ def test_the_evidence_is_in_allure_and_on_the_page_by_plain_names(failed: Failed
     page = (failed.folder / "report.html").read_text()
     assert f"HNS_endpoints_of_failing_pairs_on_{FAULTY}.txt" in page
     assert "ACL list" in page
+
+
+def test_where_packets_are_to_be_captured_the_windows_node_says_that_the_lab_has_no_pktmon(
+    not_enforced: Failed,
+) -> None:
+    text = not_enforced.texts[f"packets_on_{FAULTY}"]
+    assert text.startswith("(not gathered: ")
+    assert "not emulated" in text
+
+
+def test_packets_of_a_way_that_is_tried_again_are_captured_on_its_linux_node(not_enforced: Failed) -> None:
+    tried = not_enforced.texts["tried_again_while_packets_were_captured"]
+    assert " CONNECTED after " in tried
+    client = re.search(r"/(linux-\S+) \(linux, node (\S+)\) -> (\S+):80/tcp", tried)
+    assert client, tried
+    server = client[3]
+    text = not_enforced.texts[f"packets_on_{client[2]}"]
+    assert re.search(rf"> {server} TCP \d+ > 80 SYN, \d+ bytes$", text, re.MULTILINE), text
+    assert re.search(rf"UDP \d+ > 4789 VNI 4096, \d+ bytes \| \S+ > {server} TCP", text), text
+    assert f"packets on {client[2]}, for Wireshark" in not_enforced.in_allure
+    (file,) = (not_enforced.folder / "attachments").glob("*/packets_on_*_for_Wireshark.pcap")
+    assert file.read_bytes()[:4] == bytes.fromhex("d4c3b2a1")

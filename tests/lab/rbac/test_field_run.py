@@ -139,6 +139,7 @@ def services_die(lab: RunningLab) -> Iterator[None]:
     lab.hybridlab("faults", *config, "heal", injected.stdout.strip())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("services_die")
 def test_what_a_killed_run_left_is_put_back_by_who_may_and_named_to_who_may_not(
     as_role: AsRole, kube: Kube, before: Snapshot, tmp_path: Path

@@ -24,6 +24,9 @@
     }
   };
   window.addEventListener("hashchange", follow);
-  window.addEventListener("beforeprint", () => claims.forEach((claim) => { claim.open = claim.open || !claim.hidden; }));
+  window.addEventListener("beforeprint", () => {
+    claims.forEach((claim) => { claim.open = claim.open || !claim.hidden; });
+    document.querySelectorAll("#notes details").forEach((several) => { several.open = true; });
+  });
   follow();
 })();

@@ -20,7 +20,13 @@ from hybridlab.windows.probe_programs import recorded
 from hybridlab.windows.probe_programs.run import run as run_probe_program
 
 _SWITCHES = ("nologo", "noprofile", "noninteractive", "sta", "mta", "noexit")
-_VALUES = ("executionpolicy", "outputformat", "inputformat", "windowstyle")
+_VALUES = {
+    "executionpolicy": ("bypass", "unrestricted", "remotesigned"),
+    "outputformat": ("text",),
+    "inputformat": ("text", "none"),
+    "windowstyle": ("hidden", "normal", "minimized", "maximized"),
+}
+"""What may be given with these; Restricted and AllSigned keep script files from running, XML changes all output."""
 _SCRIPT = ("command", "encodedcommand", "file")
 _SHORT = {
     "c": "command",
@@ -79,7 +85,9 @@ def _parse(words: list[str], *, seven: bool) -> _Invocation:
             raise _Bad(f"Cannot process the command because of a missing parameter. A command must follow {word}.")
         if flag in _VALUES:
             value = words.pop(0)
-            text_output = text_output or (flag == "outputformat" and value.lower() == "text")
+            if value.lower() not in _VALUES[flag]:
+                raise NotEmulated(f"powershell {word} {value}")
+            text_output = text_output or flag == "outputformat"
         elif flag == "command":
             if words == ["-"]:
                 raise NotEmulated("powershell -Command - (a script on standard input)")

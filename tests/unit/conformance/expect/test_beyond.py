@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -48,6 +49,8 @@ class Town:
     target: tuple[str, int] | None = (OUTSIDE, 80)
     kept: list[Seen] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
+    first: Callable[[float], object] = lambda _: None
+    """Called by each ping before it answers, with the seconds that it may take."""
 
     def beyond(self) -> Beyond:
         timings, context = load_timings(), Context(claims=("XSVC-4",), keep=self.kept.extend)
@@ -58,6 +61,7 @@ class Town:
     def _run(self, source: Workload, argv: Sequence[str], within: float) -> Ended:
         self.commands.append(" ".join(argv))
         assert within > 6
+        self.first(5.0)
         script = self.printed[source.pod, argv[-1]]
         texts = [script] if isinstance(script, str) else script
         number = min(self.commands.count(" ".join(argv)), len(texts)) - 1
@@ -144,6 +148,13 @@ def test_every_pod_s_ping_is_decided_whatever_became_of_the_others() -> None:
     assert [(seen.source, seen.verdict) for seen in town.kept] == [
         ("windows-1", ClaimVerdict.VIOLATED), ("windows-2", ClaimVerdict.CONFIRMED),
     ]  # fmt: skip
+
+
+def test_pods_ping_at_the_same_time() -> None:
+    other, both = replace(workload("other", "windows"), node="windows-2"), threading.Barrier(2)
+    town = Town({("windows", SERVER.address): ANSWERED, ("other", SERVER.address): ANSWERED}, first=both.wait)
+    town.beyond().ping([WINDOWS, other], SERVER, because="x")
+    assert [seen.verdict for seen in town.kept] == [ClaimVerdict.CONFIRMED] * 2
 
 
 def test_a_ping_that_did_not_run_is_broken() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
 
 from conformance.errors import Nonconformance, ProbeBroken
+from conformance.expect.at_once import at_once
 from conformance.expect.commands import Commands
 from conformance.expect.traffic import Context
 from conformance.model.claim import ClaimVerdict
@@ -124,3 +127,34 @@ def test_every_pair_is_decided_whatever_the_others_said_and_the_failures_are_nam
                  one.node not in str(failed.value).splitlines()[0])  # fmt: skip
     assert note.startswith("  also      ")
     assert other.label in note
+
+
+def test_commands_of_several_routes_run_at_the_same_time() -> None:
+    both = threading.Barrier(2)
+
+    def run(where: Workload, argv: Sequence[str], within: float) -> Ended:
+        both.wait(5.0)
+        return Ended(1, TIMED_OUT)
+
+    said = Commands(run, load_timings(), Context(claims=("DEMO-7",)))
+    said.web_request_times_out([(WINDOWS, SERVER), (WINDOWS, target("192.168.0.10"))], because="x")
+
+
+def test_an_interrupted_wait_for_commands_waits_for_none_of_them() -> None:
+    never, main = threading.Event(), threading.get_ident()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.1, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            at_once([lambda: never.wait(30.0)])
+    finally:
+        signal.signal(signal.SIGINT, before)
+        never.set()
+
+
+def test_what_one_call_raises_is_told_by_its_own_result() -> None:
+    def breaks() -> str:
+        raise ValueError("no")
+
+    broken, fine = at_once([breaks, lambda: "yes"])
+    assert (str(broken.exception()), fine.result()) == ("no", "yes")

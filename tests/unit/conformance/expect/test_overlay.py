@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from conformance.errors import ControlBroken, Unmet
+from conformance.errors import ControlBroken, ProbeBroken, Unmet
 from conformance.expect.overlay import Overlay
+from conformance.expect.routes import Route
 from conformance.expect.traffic import Context, Expect
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.model.endpoint import Target
+from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, workload
@@ -23,10 +28,31 @@ FAR = replace(workload("far", "windows"), address="192.168.9.9", node_address="1
 NEAR = replace(workload("near"), address="192.168.0.7").tcp(8080)
 
 
-def decide(**answers: list[Answer]) -> list[Observation]:
+@dataclass
+class Nodes:
+    """What is otherwise on a node toward another one."""
+
+    wrong: dict[tuple[str, str], str] = field(default_factory=dict)
+    broken: bool = False
+
+    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+        if self.broken:
+            raise ProbeBroken(f"node {node}: nothing came")
+        name = f"route of node {node} to block 192.168.9.0/26 of node {toward}"
+        return {name: Fact(self.wrong[node, toward], "routes")} if (node, toward) in self.wrong else {}
+
+
+WELL = Nodes()
+
+
+def decide(
+    nodes: Nodes = WELL, kept: list[Seen] | None = None, more: Sequence[Route] = (), **answers: list[Answer]
+) -> list[Observation]:
     prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED], **answers})
-    overlay = Overlay(Expect(prober, load_timings(), Context(claims=("VXLAN-4",)), prober.clock))
-    return overlay.passes(between=[(LINUX, FAR)], within=[(INSIDE, NEAR)], node=NODE, because="firewalls let it pass")
+    context = Context(claims=("VXLAN-4",), keep=(kept if kept is not None else []).extend)
+    overlay = Overlay(Expect(prober, load_timings(), context, prober.clock), nodes)
+    between = [(LINUX, FAR), *more]
+    return overlay.passes(between=between, within=[(INSIDE, NEAR)], node=NODE, because="firewalls let it pass")
 
 
 def test_an_overlay_that_passes_is_well() -> None:
@@ -39,7 +65,40 @@ def test_a_dead_overlay_between_healthy_nodes_is_blocked_4789() -> None:
     first = str(unmet.value).splitlines()[0]
     assert first.startswith("VXLAN-4  ns/linux (linux, node linux-1) -> 192.168.9.9:8080/tcp")
     assert first.endswith("UDP 4789 (VXLAN) does not pass between the nodes")
+    assert "  entries   both nodes have route, forwarding and VNI as they should be" in str(unmet.value)
     assert "OverlayTraffic4789UDP" in str(unmet.value)
+
+
+@pytest.mark.parametrize("way", [("linux-1", "windows-1"), ("windows-1", "linux-1")], ids=["there", "back"])
+def test_a_missing_route_is_named_in_the_place_of_udp_4789(way: tuple[str, str]) -> None:
+    kept: list[Seen] = []
+    with pytest.raises(ControlBroken) as broken:
+        decide(Nodes({way: "no route"}), kept, linux=[DROPPED])
+    assert str(broken.value).splitlines()[0] == (
+        "control failed: VXLAN-4  ns/linux (linux, node linux-1) -> 192.168.9.9:8080/tcp (far, windows, node "
+        "windows-1)  expected CONNECTED, observed TIMED_OUT (241 tries, 60.0 s): "
+        f"route of node {way[0]} to block 192.168.9.0/26 of node {way[1]}: no route, so that UDP 4789 cannot be judged"
+    )
+    assert [seen.verdict for seen in kept] == [ClaimVerdict.INCONCLUSIVE]
+    assert "UDP 4789 (VXLAN) does not pass" not in str(broken.value)
+
+
+def test_a_dead_route_without_another_reason_is_blocked_4789_although_others_have_one() -> None:
+    kept: list[Seen] = []
+    other = replace(workload("other", "windows"), node="windows-2", address="192.168.8.8", node_address="10.0.0.15")
+    with pytest.raises(Unmet) as unmet:
+        decide(Nodes({("linux-1", "windows-2"): "no route"}), kept, [(LINUX, other.tcp(8080))], linux=[DROPPED])
+    assert "also      other routes are dead for another reason: route of node linux-1 to block" in str(unmet.value)
+    assert {seen.target: seen.verdict for seen in kept} == {
+        "windows-1": ClaimVerdict.UNMET,
+        "windows-2": ClaimVerdict.INCONCLUSIVE,
+    }
+
+
+def test_nodes_that_cannot_be_read_leave_udp_4789_and_say_so() -> None:
+    with pytest.raises(Unmet) as unmet:
+        decide(Nodes(broken=True), linux=[DROPPED])
+    assert "  entries   what node linux-1 has could not be read: node linux-1: nothing came" in str(unmet.value)
 
 
 def test_an_overlay_that_passes_only_now_and_then_is_blocked_too() -> None:
@@ -58,7 +117,7 @@ def test_a_broken_control_leaves_the_overlay_undecided(control: str, words: str)
 
 def test_the_node_is_asked_for_every_other_node_and_not_for_itself() -> None:
     prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED]})
-    overlay = Overlay(Expect(prober, load_timings(), Context(), prober.clock))
+    overlay = Overlay(Expect(prober, load_timings(), Context(), prober.clock), WELL)
     own: Target = replace(workload("own"), node_address=NODE.node_address).tcp(8080)
     overlay.passes(between=[(LINUX, FAR), (LINUX, own)], within=[(INSIDE, NEAR)], node=NODE, because="x")
     assert prober.batches[0] == ["linux", "linux", "inside", "node"]

@@ -9,18 +9,28 @@ from typing import Any
 import pytest
 
 from conformance.facts.vxlan import VxlanFacts
-from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact, NodeFacts
-from conformance.model.host import FdbEntry, HnsNetwork, HnsSubnet, Link, LinuxFacts, Neighbour, RouteEntry, Vxlan
+from conformance.model.host import (
+    FdbEntry,
+    HnsNetwork,
+    HnsSubnet,
+    Link,
+    LinuxFacts,
+    Neighbour,
+    RemoteSubnet,
+    RouteEntry,
+    Vxlan,
+)
 
-MAC = "00:15:5d:00:00:14"
+MAC, OTHER_MAC = "00:15:5d:00:00:14", "66:00:00:00:00:11"
 NODE = NodeFacts(
     name="w1", os="windows", address="10.0.0.14", ready=True, schedulable=True, control_plane=False, os_image="",
     kernel_version="10.0.20348.1", container_runtime="containerd://1.7",
 )  # fmt: skip
+LINUX = replace(NODE, name="l1", os="linux", address="10.0.0.11")
 GOOD = LinuxFacts(
     node="l1",
-    links=(Link(name="vxlan.calico", mtu=1450, mac="66:00", up=True, vxlan=Vxlan(vni=4096, port=4789)),),
+    links=(Link(name="vxlan.calico", mtu=1450, mac=OTHER_MAC, up=True, vxlan=Vxlan(vni=4096, port=4789)),),
     routes=(
         RouteEntry(destination="192.168.4.0/26", gateway="192.168.4.1", device="vxlan.calico", onlink=True, table=254),
     ),
@@ -30,17 +40,25 @@ GOOD = LinuxFacts(
 
 
 class Cluster:
-    """One Linux and one Windows node with one block."""
+    """One Linux and one Windows node, each with one block, and Linux nodes beside them."""
 
     def __init__(self, linux: LinuxFacts = GOOD, tunnel: str = "192.168.4.1", mac: str = MAC.upper()) -> None:
         self.seen, self.felix = linux, {"vxlanVNI": 4096}
-        names = {"IPv4VXLANTunnelAddr": tunnel, "VXLANTunnelMACAddr": mac}
-        notes = {f"projectcalico.org/{name}": value for name, value in names.items() if value}
-        self.node = {"metadata": {"name": "w1", "annotations": notes}}
+        self.nodes = [LINUX, NODE]
+        self.annotations = {
+            "w1": _notes(IPv4VXLANTunnelAddr=tunnel, VXLANTunnelMACAddr=mac),
+            "l1": _notes(IPv4VXLANTunnelAddr="192.168.1.0"),
+        }
+        self.cidrs = {"w1": ["192.168.4.0/26"], "l1": ["192.168.1.0/26"]}
         self.networks = [network(4096)]
 
+    def beside(self, name: str, cidr: str, tunnel: str) -> None:
+        """One more Linux node."""
+        self.nodes.append(replace(LINUX, name=name, address="10.0.0.12"))
+        self.cidrs[name], self.annotations[name] = [cidr], _notes(IPv4VXLANTunnelAddr=tunnel)
+
     def objects(self, api: str, kind: str) -> list[Any]:
-        return [self.node, {"metadata": {"name": "l1"}}]
+        return [{"metadata": {"name": name, "annotations": notes}} for name, notes in self.annotations.items()]
 
     def find(self, api: str, kind: str, name: str) -> Any:
         return {"spec": self.felix} if self.felix is not None else None
@@ -51,17 +69,28 @@ class Cluster:
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         return self.networks
 
-    def blocks(self) -> dict[str, Fact[list[str]]]:
-        return {"blocks of node w1": Fact(["192.168.4.0/26"], "BlockAffinities")}
+    def blocks(self, *, of_all: bool = False) -> dict[str, Fact[list[str]]]:
+        return {f"blocks of node {name}": Fact(cidrs, "BlockAffinities") for name, cidrs in self.cidrs.items()}
 
     def facts(self) -> VxlanFacts:
-        nodes: Any = SimpleNamespace(by_os=lambda os: (NODE,) if os == "windows" else ())
-        return VxlanFacts(self, nodes, self, self)  # type: ignore[arg-type]
+        nodes: Any = SimpleNamespace(
+            nodes=tuple(self.nodes), by_os=lambda os: tuple(node for node in self.nodes if node.os == os)
+        )
+        return VxlanFacts(self, nodes, self, self, looked_into=["l1"])  # type: ignore[arg-type]
 
 
-def network(*vsids: int | None) -> HnsNetwork:
+def _notes(**notes: str) -> dict[str, str]:
+    return {f"projectcalico.org/{name}": value for name, value in notes.items() if value}
+
+
+SUBNET = RemoteSubnet(prefix="192.168.1.0/26", provider="10.0.0.11", mac=OTHER_MAC, vni=4096)
+
+
+def network(*vsids: int | None, remote: tuple[RemoteSubnet, ...] = (SUBNET,), policies: bool = True) -> HnsNetwork:
     subnets = tuple(HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=vsid) for vsid in vsids)
-    return HnsNetwork(id="c", name="Calico", type="Overlay", subnets=subnets)
+    return HnsNetwork(
+        id="c", name="Calico", type="Overlay", subnets=subnets, remote_subnets=remote, shows_policies=policies
+    )
 
 
 def only(found: dict[str, Fact[Any]]) -> Any:
@@ -100,19 +129,25 @@ def test_a_route_that_is_missing_or_otherwise_is_told(routes: Any, told: str) ->
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "told"),
     [
-        replace(GOOD, neighbours=()),
-        replace(GOOD, fdb=()),
-        replace(GOOD, fdb=(replace(GOOD.fdb[0], destination="10.0.0.99"),)),
-        replace(GOOD, fdb=(*GOOD.fdb, replace(GOOD.fdb[0], destination="10.0.0.99"))),
-        replace(GOOD, neighbours=(replace(GOOD.neighbours[0], mac="00:15:5d:00:00:99"),)),
-        replace(GOOD, fdb=(replace(GOOD.fdb[0], device="br0"),)),
+        (replace(GOOD, neighbours=()), "no neighbour entry for 192.168.4.1"),
+        (replace(GOOD, fdb=()), f"no forwarding entry for {MAC}"),
+        (replace(GOOD, fdb=(replace(GOOD.fdb[0], destination="10.0.0.99"),)), "leads to 10.0.0.99"),
+        (
+            replace(GOOD, fdb=(*GOOD.fdb, replace(GOOD.fdb[0], destination="10.0.0.99"))),
+            "leads to 10.0.0.14, 10.0.0.99",
+        ),
+        (
+            replace(GOOD, neighbours=(replace(GOOD.neighbours[0], mac="00:15:5d:00:00:99"),)),
+            "address 00:15:5d:00:00:99",
+        ),
+        (replace(GOOD, fdb=(replace(GOOD.fdb[0], device="br0"),)), "no forwarding entry"),
     ],
     ids=["no neighbour", "no entry", "another node", "two nodes", "another MAC", "another device"],
 )
-def test_forwarding_that_is_not_to_the_announcing_node_is_told(wrong: LinuxFacts) -> None:
-    assert only(Cluster(wrong).facts().forwarding("l1")) != "as announced"
+def test_forwarding_that_is_not_to_the_announcing_node_is_told(wrong: LinuxFacts, told: str) -> None:
+    assert told in only(Cluster(wrong).facts().forwarding("l1"))
 
 
 def test_a_node_that_announces_no_mac_is_never_as_announced() -> None:
@@ -149,9 +184,93 @@ def test_a_device_that_is_not_there_is_not_known() -> None:
 def test_a_vsid_is_the_configured_vni_or_told(networks: list[HnsNetwork], told: str) -> None:
     cluster = Cluster()
     cluster.networks = networks
-    pod = Workload(
-        namespace="n", pod="p", container="c", uid="u", role="windows-server", os="windows", node="w1",
-        address="192.168.4.5", node_address="10.0.0.14",
-    )  # fmt: skip
-    assert only(cluster.facts().vsids([pod, pod])) == told
-    assert cluster.facts().vsids([]) == {}
+    assert only(cluster.facts().vsid("w1")) == told
+
+
+@pytest.mark.parametrize(
+    ("vxlan", "told"),
+    [
+        ({"vni": 4096}, "the configured VNI"),
+        ({"vni": 4097}, "4097, the VNI is 4096"),
+        (None, "no device, the VNI is 4096"),
+    ],
+)
+def test_a_device_has_the_configured_vni_or_is_told(vxlan: dict[str, int] | None, told: str) -> None:
+    device = replace(GOOD.links[0], vxlan=Vxlan(vni=vxlan["vni"], port=4789) if vxlan else None)
+    assert only(Cluster(replace(GOOD, links=(device,))).facts().device_vni("l1")) == told
+
+
+def test_a_device_that_is_down_is_never_as_configured() -> None:
+    down = replace(GOOD, links=(replace(GOOD.links[0], up=False),))
+    assert only(Cluster(down).facts().device_vni("l1")) == "a device that is down, with 4096, the VNI is 4096"
+
+
+@pytest.mark.parametrize(
+    ("remote", "told"),
+    [
+        ((SUBNET,), "as announced"),
+        ((), "no route"),
+        ((replace(SUBNET, prefix="192.168.1.64/26"),), "no route"),
+        ((replace(SUBNET, provider="10.0.0.99"),), "to node address 10.0.0.99"),
+        ((replace(SUBNET, vni=4097),), "with VNI 4097"),
+        ((replace(SUBNET, mac="66:99"),), "with MAC address 66:99"),
+        ((SUBNET, replace(SUBNET, provider="10.0.0.99")), "to node address 10.0.0.99"),
+    ],
+    ids=["right", "none", "another block", "another node", "another VNI", "another MAC", "two"],
+)
+def test_a_windows_node_has_a_remote_subnet_for_each_block_or_is_told(
+    remote: tuple[RemoteSubnet, ...], told: str
+) -> None:
+    cluster = Cluster()
+    cluster.networks = [network(4096, remote=remote)]
+    assert list(cluster.facts().remote_subnets("w1")) == ["route of node w1 to block 192.168.1.0/26 of node l1"]
+    assert only(cluster.facts().remote_subnets("w1")) == told
+
+
+def test_a_network_that_shows_no_policies_at_all_says_nothing_of_routes() -> None:
+    cluster = Cluster()
+    cluster.networks = [network(4096, remote=(), policies=False)]
+    assert only(cluster.facts().remote_subnets("w1")) is None
+    assert cluster.facts().otherwise("w1", "l1") == {}
+
+
+def test_linux_nodes_are_looked_for_as_windows_nodes_are() -> None:
+    cluster = Cluster()
+    cluster.beside("l2", "192.168.2.0/26", "192.168.2.0")
+    missing = "route of node l1 to block 192.168.2.0/26 of node l2"
+    assert cluster.facts().routes("l1")[missing].value == "no route"
+    assert "forwarding of node l1 to the tunnel of node l2" not in cluster.facts().forwarding("l1")
+    way = replace(GOOD.routes[0], destination="192.168.2.0/26", gateway="192.168.2.0")
+    cluster.seen = replace(GOOD, routes=(*GOOD.routes, way))
+    assert cluster.facts().routes("l1")[missing].value == "as announced"
+    told = cluster.facts().forwarding("l1")["forwarding of node l1 to the tunnel of node l2"].value
+    assert told == "no neighbour entry for 192.168.2.0"
+
+
+def test_between_linux_nodes_a_route_past_the_overlay_is_as_good() -> None:
+    cluster = Cluster()
+    cluster.beside("l2", "192.168.2.0/26", "")
+    past = replace(GOOD.routes[0], destination="192.168.2.0/26", gateway="10.0.0.12", device="eth0", onlink=False)
+    cluster.seen = replace(GOOD, routes=(*GOOD.routes, past))
+    assert cluster.facts().routes("l1")["route of node l1 to block 192.168.2.0/26 of node l2"].value == "as announced"
+    assert "forwarding of node l1 to the tunnel of node l2" not in cluster.facts().forwarding("l1")
+
+
+def test_what_is_otherwise_between_two_nodes_is_told_and_nothing_else() -> None:
+    cluster = Cluster()
+    cluster.beside("l2", "192.168.2.0/26", "192.168.2.0")
+    assert cluster.facts().otherwise("l1", "w1") == {}
+    assert cluster.facts().otherwise("w1", "l1") == {}
+    assert list(cluster.facts().otherwise("l1", "l2")) == ["route of node l1 to block 192.168.2.0/26 of node l2"]
+    cluster.networks = [network(4097, remote=())]
+    assert list(cluster.facts().otherwise("w1", "l1")) == [
+        "VSID of HNS network Calico on node w1",
+        "route of node w1 to block 192.168.1.0/26 of node l1",
+    ]
+    device = replace(GOOD.links[0], vxlan=Vxlan(vni=4097, port=4790))
+    cluster.seen = replace(GOOD, links=(device,), fdb=())
+    assert list(cluster.facts().otherwise("l1", "w1")) == [
+        "VNI of vxlan.calico on node l1",
+        "UDP port of vxlan.calico on node l1",
+        "forwarding of node l1 to the tunnel of node w1",
+    ]

@@ -1,4 +1,4 @@
-"""The header says where one version stands for several."""
+"""The header says where one version stands for several, and where the suite is not supported."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def test_nodes_with_different_versions_are_named() -> None:
 def test_enterprise_is_judged_by_the_calico_that_it_is_built_on() -> None:
     (line,) = assumptions(replace(facts(), calico_edition=Fact("Calico Enterprise", "Installation")))
     assert line == "this is Calico Enterprise: claims are judged as for Calico v3.31.2, which it is built on"
+
+
+def test_openshift_is_said_not_to_be_supported_and_why() -> None:
+    (line,) = assumptions(replace(facts(), platform=Fact("openshift", "API group config.openshift.io")))
+    assert line.startswith("OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods")
 
 
 def test_the_ipam_plugin_is_among_the_facts() -> None:

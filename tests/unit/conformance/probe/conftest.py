@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import socket
 import subprocess
 import sys
 import threading
@@ -143,3 +144,26 @@ def make() -> Any:
         agent = AGENT
 
     return Make
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    """A port of this machine that takes connections."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen(64)
+        yield one.getsockname()[1]
+
+
+@pytest.fixture
+def closed() -> int:
+    """A port at which nobody listens."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture
+def fakes_status() -> Any:
+    """Builds a refusal of the fake API server."""
+    return fake_api.status

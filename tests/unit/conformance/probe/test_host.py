@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import tree_sitter
+import tree_sitter_pwsh
 
 from conformance.errors import ProbeBroken
 from conformance.kube.channels import ExecBroken
 from conformance.kube.execute import ExecResult
 from conformance.model.endpoint import Workload
-from conformance.model.host import HnsSubnet
+from conformance.model.host import HnsSubnet, RemoteSubnet
 from conformance.probe import host
 from conformance.probe.host import WITNESS, Hosts
 from conformance.settings import load_timings
@@ -23,6 +25,10 @@ NETWORK: dict[str, Any] = {
     "ID": "a1", "Name": "Calico", "Type": "Overlay", "ManagementIP": "10.0.0.14",
     "Subnets": [{"AddressPrefix": "192.168.4.0/26", "GatewayAddress": "192.168.4.1",
                  "Policies": [{"Type": "VSID", "VSID": 4096}]}],
+}  # fmt: skip
+REMOTE = {
+    "DestinationPrefix": "192.168.1.0/26", "ProviderAddress": "10.0.0.11", "IsolationId": 4096,
+    "DistributedRouterMacAddress": "66-0A-00-00-00-11",
 }  # fmt: skip
 ACL = {
     "Type": "ACL", "Id": "r1", "Action": "Allow", "Direction": "In", "Protocol": 6, "LocalAddresses": "",
@@ -78,6 +84,23 @@ def test_one_object_and_several_are_read_alike(count: int) -> None:
     networks = one.hns_networks("w1")
     assert [network.name for network in networks] == ["Calico"] * count
     assert networks[0].subnets == (HnsSubnet(prefix="192.168.4.0/26", gateway="192.168.4.1", vsid=4096),)
+
+
+@pytest.mark.parametrize(
+    ("policies", "found", "shown"),
+    [
+        ([{"Type": "HostRoute"}, {"Type": "RemoteSubnetRoute", **REMOTE}], 1, True),
+        ({"Type": "RemoteSubnetRoute", "Settings": REMOTE}, 1, True),
+        ([{"Type": "HostRoute"}], 0, True),
+        (None, 0, False),
+    ],
+    ids=["beside its type", "under Settings", "none", "no policies"],
+)
+def test_remote_subnets_are_read_in_either_shape(policies: Any, found: int, shown: bool) -> None:
+    one, _ = hosts(Get_HnsNetwork=[text({**NETWORK, "Policies": policies})])
+    network = one.hns_networks("w1")[0]
+    subnet = RemoteSubnet(prefix="192.168.1.0/26", provider="10.0.0.11", mac="66:0a:00:00:00:11", vni=4096)
+    assert (network.remote_subnets, network.shows_policies) == ((subnet,) * found, shown)
 
 
 @pytest.mark.parametrize(("answer", "said"), [("null", "HNS gave no answer"), (1, "exit status 1")])
@@ -247,3 +270,24 @@ def test_every_script_stops_at_its_first_error_and_survives_cmd() -> None:
     assert not [script for script in node.asked if set(script) & set('"%\r\n')]
     assert all(" " in script for script in node.asked), "what has no blank is not quoted, and cmd reads its |"
     assert host.POWERSHELL[0].lower() == r"c:\windows\system32\windowspowershell\v1.0\powershell.exe"
+
+
+def test_a_capture_by_pktmon_is_one_line_without_what_cmd_would_read_and_removes_its_file() -> None:
+    there, node = hosts(pktmon=["packets\r\nof it\r\n"])
+    assert there.packets_on_windows("w1", 1.5, ["10.9.0.7", "10.1.0.5"]) == "packets\nof it"
+    script = node.asked[-1]
+    assert not set('"%\n') & set(script)
+    assert "-Pattern '10.1.0.5', '10.9.0.7' " in script
+    assert "Start-Sleep -Milliseconds 1500 }" in script
+    assert script.index(" start ") < script.index(" stop ") < script.index("etl2txt") < script.index("Remove-Item")
+    refusing, _ = hosts(pktmon=[1])
+    with pytest.raises(ProbeBroken, match="pktmon: exit status 1"):
+        refusing.packets_on_windows("w1", 1.5, ["10.9.0.7"])
+
+
+def test_a_capture_by_pktmon_is_powershell() -> None:
+    script = host.STOP + host.PKTMON.format(
+        name="1f", megabytes=4, milliseconds=1500, lines=300, addresses="'10.9.0.7'"
+    )
+    root = tree_sitter.Parser(tree_sitter.Language(tree_sitter_pwsh.language())).parse(script.encode()).root_node
+    assert not root.has_error, script

@@ -71,6 +71,11 @@ def test_a_part_that_was_not_in_the_run_leaves_it_incomplete() -> None:
     assert results[0].answer == "incomplete"
 
 
+def test_what_is_decided_stands_before_what_is_not() -> None:
+    results = gate(report([SVC[0], decided("SVC-2", {NEW: "VIOLATED"}, "server far")]))
+    assert [obstacle.verdict for obstacle in results[0].standing] == ["VIOLATED", "not selected"]
+
+
 def test_an_unselected_claim_leaves_it_incomplete() -> None:
     assert gate(report(SVC))[0].answer == "incomplete"
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 
 import pytest
 
 from conformance.catalog import catalog
 from conformance.model.verdict import ClaimVerdict
 from conformance.qualify.compare import compare
-from conformance.qualify.gate import GateResult, exit_code, judge
-from conformance.qualify.waivers import Waiver
+from conformance.qualify.gate import GateResult, exit_code, judge, unused
+from conformance.qualify.waivers import Waiver, load
 from conformance.report.page import render
-from tests.golden.reports.texts import DEMO, FOLDER, names, stored, texts
+from tests.golden.reports.texts import DEMO, FOLDER, POLICY_RULES, names, stored, texts
 
+WAIVERS = Path(__file__).parents[4] / "docs" / "examples" / "waivers.yaml"
 WAIVER = Waiver(
     claim="DEMO-7", verdicts=(ClaimVerdict.VIOLATED,), build="17763", reason="r", link="l", owner="o",
     expires=datetime.date(2099, 1, 1),
@@ -44,9 +46,51 @@ def test_a_leak_on_one_of_two_builds_disqualifies_that_build_and_names_it() -> N
     assert {turned.where for turned in worse} == {"", "Windows 17763"}
 
 
-def test_a_defect_that_opens_what_policy_closes_fails_a_comparison_and_a_waiver_for_another_claim_helps_nothing() -> (
-    None
-):
+def rules(name: str, *waivers: Waiver) -> dict[str, GateResult]:
+    return {result.build: result for result in judge(stored(name), [POLICY_RULES], waivers, catalog())}
+
+
+def test_a_release_with_a_defect_that_opens_what_policy_closes_does_not_qualify() -> None:
+    """v3.32 lets through what an edited rule denies: connected where silence was expected, on both builds."""
+    found = rules("v3.32-as-shipped")
+    assert {result.answer for result in found.values()} == {"not qualified"}
+    (edited,) = [obstacle for obstacle in found["20348"].standing if obstacle.claim == "XPOL-12"]
+    assert (edited.part, edited.verdict) == ("windows server", "VIOLATED")
+    assert "expected TIMED_OUT, observed CONNECTED" in edited.reason
+    assert exit_code(list(found.values())) == 1
+
+
+def test_the_release_that_opens_it_is_worse_than_the_one_before_and_what_both_break_is_not() -> None:
+    found = compare(stored("v3.31-as-shipped"), stored("v3.32-as-shipped"))
+    assert {turned.claim for turned in found.of("worse")} == {"XPOL-12"}
+    assert {turned.where for turned in found.of("worse")} == {
+        "", "part windows server", "Windows 17763", "Windows 20348",
+    }  # fmt: skip
+    assert "calico version: v3.31.7 -> v3.32.1" in found.facts
+    assert found.exit_code == 1
+
+
+def test_the_documented_waivers_accept_what_these_releases_break_and_show_it() -> None:
+    accepted = load(WAIVERS, catalog(), datetime.date(2026, 11, 22))
+    for name, claims in {
+        "v3.31-as-shipped": {"XPOL-7", "XPOL-14"},
+        "v3.32-as-shipped": {"XPOL-7", "XPOL-12", "XPOL-14"},
+    }.items():
+        for result in rules(name, *accepted).values():
+            assert {obstacle.claim for obstacle in result.obstacles} == claims
+            assert result.headline.endswith(f"qualifies nothing ({len(claims)} waived)")
+
+
+def test_what_a_release_does_not_break_leaves_its_waiver_unused() -> None:
+    accepted = load(WAIVERS, catalog(), datetime.date(2026, 11, 22))
+    old, new = (
+        {waiver.claim for waiver in unused(accepted, list(rules(name, *accepted).values()))}
+        for name in ("v3.31-as-shipped", "v3.32-as-shipped")
+    )
+    assert old - new == {"XPOL-12"}
+
+
+def test_a_waiver_for_another_claim_helps_nothing() -> None:
     assert compare(stored("healthy"), stored("leak")).exit_code == 1
     assert gate("leak", WAIVER)["17763"].answer == "not qualified"
     every = [Waiver(**{**vars(WAIVER), "claim": claim}) for claim in ("DEMO-5", "DEMO-6", "DEMO-7")]

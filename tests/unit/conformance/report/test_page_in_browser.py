@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from conformance.report.page import render
+from tests.golden.reports.texts import stored
 from tests.unit.conformance.qualify.reports import NEW, OLD, decided
 from tests.unit.conformance.report.test_page import plain
 
@@ -27,7 +28,7 @@ addEventListener('load', () => {
   const box = document.getElementById('filter');
   const type = (text) => { box.value = text; box.dispatchEvent(new Event('input')); };
   type('demo-7 violated'); found.filtered = shown(); found.told = document.getElementById('shown').textContent;
-  document.querySelector('#builds a[href="#RST-1"]').click();
+  document.querySelector('#builds a[href="#RST-1"]')?.click();
   setTimeout(() => {
     found.followed = document.getElementById('RST-1').open && !document.getElementById('RST-1').hidden;
     type(''); found.all = shown().length;
@@ -41,6 +42,9 @@ addEventListener('load', () => {
     found.injected = window.injected || document.querySelectorAll('img, iframe, object').length;
     found.scripts = document.scripts.length;
     found.wide = document.documentElement.scrollWidth > innerWidth ? document.documentElement.scrollWidth : 0;
+    const inside = [...document.querySelectorAll('main *, header *')];
+    found.cut = inside.filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.tagName);
+    found.scrolls = inside.filter((one) => getComputedStyle(one).overflowX === 'auto').length;
     found.dark = getComputedStyle(document.body).backgroundColor;
     const told = document.createElement('pre'); told.id = 'probe'; told.textContent = JSON.stringify(found);
     document.body.append(told);
@@ -105,6 +109,15 @@ def test_a_page_full_of_markup_is_filtered_followed_and_printed_and_runs_none_of
     assert found["requests"] == []
     assert found["injected"] == 0
     assert found["scripts"] == 2, "the page's own and the probe"
+    assert complaints == ""
+
+
+def test_on_paper_nothing_is_cut_and_nothing_scrolls(tmp_path: Path) -> None:
+    """At the width of A4 within the page's margins, with the rules for print."""
+    page = render(stored("v3.32-as-shipped").plain)
+    assert "@media print" in page
+    found, complaints = opened(tmp_path, page.replace("@media print", "@media all"), "--window-size=704,1000")
+    assert (found["cut"], found["scrolls"]) == ([], 0)
     assert complaints == ""
 
 

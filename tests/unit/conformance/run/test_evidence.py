@@ -17,8 +17,10 @@ from conformance.kube.execute import ExecResult
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Observation, Verdict
+from conformance.probe.capture import CAPTURE
 from conformance.run import hns_text
-from conformance.run.evidence import PAIRS, Evidence, choose, failing_ways, seconds_to_read
+from conformance.run.capturing import Observe
+from conformance.run.evidence import PAIRS, Evidence, choose, failing_ways, seconds_to_read, to_capture
 from conformance.settings import load_timings
 
 NETWORK: dict[str, Any] = {
@@ -75,6 +77,8 @@ class Cluster:
     asked_in: list[str] = field(default_factory=list)
     log_seconds: list[float] = field(default_factory=list)
     waits: threading.Event | None = None
+    commands: list[Sequence[str]] = field(default_factory=list)
+    captured: bytes = b""
 
     def objects(self, version: str, kind: str, namespace: str) -> list[dict[str, Any]]:
         return [pod for pod in self.pods if pod["metadata"]["namespace"] == namespace]
@@ -87,19 +91,27 @@ class Cluster:
         if self.waits:
             self.waits.wait(10)
         self.asked_in.append(workload.pod)
+        self.commands.append(argv)
+        if "pktmon" in argv[-1]:
+            return ExecResult(0, b"Drop: 10.9.0.7 > 10.1.0.5\r\n", b"", 0.1)
+        if CAPTURE.argv[-1] in argv:
+            return ExecResult(0, self.captured, b"PermissionError: no right", 0.1) if self.captured else DENIED
         answer = self.endpoints if "Get-HnsEndpoint" in argv[-1] else self.networks
         if isinstance(answer, Exception):
             raise answer
         return ExecResult(0, json.dumps(answer).encode(), b"", 0.1)
 
 
+DENIED = ExecResult(3, b"", b"PermissionError: [Errno 1] Operation not permitted", 0.1)
+
+
 @contextmanager
-def evidence(cluster: Cluster, within: float = 5.0) -> Iterator[Evidence]:
+def evidence(cluster: Cluster, within: float = 5.0, again: Observe | None = None) -> Iterator[Evidence]:
     timings = load_timings()
     known: Any = cluster
     gathering = Evidence(
         known, cluster.run, lambda node: pod(f"own-{node}", "windows", node),
-        replace(timings, run=replace(timings.run, evidence=within)),
+        replace(timings, run=replace(timings.run, evidence=within, capture=0.5)), again,
     )  # fmt: skip
     yield gathering
     if cluster.waits:
@@ -123,7 +135,7 @@ def test_a_failing_way_brings_its_endpoints_acls_the_vsid_and_felix_of_both_ends
     ]  # fmt: skip
     assert "1 of 1 way" in found["failing pairs"]
     assert "ns/client (linux, node lin-1) -> 10.9.0.7:80/tcp" in found["failing pairs"]
-    shown = found["HNS endpoints of failing pairs on win-1"]
+    shown = str(found["HNS endpoints of failing pairs on win-1"])
     assert "state     3 (attached, shared by containers)" in shown
     assert "ACL list  2 rules" in shown
     rules = [line.split() for line in shown.splitlines() if line.strip().startswith("100")]
@@ -228,6 +240,58 @@ def test_a_pod_without_an_endpoint_is_told_with_the_addresses_that_have_one() ->
 
 def test_a_host_without_networks_says_so() -> None:
     assert hns_text.networks([]) == "HNS has no network"
+
+
+CAPTURED = (
+    b'@@PROBE@@ {"type":"capture","protocol":2,"program":"capture.py","sha256":"%s","dropped":0,"full":false,"packets":'
+    b'[{"at":1.0,"interface":"eth0","way":4,"hardware":1,"data":"RQAAFAAAAABABgAACgEABQoJAAc="}]}\n'
+) % CAPTURE.sha256.encode()
+
+
+def test_packets_of_one_failing_way_are_captured_on_both_nodes_while_it_is_tried_again() -> None:
+    cluster, tried = Cluster(captured=CAPTURED), list[Attempt]()
+
+    def again(batch: Sequence[Attempt]) -> list[Observation]:
+        tried.extend(batch)
+        return [seen(batch[0])]
+
+    with evidence(cluster, again=again) as gathering:
+        found = gathering.of(failure(way(SERVER, pod("beside", "windows", "win-1")), way(CLIENT, SERVER)))
+    assert set(tried) == {way(CLIENT, SERVER)}
+    assert found["packets on win-1"] == "Drop: 10.9.0.7 > 10.1.0.5"
+    assert "eth0 out 10.1.0.5 > 10.9.0.7 TCP" in str(found["packets on lin-1"])
+    assert bytes(found["packets on lin-1, for Wireshark"])[:4] == bytes.fromhex("d4c3b2a1")  # type: ignore[arg-type]
+    assert "TIMED_OUT after 100 ms" in str(found["tried again while packets were captured"])
+    command = next(argv for argv in cluster.commands if CAPTURE.argv[-1] in argv)
+    assert command[-6:] == ("0.5", "400", "192", "4789", "10.1.0.5,10.9.0.7", "10.0.0.1")
+
+
+def test_a_capture_that_is_not_allowed_and_a_try_that_breaks_are_one_line_each() -> None:
+    def again(batch: Sequence[Attempt]) -> list[Observation]:
+        raise ProbeBroken("agent died\nand more")
+
+    with evidence(Cluster(), again=again) as gathering:
+        found = gathering.of(failure(way(CLIENT, SERVER)))
+    text = str(found["packets on lin-1"])
+    assert text.startswith("(not gathered: node lin-1: capture.py: exit status 3: PermissionError")
+    assert "\n" not in text
+    assert "(not tried: agent died)" in str(found["tried again while packets were captured"])
+    assert [name for name in found if "Wireshark" in name] == []
+
+
+def test_without_the_option_nothing_is_captured_or_tried_again() -> None:
+    cluster = Cluster(captured=CAPTURED)
+    with evidence(cluster) as gathering:
+        found = gathering.of(failure(way(CLIENT, SERVER)))
+    assert [name for name in found if "packets" in name] == []
+    assert len(cluster.commands) == 2
+
+
+def test_the_way_that_is_captured_leads_to_another_node_and_has_a_linux_end_if_one_does() -> None:
+    beside, across = way(SERVER, pod("beside", "windows", "win-1")), way(SERVER, pod("far", "windows", "win-2"))
+    assert to_capture([beside, across, way(CLIENT, SERVER)]) == way(CLIENT, SERVER)
+    assert to_capture([beside, across]) == across
+    assert to_capture([beside]) == beside
 
 
 def test_an_error_that_was_kept_and_raised_again_as_its_own_cause_is_followed_once() -> None:

@@ -88,6 +88,19 @@ def test_a_table_is_answered_line_by_line_in_its_own_shape(capsys: Any, tmp_path
     assert plain == {key: chosen[1][key] for key in ("id", "acls", "windows", "linux")}
 
 
+def test_a_case_without_a_release_is_of_the_default_one_and_of_one_without_tiers_is_refused(
+    capsys: Any, tmp_path: Any
+) -> None:
+    world, case = str(GOLDEN / "world.json"), {"id": "x", "objects": []}
+    (tmp_path / "cases.jsonl").write_text(f"{json.dumps(case)}\n\n{json.dumps(case | {'calico': 'v3.32.1'})}\n")
+    assert main(["policy", str(tmp_path / "cases.jsonl"), "--world", world, "--json"]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (first["id"], first["windows"]) == ("x", second["windows"])
+    (tmp_path / "cases.jsonl").write_text(json.dumps(case | {"calico": "v3.28.2"}))
+    assert main(["policy", str(tmp_path / "cases.jsonl"), "--world", world, "--json"]) == 4
+    assert "cases.jsonl:1: calico v3.28.2: not emulated: expected v3.29 or later" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

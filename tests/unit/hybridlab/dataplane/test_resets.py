@@ -9,7 +9,7 @@ import pytest
 
 from hybridlab.dataplane import resets
 from hybridlab.dataplane.resets import Resets, ResetTarget
-from hybridlab.kernel.conntrack import Connection, Tuple
+from hybridlab.kernel.conntrack import Connection, Tuple, Worth
 from hybridlab.kernel.segments import ACK, RST, Segment, decode
 
 PEER, GONE, SILENT, THERE = "10.1.0.9", "10.1.0.1", "10.1.0.2", "10.1.0.3"
@@ -19,7 +19,7 @@ LOOKS = 50_000
 
 
 class Conntrack:
-    def entries(self) -> Iterator[Connection]:
+    def entries(self, worth: Worth) -> Iterator[Connection]:
         for pod in INTERFACES:
             there, back = Tuple(PEER, pod, 5000, 80), Tuple(pod, PEER, 80, 5000)
             yield Connection("tcp", there, back, "ESTABLISHED", 0, b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,11 @@ from tests.unit.hybridlab.faults.fault_lab import ZONE, lab
 
 NAMES = {
     "mtu-black-hole",
+    "fragments-dropped",
+    "route-missing",
+    "forwarding-missing",
+    "forwarding-wrong",
+    "vxlan-differs",
     "udp4789-dropped",
     "policy-not-enforced",
     "policy-misread",
@@ -68,6 +74,11 @@ NAMES = {
 }
 SAMPLES = {
     "mtu-black-hole": {},
+    "fragments-dropped": {"node": "windows-2022"},
+    "route-missing": {"node": "windows-2022"},
+    "forwarding-missing": {"node": "linux-1", "entry": "neighbour"},
+    "forwarding-wrong": {"node": "windows-2022", "to": "linux-1"},
+    "vxlan-differs": {"node": "linux-1", "vni": "4999"},
     "udp4789-dropped": {},
     "policy-not-enforced": {"node": "windows-2022"},
     "policy-late": {"seconds": "5"},
@@ -176,6 +187,60 @@ def test_an_mtu_black_hole_s_parameter_is_the_largest_packet_that_passes() -> No
             assert made.rules("fabric") == ["f_fwd: udp dport 4789 ip length > 1200 drop"]
             listed = {item["name"]: item["parameters"] for item in made.injector.catalogue()}
             assert listed["mtu-black-hole"]["bytes"].startswith("largest outer packet that passes")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("way", "ends"), [("out", ["saddr"]), ("in", ["daddr"]), ("both", ["saddr", "daddr"])], ids=["out", "in", "both"]
+)
+def test_fragments_are_dropped_on_the_way_that_is_asked_for(way: str, ends: list[str]) -> None:
+    async def run() -> None:
+        async with lab() as made:
+            await made.injector.inject("fragments-dropped", {"node": "linux-1", "way": way})
+            rules = made.rules("fabric")
+            assert [rule.split()[2] for rule in rules] == ends
+            assert all("10.0.0.11 udp dport 4789 @th,288,16 & 0x3fff != 0 drop" in rule for rule in rules)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "wrong"),
+    [
+        ("route-missing", {}, {"lacks": ("route",)}),
+        ("forwarding-missing", {}, {"lacks": ("forwarding",)}),
+        ("forwarding-missing", {"entry": "neighbour"}, {"lacks": ("neighbour",)}),
+        ("forwarding-wrong", {}, {"node_address": "192.0.2.1"}),
+    ],
+)
+def test_ways_to_one_node_are_laid_wrongly_and_mended(name: Any, parameters: Any, wrong: Any) -> None:
+    async def run() -> None:
+        async with lab() as made:
+            await made.calico.calico.felixes["linux-1"].routing.done()
+            before = made.dataplane.routes["linux-1"]
+            to = next(block for block in before.remote_blocks if block.node_address == "10.0.0.14")
+            identity = await made.injector.inject(name, {"node": "linux-1", "to": "windows-2022", **parameters})
+            changed = {block.cidr: block for block in made.dataplane.routes["linux-1"].remote_blocks}
+            assert changed == {block.cidr: block for block in before.remote_blocks} | {to.cidr: replace(to, **wrong)}
+            assert to.cidr in (await made.injector.evidence(identity))[0]
+            await made.injector.heal(identity)
+            assert made.dataplane.routes["linux-1"] == before
+
+    asyncio.run(run())
+
+
+def test_a_device_that_differs_is_made_anew_and_its_routes_with_it() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            await made.calico.calico.felixes["linux-1"].routing.done()
+            before = made.dataplane.vxlan["linux-1"]
+            assert before is not None
+            identity = await made.injector.inject("vxlan-differs", {"node": "linux-1", "port": "4790"})
+            assert made.dataplane.vxlan["linux-1"] == replace(before, port=4790)
+            assert made.dataplane.routes["linux-1"].remote_blocks
+            await made.injector.heal(identity)
+            assert made.dataplane.vxlan["linux-1"] == before
 
     asyncio.run(run())
 

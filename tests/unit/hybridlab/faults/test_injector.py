@@ -15,7 +15,7 @@ from tests.unit.hybridlab.faults.fault_lab import lab
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("udp4789", {}, "there is no fault 'udp4789'; there are udp4789-dropped, mtu-black-hole"),
+        ("udp4789", {}, "there is no fault 'udp4789'; there are udp4789-dropped, mtu-black-hole, fragments-dropped"),
         ("dns-silent", {"where": "x"}, "fault dns-silent has no parameter 'where'; it takes node"),
         ("exec-cut", {"where": "x"}, "fault exec-cut has no parameter 'where'; it takes node, namespace, pod, first"),
         ("exec-cut", {"node": "nowhere"}, "there is no node 'nowhere'"),
@@ -32,6 +32,10 @@ from tests.unit.hybridlab.faults.fault_lab import lab
         ("no-reset-recovery", {"seconds": "nan"}, "seconds is 'nan', expected a number of seconds"),
         ("no-reset-recovery", {"seconds": "inf"}, "seconds is 'inf', expected a number of seconds"),
         ("no-reset-recovery", {"seconds": "abc"}, "above 0 and below 86400, or 0"),
+        ("route-missing", {"node": "linux-1", "to": "linux-1"}, "to is 'linux-1', the node itself"),
+        ("forwarding-missing", {"node": "windows-2022"}, "there is no Linux node 'windows-2022'"),
+        ("vxlan-differs", {"node": "linux-1"}, "neither vni nor port is given"),
+        ("vxlan-differs", {"node": "linux-1", "vni": "x"}, "vni is 'x', expected a number"),
         ("udp4789-dropped", {"scope": "rack"}, "scope is 'rack', expected one of all, node, pair"),
         ("udp4789-dropped", {"scope": "pair", "node": "linux-1"}, "there is no node ''"),
         ("udp4789-dropped", {"node": "linux-1"}, "scope all takes no node; node is 'linux-1'"),

@@ -1,0 +1,23 @@
+"""Waiting until a cluster lacks nothing any more of what a change of it calls for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from conformance.errors import EnvironmentBroken
+from conformance.timing import Clock, until
+
+
+def until_nothing_is_missing(
+    missing: Callable[[], Sequence[str]], *, within: float, every: float, description: str, late: str, clock: Clock
+) -> float:
+    """Seconds until ``missing`` named nothing, asked every ``every`` seconds.
+
+    Raises EnvironmentBroken after ``within`` seconds: ``late``, the seconds, and what is still missing.
+    """
+    settled = until(
+        missing, lambda left: not left, within=within, every=every, description=description, clock=clock
+    )  # fmt: skip
+    if not settled.converged:
+        raise EnvironmentBroken(f"{late} in {settled.seconds:.0f} s: {'; '.join(settled.last)}")
+    return settled.seconds

@@ -1,0 +1,129 @@
+"""What a node needs so that its packets find another node's pods, against what the node has.  Pure.
+
+A Linux node needs a route to each block of the other node by that node's tunnel, a neighbour entry that gives the
+tunnel its MAC address, and a forwarding entry that leads frames for this MAC address to the node.  A Windows node has
+all of it in one RemoteSubnetRoute policy for each block, on its HNS network.  (Calico:
+felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from conformance.model.endpoint import OS
+from conformance.model.facts import Fact
+from conformance.model.host import HnsNetwork, LinuxFacts, RemoteSubnet, RouteEntry
+
+DEVICE = "vxlan.calico"
+ANNOUNCED = "as announced"
+NO_ROUTE = "no route"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """Another node, as it announces itself."""
+
+    name: str
+    os: OS
+    address: str
+    """Of the node itself."""
+    tunnel: str
+    """Address of its end of the overlay; empty: it announces none."""
+    mac: str
+    """MAC address of that end, in lower case; empty: it is not known.  Only Windows nodes announce theirs."""
+    blocks: tuple[ipaddress.IPv4Network, ...]
+
+
+def routes(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
+    """How a Linux node reaches every block of a peer.
+
+    Between Linux nodes a route past the overlay, by the peer's own address, is as good: no Windows node is part of it.
+    """
+    found = {}
+    tunnel = peer.tunnel or "no tunnel address"
+    for block in peer.blocks:
+        ways = [route for route in seen.routes if route.destination == str(block)]
+        right = any(_by_tunnel(route, peer) or (peer.os == "linux" and route.gateway == peer.address) for route in ways)
+        told = "; ".join(map(_shown, ways))
+        found[_route(seen.node, block, peer)] = Fact(
+            ANNOUNCED if right else told or NO_ROUTE,
+            f"routes of node {seen.node}: {told or 'none'}; node {peer.name} announces {tunnel}",
+        )
+    return found
+
+
+def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
+    """Where a Linux node sends frames for a peer's tunnel; nothing for a peer that it does not reach by its tunnel."""
+    if not peer.blocks or not (peer.os == "windows" or any(_by_tunnel(route, peer) for route in seen.routes)):
+        return {}
+    macs = {
+        neighbour.mac.lower()
+        for neighbour in seen.neighbours
+        if (neighbour.device, neighbour.address) == (DEVICE, peer.tunnel)
+    }
+    mac = peer.mac or next(iter(macs), "")
+    ends = {entry.destination for entry in seen.fdb if entry.device == DEVICE and entry.mac.lower() == mac and mac}
+    if peer.os == "windows" and not peer.mac:
+        told = f"node {peer.name} announces no MAC address"
+    elif not macs:
+        told = f"no neighbour entry for {peer.tunnel or 'its tunnel, which it does not announce'}"
+    elif macs != {mac}:
+        told = f"the neighbour entry for {peer.tunnel} has MAC address {listed(macs)}"
+    elif not ends:
+        told = f"no forwarding entry for {mac}"
+    elif ends != {peer.address}:
+        told = f"the forwarding entry for {mac} leads to {listed(ends)}"
+    else:
+        told = ANNOUNCED
+    return {
+        f"forwarding of node {seen.node} to the tunnel of node {peer.name}": Fact(
+            told,
+            f"entries of {DEVICE} on node {seen.node}: {peer.tunnel or 'no tunnel'} has MAC address {listed(macs)}, "
+            f"{mac or 'no MAC address'} leads to {listed(ends)}; node {peer.name} is {peer.address}, its tunnel's MAC "
+            f"address {peer.mac or 'is not known'}",
+        )
+    }
+
+
+def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: int) -> dict[str, Fact[str]]:
+    """How a Windows node reaches every block of a peer; not known where its networks show no policies at all."""
+    if not any(network.shows_policies for network in networks):
+        nothing = Fact[str](None, f"Get-HnsNetwork on node {node} shows no policies of a network Calico")
+        return {_route(node, block, peer): nothing for block in peer.blocks}
+    found = {}
+    for block in peer.blocks:
+        ways = [way for network in networks for way in network.remote_subnets if way.prefix == str(block)]
+        told = ", ".join(words for way in ways for words in _otherwise(way, peer, vni)) if ways else NO_ROUTE
+        there = "; ".join(f"to {way.provider} with VNI {way.vni} and MAC address {way.mac}" for way in ways)
+        found[_route(node, block, peer)] = Fact(
+            told or ANNOUNCED,
+            f"RemoteSubnetRoute policies of HNS network Calico on node {node}: {there or 'none'}; node {peer.name} is "
+            f"{peer.address}, its tunnel's MAC address {peer.mac or 'is not known'}, the VNI {vni}",
+        )
+    return found
+
+
+def _otherwise(way: RemoteSubnet, peer: Peer, vni: int) -> list[str]:
+    """What in a policy is not as the peer announces it."""
+    given = [f"to node address {way.provider}"] if way.provider != peer.address else []
+    given += [f"with VNI {way.vni}"] if way.vni != vni else []
+    return given + ([f"with MAC address {way.mac}"] if peer.mac and way.mac != peer.mac else [])
+
+
+def listed(values: Iterable[object]) -> str:
+    """Values in order, or ``none``."""
+    return ", ".join(sorted(map(str, values))) or "none"
+
+
+def _route(node: str, block: ipaddress.IPv4Network, peer: Peer) -> str:
+    return f"route of node {node} to block {block} of node {peer.name}"
+
+
+def _by_tunnel(route: RouteEntry, peer: Peer) -> bool:
+    return route.gateway == peer.tunnel and route.device == DEVICE and route.onlink
+
+
+def _shown(route: RouteEntry) -> str:
+    return f"via {route.gateway or 'no gateway'} dev {route.device}{' onlink' if route.onlink else ''}"

@@ -1,0 +1,34 @@
+"""Packets that were captured on a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OUTGOING = 4
+"""``way`` of a packet that the node sent (linux/if_packet.h); every other one came in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packet:
+    """One IPv4 packet, from its IP header on, cut where it is long."""
+
+    at: float
+    """Unix seconds, by the node's clock."""
+    interface: str
+    way: int
+    """The kernel's number for its direction (linux/if_packet.h)."""
+    hardware: int
+    """The kernel's number for the interface's kind (linux/if_arp.h)."""
+    data: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capture:
+    """What was captured on one node."""
+
+    node: str
+    packets: tuple[Packet, ...]
+    dropped: int
+    """Packets that the kernel could not hand over, wanted or not."""
+    full: bool
+    """There may have been more: it ended with as many packets as it may have."""

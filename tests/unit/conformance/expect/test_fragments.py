@@ -1,0 +1,98 @@
+"""Datagrams above the MTU are judged way by way, and only where small ones arrive in the same rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.expect.fragments import WHOLE, Fragments
+from conformance.expect.traffic import Context, Expect
+from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation, workload
+
+UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
+GOOD, BAD = workload("good"), workload("bad", "windows")
+SERVER = replace(workload("server", "windows"), node="windows-2", address="192.168.9.9").udp(8080)
+
+
+@dataclass
+class Network:
+    """What becomes of datagrams, by their size and round."""
+
+    large: Sequence[Verdict]
+    small: Sequence[Verdict] = (UP,)
+    restarted: set[str] = field(default_factory=set)
+    sizes: set[int] = field(default_factory=set)
+    whole: set[bool] = field(default_factory=set)
+    kept: list[Seen] = field(default_factory=list)
+
+    def judge(self) -> None:
+        answers: dict[str, list[Answer]] = {"good": [UP], "bad": [self._answer]}
+        prober = ScriptedProber(answers, restarted=self.restarted)
+        context = Context(claims=("CONN-3",), keep=self.kept.extend)
+        ways = [(GOOD, SERVER), (BAD, SERVER)]
+        Fragments(Expect(prober, load_timings(), context, prober.clock)).arrive(ways, because="it is put together")
+
+    def _answer(self, attempt: Attempt, number: int) -> Observation:
+        size = len(attempt.request)
+        if size < 100:  # the control before
+            return observation(attempt, UP)
+        self.sizes.add(size)
+        self.whole.add(attempt.whole)
+        answers = self.large if size == WHOLE else self.small
+        return observation(attempt, answers[min(number, len(answers) - 1)])
+
+    @property
+    def verdicts(self) -> dict[str, ClaimVerdict]:
+        return {seen.source: seen.verdict for seen in self.kept if seen.halves == ("behaviour",)}
+
+
+def test_large_datagrams_that_arrive_are_well_and_may_be_cut_up() -> None:
+    network = Network([UP])
+    network.judge()
+    assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.CONFIRMED}
+    assert (network.sizes, network.whole) == ({576, 12000}, {False})
+
+
+def test_large_datagrams_that_vanish_are_a_violation_of_that_way_alone() -> None:
+    network = Network([DROPPED])
+    with pytest.raises(Nonconformance) as failed:
+        network.judge()
+    assert (
+        str(failed.value)
+        == """\
+CONN-3  ns/bad (windows, node windows-1) -> 192.168.9.9:8080/udp (server, windows, node windows-2)  \
+expected datagrams of 12000 bytes CONNECTED, observed TIMED_OUT (241 tries, 60.0 s)
+  because   it is put together
+  observed  TIMED_OUT after 12 ms
+  beside    datagrams of 576 bytes in the same rounds: CONNECTED
+  do        let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on \
+both nodes and between them"""
+    )
+    assert network.verdicts == {"linux-1": ClaimVerdict.CONFIRMED, "windows-1": ClaimVerdict.VIOLATED}
+
+
+def test_loss_that_ends_is_no_violation() -> None:
+    network = Network([DROPPED, UP, DROPPED, UP])
+    network.judge()
+    assert set(network.verdicts.values()) == {ClaimVerdict.CONFIRMED}
+
+
+def test_small_datagrams_that_vanish_too_are_a_broken_control() -> None:
+    network = Network([DROPPED], [DROPPED])
+    with pytest.raises(ControlBroken, match="control failed: CONN-3"):
+        network.judge()
+    assert network.verdicts["windows-1"] is ClaimVerdict.INCONCLUSIVE
+
+
+def test_a_pod_that_restarted_meanwhile_is_no_violation() -> None:
+    network = Network([DROPPED], restarted={"bad"})
+    with pytest.raises(EnvironmentBroken):
+        network.judge()
