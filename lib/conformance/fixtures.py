@@ -32,6 +32,7 @@ from conformance.expect.traffic import Expect
 from conformance.expect.underlay import Underlay
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.expect.witnesses import AclLists
+from conformance.facts.ipam import IpamFacts
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
 from conformance.facts.vxlan import VxlanFacts
@@ -64,6 +65,7 @@ __all__ = [
     "Expect",
     "Felix",
     "Fragments",
+    "IpamFacts",
     "KnownIssue",
     "NewPods",
     "NodePorts",

@@ -1,6 +1,6 @@
 """Addresses stay with the node that owns their block: strict affinity, one block per Windows node, no borrowing."""
 
-from conformance.fixtures import CalicoObjects, Readings, Remedies, WorkerPods
+from conformance.fixtures import CalicoObjects, IpamFacts, Readings, Remedies, WorkerPods
 from conformance.marks import verifies
 
 
@@ -11,17 +11,17 @@ def test_strict_affinity_is_on(calico: CalicoObjects, requires: Readings, remedy
 
 
 @verifies("IPAM-6")
-def test_every_windows_node_has_exactly_one_block(calico: CalicoObjects, requires: Readings) -> None:
+def test_every_windows_node_has_exactly_one_block(ipam: IpamFacts, requires: Readings) -> None:
     because = "kube-proxy on Windows supports one network, which is one block"
     do = "release the blocks that hold no pods (calicoctl ipam release), or drain the node and let it claim anew"
-    requires.each(calico.blocks(), lambda cidrs: len(cidrs) == 1, "exactly one", because=because, do=do)
+    requires.on_nodes(ipam.windows, ipam.blocks, "one block", because=because, do=do)
 
 
 @verifies("IPAM-8")
 def test_every_windows_pod_has_an_address_of_its_own_nodes_block(
-    pods: WorkerPods, calico: CalicoObjects, requires: Readings
+    pods: WorkerPods, ipam: IpamFacts, requires: Readings
 ) -> None:
     pods.ensure_ready("windows-client", "windows-server")
     because = "Windows nodes never borrow: their network knows its own block only"
     do = "delete that pod; where it comes back so, run calicoctl ipam check"
-    requires.equal(calico.borrowed(), "own block", because=because, do=do)
+    requires.on_nodes(ipam.windows, ipam.places, "own block", because=because, do=do)

@@ -1,13 +1,25 @@
-"""In every block of a Windows node four addresses are kept back, and in no other."""
+"""In every block of a Windows node four addresses are kept back, and in no other; no pod has one of them."""
 
-from conformance.fixtures import CalicoObjects, Readings
+from conformance.fixtures import IpamFacts, Readings, WorkerPods
 from conformance.marks import verifies
 
+CHECK = "compare with calicoctl ipam check"
 
-@verifies("IPAM-3")
-def test_the_first_three_and_the_last_address_are_reserved(calico: CalicoObjects, requires: Readings) -> None:
+
+@verifies("IPAM-3", part="blocks")
+def test_the_first_three_and_the_last_address_are_reserved(ipam: IpamFacts, requires: Readings) -> None:
     because = "they are network, gateway, the node's own endpoint and broadcast of the HNS network"
-    reserved = ["first", "second", "third", "last"]
-    requires.equal(calico.reserved(), reserved, because=because, do="compare with calicoctl ipam check")
-    only = "only Windows nodes have that network: Linux nodes' blocks give all their addresses to pods"
-    requires.equal(calico.reserved_elsewhere(), [], because=only, do="compare with calicoctl ipam check")
+    requires.on_nodes(ipam.windows, ipam.reserved, ["first", "second", "third", "last"], because=because, do=CHECK)
+
+
+@verifies("IPAM-3", part="other blocks")
+def test_nothing_is_reserved_so_in_blocks_of_other_nodes(ipam: IpamFacts, requires: Readings) -> None:
+    because = "only Windows nodes have that network: Linux nodes' blocks give all their addresses to pods"
+    requires.equal(ipam.reserved_elsewhere(), [], because=because, do=CHECK)
+
+
+@verifies("IPAM-3", part="pods")
+def test_no_windows_pod_has_an_address_that_is_kept_back(pods: WorkerPods, ipam: IpamFacts, requires: Readings) -> None:
+    pods.ensure_ready("windows-client", "windows-server")
+    because = "IPAM gives no pod an address that is reserved in its block, or was reserved when the pod came"
+    requires.on_nodes(ipam.windows, ipam.takings, "not reserved", because=because, do=f"delete that pod; {CHECK}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ipaddress
 import json
 import ssl
 import threading
@@ -149,19 +150,63 @@ def windows_reservation_on_linux(api: Api) -> Iterator[None]:
 
 
 @contextmanager
-def borrowed_address(api: Api) -> Iterator[None]:
-    """A pod on a Windows node has an address of a Linux node's block."""
+def borrowed_address(api: Api, node: str) -> Iterator[None]:
+    """A pod on a node has an address of a Linux node's block."""
+    with _pod_with_address(api, node, BORROWED):
+        yield
+
+
+@contextmanager
+def reserved_address(api: Api, node: str) -> Iterator[None]:
+    """A pod on a Windows node has the address of its HNS network's gateway, the second of its block."""
+    with _pod_with_address(api, node, str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[1])):
+        yield
+
+
+@contextmanager
+def address_in_a_reservation(api: Api, node: str) -> Iterator[None]:
+    """A pod on a node gets an address that an IPReservation keeps back."""
+    path = "/apis/projectcalico.org/v3/ipreservations"
+    address = str(ipaddress.IPv4Network(_affinity(api, node)["spec"]["cidr"])[50])
+    spec = {"reservedCIDRs": [f"{address}/32"]}
+    body = {"apiVersion": "projectcalico.org/v3", "kind": "IPReservation", "metadata": {"name": "ours"}, "spec": spec}
+    api("POST", path, body)
+    time.sleep(1.1)  # times of creation are whole seconds, and the pod has to be younger
+    with _pod_with_address(api, node, address):
+        yield
+    api("DELETE", f"{path}/ours")
+
+
+@contextmanager
+def affinity_gone(api: Api, node: str) -> Iterator[None]:
+    """A node's block is nobody's any more: its affinity is deleted, while pods have its addresses."""
+    before = _affinity(api, node)
+    path = f"{AFFINITIES}/{before['metadata']['name']}"
+    api("DELETE", path)
+    yield
+    meta = {"name": before["metadata"]["name"]}
+    api("POST", AFFINITIES, {"apiVersion": before["apiVersion"], "kind": before["kind"], "metadata": meta,
+                             "spec": before["spec"]})  # fmt: skip
+
+
+@contextmanager
+def _pod_with_address(api: Api, node: str, address: str) -> Iterator[None]:
+    """A pod on a node says that it has this address."""
     pods = "/api/v1/namespaces/default/pods"
-    image = "mcr.microsoft.com/windows/nanoserver:ltsc2022"
-    container = {"name": "borrower", "image": image, "command": ["ping", "-t", "127.0.0.1"]}
-    spec = {"nodeName": "windows-2022", "containers": [container]}
+    tag = {"windows-2019": "1809", "windows-2022": "ltsc2022"}[node]
+    container = {
+        "name": "borrower",
+        "image": f"mcr.microsoft.com/windows/nanoserver:{tag}",
+        "command": ["ping", "-t", "127.0.0.1"],
+    }
+    spec = {"nodeName": node, "containers": [container]}
     api("POST", pods, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "borrower"}, "spec": spec})
     deadline = time.monotonic() + ANSWER_WITHIN
     while api("GET", f"{pods}/borrower")["status"].get("phase") != "Running":
         if time.monotonic() > deadline:
             raise RuntimeError(f"pod borrower does not start: {api('GET', f'{pods}/borrower')['status']}")
         time.sleep(0.2)
-    api.merge(f"{pods}/borrower/status", {"status": {"podIP": BORROWED, "podIPs": [{"ip": BORROWED}]}})
+    api.merge(f"{pods}/borrower/status", {"status": {"podIP": address, "podIPs": [{"ip": address}]}})
     yield
     api("DELETE", f"{pods}/borrower", {"gracePeriodSeconds": 0})
 
@@ -306,7 +351,7 @@ def pods_never_go(api: Api) -> Iterator[None]:
             api.merge(path, {"metadata": {"finalizers": None}})
 
 
-EDITS: dict[str, Callable[[Api], contextlib.AbstractContextManager[None]]] = {
+EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     item.__name__: item
     for item in (
         strict_affinity_off,
@@ -315,6 +360,9 @@ EDITS: dict[str, Callable[[Api], contextlib.AbstractContextManager[None]]] = {
         windows_reservation_on_linux,
         calico_node_on_the_control_plane_alone,
         borrowed_address,
+        reserved_address,
+        address_in_a_reservation,
+        affinity_gone,
         scheduler_on_windows,
         etcd_under_the_operator,
         another_vxlan_port,

@@ -47,7 +47,8 @@ class Row:
     faults: tuple[str, ...] = ()
     """``hybridlab faults inject``, before the run."""
     edit: str = ""
-    """Name of a change through the API (cluster_edits.py), before or during the run."""
+    """Name of a change through the API (cluster_edits.py), before or during the run; ``NAME NODE`` where it is one of a
+    node."""
     on_service: tuple[str, ...] = ()
     """Nodes on which every Service of the run gets service-backend-missing as soon as it is created; ``NODE for TEXT``:
     only Services whose names end so."""
@@ -140,7 +141,7 @@ def _rows(name: str, given: dict[str, Any], table: Table) -> list[Row]:
     if "each" not in given:
         return [_row(name, given, table)]
     row = _row(name, {key: value for key, value in given.items() if key != "each"}, table)
-    if not any("{node}" in text for text in (*row.faults, *row.set, *row.on_service)):
+    if not any("{node}" in text for text in (*row.faults, *row.set, *row.on_service, row.edit)):
         raise ValueError(f"row {name}: what is wrong there does not depend on the node")
     return [_on(row, node) for node in given["each"]]
 
@@ -156,6 +157,7 @@ def _on(row: Row, node: str) -> Row:
         what=filled(row.what),
         set=tuple(map(filled, row.set)),
         faults=tuple(map(filled, row.faults)),
+        edit=filled(row.edit),
         on_service=tuple(map(filled, row.on_service)),
         says={claim: filled(pattern) for claim, pattern in row.says.items()},
     )

@@ -65,7 +65,8 @@ def test_every_claim_says_what_its_row_expects(row: Row, labs: Labs, tmp_path: P
         wrong.enter_context(where.faults(row.faults))
         wrong.enter_context(runner.backends_missing(where, row.on_service, api))
         if row.edit:
-            wrong.enter_context(cluster_edits.EDITS[row.edit](api))
+            edit, *node = row.edit.split()
+            wrong.enter_context(cluster_edits.EDITS[edit](api, *node))
         outcome = runner.run(where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only)
     print(f"{row.name}: {outcome.seconds:.1f} s")
     different = runner.differences(row, TABLE, outcome)
@@ -105,7 +106,7 @@ def test_every_fault_of_the_lab_has_a_row() -> None:
 
 
 def test_rows_name_only_edits_and_patches_that_exist() -> None:
-    assert {row.edit for row in TABLE.rows if row.edit} == set(cluster_edits.EDITS)
+    assert {row.edit.split()[0] for row in TABLE.rows if row.edit} == set(cluster_edits.EDITS)
     assert {row.patch for row in TABLE.rows if row.patch} == set(PATCHES)
 
 

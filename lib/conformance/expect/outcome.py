@@ -108,6 +108,7 @@ def failure(
     seconds: float,
     policies: Sequence[str],
     name_leads_to: Callable[[Outcome], str],
+    felix: Callable[[Outcome], str] = lambda outcome: "",
     nearer: Callable[[Outcome], Nearest] = lambda outcome: Nearest(),
 ) -> Exception | None:
     """The worst of the routes' failures, which tells of the others too; None: every route is as it is to be.
@@ -123,6 +124,8 @@ def failure(
             first.standing.error.add_note(_by_node(outcomes))
         return first.standing.error
     further: dict[str, str] = {"policies": ", ".join(policies)} if policies else {}
+    if fares := felix(first):
+        further["Felix"] = fares
     if len(outcomes) > 1:
         further["beside"] = f"{len(outcomes) - len(wrong)} of {len(outcomes)} attempts were as expected"
     if len({outcome.nodes for outcome in outcomes}) > 1:

@@ -6,7 +6,7 @@ Nothing read here ever shows that a limitation is gone.  What could not be read 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -14,7 +14,8 @@ from conformance.errors import MissingCapability, Unmet
 from conformance.expect import message
 from conformance.expect.traffic import Context
 from conformance.model.claim import ClaimVerdict
-from conformance.model.facts import Fact
+from conformance.model.decision import seen_on
+from conformance.model.facts import Fact, NodeFacts
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -51,6 +52,44 @@ class Readings:
         self.context.decided(None, None, verdict, because, "read")
         if wrong:
             raise Unmet(deviation(self.context.claims, wrong, facts, expected=expected, because=because, do=do))
+
+    def on_nodes(
+        self,
+        nodes: Iterable[NodeFacts],
+        read: Callable[[str], Mapping[str, Fact[T]]],
+        wanted: T,
+        *,
+        because: str,
+        do: str,
+    ) -> None:
+        """Every fact that ``read`` finds of each of these nodes, by its name, has the wanted value.
+
+        Each node is a decision of its own, NOT_RUN where nothing is to be read.  Raises as :meth:`equal`, and
+        MissingCapability where that is so of all of them.
+        """
+        facts: dict[str, Fact[T]] = {}
+        lacking = MissingCapability("there is no node to read about", "run it on a cluster with one")
+        for node in nodes:
+            found = read(node.name)
+            unknown = next(
+                (f"{name} could not be read: {fact.source}" for name, fact in found.items() if not fact.known), ""
+            )
+            if unknown or not found:
+                lacking = MissingCapability(unknown or f"there is nothing to read about node {node.name}", do)
+                self.context.keep([seen_on(node, ClaimVerdict.NOT_RUN, str(lacking), "read")])
+                continue
+            facts |= found
+            wrong = [name for name, fact in found.items() if fact.value != wanted]
+            first = f"{wrong[0]}: {shown(found[wrong[0]].value)}" if wrong else because
+            verdict = ClaimVerdict.UNMET if wrong else ClaimVerdict.CONFIRMED
+            self.context.keep([seen_on(node, verdict, first, "read")])
+        if not facts:
+            raise lacking
+        rows = [(name, shown(wanted), shown(fact.value), fact.value == wanted) for name, fact in facts.items()]
+        self.context.attach("read", table(rows, facts))
+        if all_wrong := [name for name, fact in facts.items() if fact.value != wanted]:
+            expected = shown(wanted)
+            raise Unmet(deviation(self.context.claims, all_wrong, facts, expected=expected, because=because, do=do))
 
 
 def table(rows: Sequence[tuple[str, str, str, bool]], facts: Mapping[str, Fact[T]]) -> str:

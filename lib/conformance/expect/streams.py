@@ -123,6 +123,8 @@ class StreamExpect:
         parts = [timeline.headline(context.claims, state, expected, time.time(), then), f"  because   {because}"]
         policies = context.policies()
         parts += [f"  policies  {', '.join(policies)}"] if policies else []
+        felix = context.felix_on(*(end.workload for end in state.ends))
+        parts += [f"  Felix     {felix}"] if felix else []
         text = "\n".join([*parts, timeline.excerpt(state, self.marks)])
         return unless_changed(self.expect, [end.workload for end in state.ends], Nonconformance(text))
 

@@ -9,6 +9,7 @@ fails is ProbeBroken; neither is ever a denial.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -35,6 +36,12 @@ from conformance.settings import OsTimings, Timings
 from conformance.timing import SYSTEM_CLOCK, Clock
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
+
+
+FELIX_BEFORE = 10.0
+"""s.  Of Felix' log before the newest change of policy that a message about it looks through, too."""
+FELIX_WITHOUT_CHANGE = 60.0
+"""s.  Of Felix' log where there was no change."""
 
 
 class Policies(Protocol):
@@ -79,6 +86,9 @@ class Context:
     """Puts a drawing into the report."""
     change: Callable[[], PolicyChange | None] = lambda: None
     """The newest change of policy that this test has made."""
+    felix: Callable[[Sequence[str], float, bool], Sequence[str]] = lambda nodes, seconds, unwell_only: ()
+    """How Felix fares on these nodes, a line each, or on those alone where it is not well; of its log the last so many
+    seconds count."""
     figures: FigureLog = field(default_factory=FigureLog)
     keep: Callable[[Sequence[Seen]], object] = lambda seen: None
     """Keeps what was decided, for the test's claims and parts."""
@@ -86,6 +96,13 @@ class Context:
     """The cluster's DNS, for messages about names; None: not known."""
     policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
     """Names of policies that may be in force at some pods, for messages about paths that are closed."""
+
+    def felix_on(self, *ends: Workload) -> str:
+        """How Felix fares on the nodes of these pods; before the test has changed policy, only where it is not well."""
+        change = self.change()
+        seconds = time.monotonic() - change.at + FELIX_BEFORE if change else FELIX_WITHOUT_CHANGE
+        nodes = list(dict.fromkeys(end.node for end in ends))
+        return "; ".join(self.felix(nodes, seconds, change is None))
 
     def decided(
         self,
@@ -355,7 +372,8 @@ class Expect:
             self.context.attach("matrix", table(outcomes))
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
-            name_leads_to=self._name_leads_to, nearer=self._nearest,
+            name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*_pods(outcome.path)),
+            nearer=self._nearest,
         )  # fmt: skip
         if wrong is not None:
             name_ways(wrong, outcomes)

@@ -9,6 +9,7 @@ from conformance.facts import calico_nodes, platforms
 from conformance.facts.calico_facts import CalicoReading
 from conformance.facts.dsr import with_dsr
 from conformance.facts.reading import Reading
+from conformance.facts.tigera_status import tigera_status
 from conformance.facts.updates import windows_update
 from conformance.kube.client import Kube, Obj
 from conformance.model.facts import Fact, Facts, NodeFacts
@@ -39,6 +40,7 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
         ipam=calico.ipam(),
         calico_edition=calico_nodes.edition(reading),
         calico_on_nodes=calico_nodes.versions(reading, nodes),
+        tigera_status=tigera_status(reading),
         kube_proxy_mode=kube_proxy_mode(reading),
         evidence=evidence,
     )

@@ -5,7 +5,6 @@ Through whichever API serves an object; each fact names the object, the field an
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -23,8 +22,6 @@ CLUSTER_WIDE = (
 )  # fmt: skip
 """Beginnings of names of pods that belong to Kubernetes' control plane or to Calico as a whole."""
 SYSTEM_NAMESPACES = ("kube-system", "calico-system", "calico-apiserver", "tigera-operator")
-RESERVED = "windows-reserved-ipam-handle"
-"""Handle under which Calico IPAM keeps addresses of a Windows node's block (libcalico-go/lib/ipam)."""
 
 
 class CalicoObjects:
@@ -124,7 +121,7 @@ class CalicoObjects:
 
     def pool_cidrs(self) -> dict[str, Fact[str]]:
         """CIDR of every enabled IPv4 pool that gives addresses to pods."""
-        pools, api = self._all("IPPool")
+        pools, api = self.listed("IPPool")
         return {
             f"IPPool {pool['metadata']['name']}": Fact(pool["spec"]["cidr"], f"its .spec.cidr ({api})")
             for pool in pools
@@ -222,35 +219,9 @@ class CalicoObjects:
                 return {f"{kind} default .spec.strictAffinity": Fact(bool(value), where)}
         return {"IPAM's strictAffinity": Fact(None, f"neither {V3} nor {CRD} is served")}
 
-    def reserved(self) -> dict[str, Fact[list[str]]]:
-        """What is reserved in the blocks of Windows nodes: ``first``, ``second``, ``third``, ``last``, or a number."""
-        names = self._windows_names()
-        blocks, api = self._all("IPAMBlock")
-        found = {}
-        for block in blocks:
-            node = _affine(block)
-            if node in names:
-                spec = block["spec"]
-                source = f"IPAMBlock {spec['cidr']} .spec.allocations ({api})"
-                found[f"reserved in block {spec['cidr']} of node {node}"] = Fact(_reservations(spec), source)
-        return found
-
-    def reserved_elsewhere(self) -> dict[str, Fact[list[str]]]:
-        """Blocks of other nodes, and of none, in which something is reserved as only Windows' blocks have it."""
-        names = self._windows_names()
-        blocks, api = self._all("IPAMBlock")
-        others = [block for block in blocks if _affine(block) not in names]
-        found = [
-            f"{', '.join(kept)} in {block['spec']['cidr']} of {_affine(block) or 'no node'}"
-            for block in others
-            if (kept := _reservations(block["spec"]))
-        ]
-        source = f".spec.allocations of {len(others)} other IPAMBlocks ({api})"
-        return {"Windows' reservations in other blocks": Fact(found, source)}
-
     def blocks(self, *, of_all: bool = False) -> dict[str, Fact[list[str]]]:
         """The confirmed blocks of every Windows node, or ``of_all`` nodes."""
-        affinities, api = self._all("BlockAffinity")
+        affinities, api = self.listed("BlockAffinity")
         names = [node.name for node in self._facts.nodes] if of_all else self._windows_names()
         confirmed: dict[str, list[str]] = {name: [] for name in names}
         for affinity in affinities:
@@ -263,53 +234,9 @@ class CalicoObjects:
             for name, cidrs in confirmed.items()
         }
 
-    def borrowed(self) -> dict[str, Fact[str]]:
-        """For every pod on a Windows node whether its address lies in a block of that node: ``own block`` or where."""
-        own: dict[str, list[ipaddress.IPv4Network]] = {}
-        for name, fact in self.blocks().items():
-            cidrs = [ipaddress.IPv4Network(cidr) for cidr in fact.value or []]
-            own[name.removeprefix("blocks of node ")] = cidrs
-        found = {}
-        for pod in self._pods(every=True):
-            spec, status = pod["spec"], pod.get("status") or {}
-            if spec.get("nodeName") in own and status.get("podIP") and not spec.get("hostNetwork"):
-                address = ipaddress.IPv4Address(status["podIP"])
-                inside = any(address in cidr for cidr in own[spec["nodeName"]])
-                where = (
-                    "own block" if inside else f"{address}, outside {', '.join(map(str, own[spec['nodeName']])) or '-'}"
-                )
-                found[f"address of {_label(pod)}"] = Fact(
-                    where, f"its .status.podIP {address} on node {spec['nodeName']}"
-                )
-        return found
+    # --- any kind -----------------------------------------------------------------------------------------------
 
-    # --- how ------------------------------------------------------------------------------------------------------
-
-    def _of_pools(self, field: str, value: Callable[[Obj], str]) -> dict[str, Fact[str]]:
-        pools, api = self._all("IPPool")
-        return {
-            f"IPPool {pool['metadata']['name']}": Fact(value(pool["spec"]), f"its .spec.{field} ({api})")
-            for pool in pools
-            if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]
-        }
-
-    def _windows_names(self) -> list[str]:
-        return [node.name for node in self._facts.by_os("windows")]
-
-    def _pods(self, *, every: bool = False) -> Iterable[Obj]:
-        spaces = [None] if every else list(SYSTEM_NAMESPACES)
-        for space in spaces:
-            yield from self._kube.objects("v1", "Pod", space)
-
-    def _find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
-        try:
-            return self._kube.find(api, kind, name, namespace)
-        except ApiRefused as refusal:
-            raise MissingCapability(
-                f"{kind} {name} could not be read: {refusal.message}", "give the run the right to get it"
-            ) from refusal
-
-    def _all(self, kind: str) -> tuple[list[Obj], str]:
+    def listed(self, kind: str) -> tuple[list[Obj], str]:
         """All objects of a kind, and the API that served them.  Raises MissingCapability."""
         for api in (V3, CRD):
             if self._kube.discovery.serves(api, kind):
@@ -323,20 +250,35 @@ class CalicoObjects:
             f"the cluster serves {kind} neither by {V3} nor by {CRD}", "Calico's objects are in another datastore"
         )
 
+    def serves(self, kind: str) -> bool:
+        """Whether the cluster knows a kind of Calico's."""
+        return any(self._kube.discovery.serves(api, kind) for api in (V3, CRD))
+
+    # --- how ------------------------------------------------------------------------------------------------------
+
+    def _of_pools(self, field: str, value: Callable[[Obj], str]) -> dict[str, Fact[str]]:
+        pools, api = self.listed("IPPool")
+        return {
+            f"IPPool {pool['metadata']['name']}": Fact(value(pool["spec"]), f"its .spec.{field} ({api})")
+            for pool in pools
+            if not pool["spec"].get("disabled") and ":" not in pool["spec"]["cidr"]
+        }
+
+    def _windows_names(self) -> list[str]:
+        return [node.name for node in self._facts.by_os("windows")]
+
+    def _pods(self) -> Iterable[Obj]:
+        for space in SYSTEM_NAMESPACES:
+            yield from self._kube.objects("v1", "Pod", space)
+
+    def _find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
+        try:
+            return self._kube.find(api, kind, name, namespace)
+        except ApiRefused as refusal:
+            raise MissingCapability(
+                f"{kind} {name} could not be read: {refusal.message}", "give the run the right to get it"
+            ) from refusal
+
 
 def _label(pod: Obj) -> str:
     return f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
-
-
-def _affine(block: Obj) -> str:
-    """The node that a block belongs to: ``host:NAME`` in its affinity."""
-    return str(block["spec"].get("affinity") or "").removeprefix("host:")
-
-
-def _reservations(spec: Obj) -> list[str]:
-    """Ordinals that the block's allocations give to Windows' reservation, the outermost by their names."""
-    attributes = spec.get("attributes") or []
-    ours = {index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED}
-    allocations = spec.get("allocations") or []
-    names = {0: "first", 1: "second", 2: "third", len(allocations) - 1: "last"}
-    return [names.get(ordinal, f"number {ordinal}") for ordinal, index in enumerate(allocations) if index in ours]

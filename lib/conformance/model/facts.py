@@ -90,6 +90,8 @@ class Facts:
     """``Calico`` or ``Calico Enterprise``; claims are judged by the version of Calico that Enterprise is built on."""
     calico_on_nodes: dict[str, Fact[str]] = field(default_factory=dict)
     """Node to the version of Calico in its pod; not known where there is no pod."""
+    tigera_status: Fact[str] = Fact(None, "not known: not read")
+    """What Calico's operator says of its components: ``all 4 available``, or those that are not."""
 
     def calico_on(self, node: str) -> Fact[str]:
         """The version of Calico on a node, the cluster's where its own is not known."""

@@ -46,6 +46,7 @@ def facts_lines(facts: Facts) -> list[str]:
     return [
         f"facts: {nodes(facts, 'linux')}; {nodes(facts, 'windows')}; evidence: {facts.evidence}",
         f"       {values}",
+        *([f"       TigeraStatus: {facts.tigera_status.value}"] if facts.tigera_status.known else []),
     ]
 
 

@@ -71,6 +71,14 @@ class Dataplane(Protocol):
         """Nothing when there are none."""
         ...
 
+    async def set_latency(self, node: str, seconds: float) -> None:
+        """What a node sends to and hears from the underlay takes so long, each way; 0: as fast as the machine."""
+        ...
+
+    async def latency(self, node: str) -> float:
+        """Seconds as set now."""
+        ...
+
     async def fault_rules(self, scope: str) -> dict[str, list[str]]:
         """What is really in the kernel now, by fault name: how an injection or a healing is verified."""
         ...

@@ -17,7 +17,7 @@ from hybridlab.dataplane.model import Entry, NodeRoutes, NodeSpec, PolicyUpdate,
 from hybridlab.dataplane.policy import PolicyTable, base_table
 from hybridlab.dataplane.resets import Resets, ResetTarget
 from hybridlab.dataplane.services import BASE_TABLE, Services
-from hybridlab.kernel import namespaces, rtdump, sysctl
+from hybridlab.kernel import namespaces, rtdump, slow_wire, sysctl
 from hybridlab.kernel.conntrack import ConntrackSocket, concerning
 from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.rtnetlink import LO_INDEX, PROTO_BOOT, RouteSocket
@@ -57,7 +57,7 @@ class Node:
         self._departed: set[str] = set()
         self._ends: dict[str, tuple[str, str, str]] = {}
         self._resets: Resets | None = None
-        fabric.plug(self.netns, mac=_node_mac(spec.address), mtu=spec.underlay_mtu, index=_ETH0_INDEX)
+        self.port = fabric.plug(self.netns, mac=_node_mac(spec.address), mtu=spec.underlay_mtu, index=_ETH0_INDEX)
         with namespaces.entered(self.netns):
             # A new namespace may inherit these from the machine it is made on.
             sysctl.write("net/ipv6/conf/all/disable_ipv6", 1, optional=True)
@@ -87,6 +87,11 @@ class Node:
         self.route.set_neighbour(_ETH0_INDEX, gateway, _NOBODY_MAC)
         self.route.set_route("0.0.0.0/0", via=gateway, index=_ETH0_INDEX, protocol=PROTO_BOOT)
         self.route.flush()
+
+    def finish_frames(self, *, finish: bool) -> None:
+        """Have the kernel complete what leaves by ``eth0``, or leave that to ``eth0`` again."""
+        with namespaces.entered(self.netns):
+            slow_wire.finish_frames("eth0", finish=finish)
 
     def know_outside(self, address: str, mac: str) -> None:
         """A host beyond the cluster can be reached from here."""

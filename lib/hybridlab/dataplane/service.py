@@ -32,6 +32,7 @@ from hybridlab.dataplane.outside import Outside
 from hybridlab.kernel import namespaces
 from hybridlab.kernel.nft import NftError
 from hybridlab.kernel.sandbox import Sandbox, Sandboxes, node_id
+from hybridlab.kernel.slow_wire import SlowWire
 from hybridlab.kernel.wire import Refused
 
 T = TypeVar("T")
@@ -56,6 +57,8 @@ class DataplaneService:
         self._outside_server: asyncio.Server | None = None
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, pods.Pod] = {}
+        self._wires: dict[str, SlowWire] = {}
+        """Node to what makes its way to the underlay slow."""
 
     async def start(self) -> None:
         """Make the underlay."""
@@ -165,6 +168,23 @@ class DataplaneService:
     async def set_fault_rules(self, scope: str, name: str, rules: Sequence[tuple[str, str]]) -> None:
         injections = self._injections(scope)
         await self._program(lambda: injections.set(name, rules))
+
+    async def set_latency(self, node: str, seconds: float) -> None:
+        slowed, fabric = self._node(node), self._underlay()
+        wire = self._wires.pop(node, None)
+        if wire is not None:
+            wire.close()
+            await self._program(lambda: fabric.plug_again(slowed.port))
+            await self._program(lambda: slowed.finish_frames(finish=False))
+        if seconds:
+            await self._program(lambda: slowed.finish_frames(finish=True))
+            ends = await self._program(lambda: fabric.unplug_into_wire(slowed.port, slowed.spec.underlay_mtu))
+            self._wires[node] = SlowWire(fabric.netns, ends, seconds)
+            self._wires[node].start()
+
+    async def latency(self, node: str) -> float:
+        wire = self._wires.get(self._node(node).spec.name)
+        return wire.seconds if wire else 0.0
 
     async def clear_fault_rules(self, scope: str, name: str) -> None:
         injections = self._injections(scope)

@@ -7,6 +7,7 @@ from hybridlab.faults import api, exec, kubelet, routes
 from hybridlab.faults.backends import BackendsWrong
 from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
+from hybridlab.faults.felix_crash_loop import FelixCrashLoops
 from hybridlab.faults.hns import (
     HnsFails,
     VsidDiffers,
@@ -15,6 +16,7 @@ from hybridlab.faults.hns import (
     vni_followed_live,
 )
 from hybridlab.faults.model import FaultType, Parameter
+from hybridlab.faults.path_slow import PathSlow
 from hybridlab.faults.ping import ping_dropped, ping_natted
 from hybridlab.faults.pods import PodRestarts
 from hybridlab.faults.reprogramming import (
@@ -82,6 +84,14 @@ _TYPES = (
         make=fragments_dropped,
     ),
     *routes.TYPES,
+    FaultType(
+        name="path-slow",
+        layer="underlay",
+        scope="node",
+        description="what a node sends to other nodes, and hears from them, comes late and complete",
+        parameters=(_NODE, Parameter(name="ms", meaning="added to each round trip, milliseconds", default="300")),
+        make=PathSlow,
+    ),
     FaultType(
         name="policy-not-enforced",
         layer="policy",
@@ -162,6 +172,14 @@ _TYPES = (
         description="a calico-node-windows pod that was killed comes back without its Felix",
         parameters=(_WINDOWS_OR_ALL,),
         make=felix_never_restarts,
+    ),
+    FaultType(
+        name="felix-crash-loops",
+        layer="policy",
+        scope="all, node",
+        description="Felix ends as soon as it starts, again and again, and programs nothing",
+        parameters=(_NODE_OR_ALL,),
+        make=FelixCrashLoops,
     ),
     FaultType(
         name="felix-keeps-old-rules",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -61,6 +63,39 @@ def test_a_services_traffic_is_led_to_a_dead_backend(lab: Lab) -> None:
             assert lab.attempt("l1a", "10.96.1.1", 80).outcome == "timed out"
             assert lab.attempt("w1a", "10.96.1.1", 80, listeners["l2a"]).outcome == "open"
         assert lab.attempt("l1a", "10.96.1.1", 80, listeners["l2a"]).outcome == "open"
+
+
+@pytest.mark.parametrize("ends", [("l1a", "l2a"), ("l2a", "l1a"), ("w1a", "l1a"), ("l1a", "w1a")])
+def test_a_slow_node_s_round_trips_take_their_time_and_lose_nothing(lab: Lab, ends: tuple[str, str]) -> None:
+    sent = bytes(range(256)) * 1024  # more than one large segment
+
+    def carried(source: str, target: str) -> float:
+        """Seconds until a connection stands, over which everything arrives then."""
+        with lab.listening(target) as listeners, lab.socket(source) as client:
+            begun = time.monotonic()
+            client.connect((lab.address(target), 8080))
+            seconds = time.monotonic() - begun
+            accepted, _ = listeners[target].accept()
+            with accepted, ThreadPoolExecutor(1) as pool:
+                sending = pool.submit(client.sendall, sent)
+                heard = bytearray()
+                while len(heard) < len(sent) and (piece := accepted.recv(65536)):
+                    heard += piece
+                sending.result()
+        assert heard == sent
+        return seconds
+
+    assert carried(*ends) < 0.1
+    lab.run(lab.plane.set_latency("l1", 0.1))
+    try:
+        assert lab.run(lab.plane.latency("l1")) == 0.1
+        assert 0.2 <= carried(*ends) < 0.35
+        assert carried("l1b", "l1a") < 0.1
+        assert carried("w1a", "l2a") < 0.1
+    finally:
+        lab.run(lab.plane.set_latency("l1", 0))
+    assert lab.run(lab.plane.latency("l1")) == 0
+    assert carried(*ends) < 0.1
 
 
 def test_two_faults_are_healed_one_by_one(lab: Lab) -> None:

@@ -56,6 +56,7 @@ class RecordingDataplane(Recorder):
         self.endpoints: dict[str, dict[str, EndpointProgram]] = {}
         self.sets: dict[str, dict[str, tuple[str, ...]]] = {}
         self.faults: dict[str, dict[str, list[str]]] = {}
+        self.latencies: dict[str, float] = {}
         self.services: dict[str, ServiceTable] = {}
         self.zone: Zone | None = None
         self.cut_off: list[str] = []
@@ -115,6 +116,13 @@ class RecordingDataplane(Recorder):
     async def clear_fault_rules(self, scope: str, name: str) -> None:
         if not self.deaf:
             self.faults.get(scope, {}).pop(name, None)
+
+    async def set_latency(self, node: str, seconds: float) -> None:
+        if not self.deaf:
+            self.latencies[node] = seconds
+
+    async def latency(self, node: str) -> float:
+        return self.latencies.get(node, 0.0)
 
     async def fault_rules(self, scope: str) -> dict[str, list[str]]:
         return {name: list(rules) for name, rules in self.faults.get(scope, {}).items()}

@@ -7,7 +7,9 @@ import pytest
 from conformance.errors import MissingCapability, Unmet
 from conformance.expect.readings import Readings
 from conformance.expect.traffic import Context
-from conformance.model.facts import Fact
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
+from conformance.model.facts import Fact, NodeFacts
 
 POOLS = {
     "IPPool a": Fact("Never", "its .spec.ipipMode (projectcalico.org/v3)"),
@@ -43,6 +45,51 @@ def test_values_are_shown_as_people_write_them() -> None:
     blocks: dict[str, Fact[list[str]]] = {"blocks of node w": Fact([], "s")}
     with pytest.raises(Unmet, match="expected exactly one, observed none"):
         REQUIRES.each(blocks, lambda cidrs: len(cidrs) == 1, "exactly one", because="x", do="y")
+
+
+NODES = [
+    NodeFacts(
+        name=name, os="windows", address="10.0.0.11", ready=True, schedulable=True, control_plane=False,
+        kernel_version=f"10.0.{build}.1", os_image="", container_runtime="", windows_build=(build, 1),
+    )
+    for name, build in (("w1", 20348), ("w2", 26100))
+]  # fmt: skip
+
+
+def on_nodes(**found: dict[str, Fact[str]]) -> tuple[Exception | None, list[Seen]]:
+    """What is raised and decided of what is read of w1 and w2."""
+    kept: list[Seen] = []
+    requires = Readings(Context(claims=("IPAM-6",), keep=kept.extend))
+    try:
+        requires.on_nodes(NODES, lambda name: found.get(name, {}), "one block", because="one network", do="release")
+    except (Unmet, MissingCapability) as error:
+        return error, kept
+    return None, kept
+
+
+def test_each_node_that_is_read_about_is_a_decision_of_its_own() -> None:
+    error, kept = on_nodes(
+        w1={"blocks of node w1": Fact("one block", "s")}, w2={"blocks of node w2": Fact("no block", "s")}
+    )
+    assert str(error).startswith(
+        "IPAM-6  blocks of node w2  expected one block, observed no block\n  because  one network"
+    )
+    assert [(seen.target, seen.about, seen.verdict, seen.reason) for seen in kept] == [
+        ("w1", ("20348",), ClaimVerdict.CONFIRMED, "one network"),
+        ("w2", ("26100",), ClaimVerdict.UNMET, "blocks of node w2: no block"),
+    ]
+
+
+def test_a_node_of_which_nothing_can_be_read_is_not_run_and_takes_no_other_with_it() -> None:
+    error, kept = on_nodes(w1={"a": Fact("one block", "s")}, w2={"b": Fact(None, "no right")})
+    assert error is None
+    assert [(seen.target, seen.verdict) for seen in kept] == [
+        ("w1", ClaimVerdict.CONFIRMED), ("w2", ClaimVerdict.NOT_RUN)
+    ]  # fmt: skip
+    assert "b could not be read: no right" in kept[1].reason
+    error, kept = on_nodes()
+    assert isinstance(error, MissingCapability)
+    assert {seen.verdict for seen in kept} == {ClaimVerdict.NOT_RUN}
 
 
 def test_what_could_not_be_read_is_not_run() -> None:

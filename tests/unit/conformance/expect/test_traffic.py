@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -64,6 +65,25 @@ def opened(expect: Expect) -> Expect:
 def test_a_connection_that_agrees_three_times_is_reachable(expect: Make) -> None:
     last = expect(friend=[UP]).reachable(FRIEND, SERVER, because="nothing forbids it")
     assert [seen.verdict for seen in last] == [UP]
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_failure_says_how_felix_fares_on_both_ends_nodes(changed: bool) -> None:
+    asked: list[tuple[Sequence[str], float, bool]] = []
+
+    def felix(nodes: Sequence[str], seconds: float, unwell_only: bool) -> list[str]:
+        asked.append((nodes, seconds, unwell_only))
+        return [f"{node}: calico-node-x Ready, 2 restarts" for node in nodes]
+
+    change = PolicyChange(what="ns/allow-friend", at=time.monotonic() - 5, enforced_at="target") if changed else None
+    context = Context(claims=("POL-1",), felix=felix, change=lambda: change)
+    prober = ScriptedProber({"stranger": [DROPPED]})
+    told = "Felix     windows-1: calico-node-x Ready, 2 restarts; linux-1: calico-node-x Ready, 2 restarts"
+    with pytest.raises(Nonconformance, match=told):
+        Expect(prober, load_timings(), context, prober.clock).reachable(STRANGER, FRIEND.tcp(80), because="allowed")
+    ((nodes, seconds, unwell_only),) = asked
+    assert (nodes, unwell_only) == (["windows-1", "linux-1"], not changed)
+    assert seconds == pytest.approx(15 if changed else 60, abs=5)
 
 
 def test_a_single_connection_among_drops_is_not_reachable(expect: Make) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -177,27 +176,6 @@ def test_strict_affinity_is_false_where_there_is_no_such_object() -> None:
     assert values(reads(there).strict_affinity()) == {"IPAMConfig default .spec.strictAffinity": True}
 
 
-def block(where: str, reserved: tuple[int, ...]) -> Obj:
-    allocations = [0 if ordinal in reserved else (1 if ordinal == 5 else None) for ordinal in range(64)]
-    attributes = [{"handle_id": "windows-reserved-ipam-handle"}, {"handle_id": "Calico.abc"}]
-    cidr = "192.168.7.64/26"
-    return named("b", cidr=cidr, affinity=f"host:{where}", allocations=allocations, attributes=attributes)
-
-
-def test_reservations_are_told_by_their_place_in_the_block() -> None:
-    found = reads({(CRD, "IPAMBlock"): [block("win", (0, 1, 2, 63)), block("lin", ())]}).reserved()
-    assert values(found) == {"reserved in block 192.168.7.64/26 of node win": ["first", "second", "third", "last"]}
-    short = reads({(CRD, "IPAMBlock"): [block("win", (0, 1, 7))]}).reserved()
-    assert list(values(short).values()) == [["first", "second", "number 7"]]
-
-
-def test_windows_reservations_in_blocks_of_others_are_told() -> None:
-    blocks = [block("win", (0, 1, 2, 63)), block("lin", ())]
-    assert list(values(reads({(CRD, "IPAMBlock"): blocks}).reserved_elsewhere()).values()) == [[]]
-    found = reads({(CRD, "IPAMBlock"): [*blocks, block("lin", (0, 9))]}).reserved_elsewhere()
-    assert list(values(found).values()) == [["first, number 9 in 192.168.7.64/26 of lin"]]
-
-
 def affinity(where: str, cidr: str, **more: Any) -> Obj:
     return named(f"{where}-{cidr}", node=where, cidr=cidr, state="confirmed", deleted="false", **more)
 
@@ -214,31 +192,12 @@ def test_only_confirmed_blocks_of_windows_nodes_count() -> None:
     assert values(reads({(V3, "BlockAffinity"): []}).blocks()) == {"blocks of node win": []}
 
 
-def test_an_address_outside_its_nodes_block_is_told() -> None:
-    there = {
-        (V3, "BlockAffinity"): [affinity("win", "192.168.7.64/26")],
-        ("v1", "Pod"): [
-            pod("good", "win", "192.168.7.70"),
-            pod("stray", "win", "192.168.9.9"),
-            pod("other", "lin", "192.168.9.9"),
-            {**pod("host", "win", "10.0.0.12"), "spec": {"nodeName": "win", "hostNetwork": True}},
-        ],
-    }
-    assert values(reads(there).borrowed()) == {
-        "address of pod calico-system/good": "own block",
-        "address of pod calico-system/stray": "192.168.9.9, outside 192.168.7.64/26",
-    }
-
-
-@pytest.mark.parametrize("read", [CalicoObjects.blocks, CalicoObjects.reserved])
-def test_what_may_not_be_read_is_not_run_with_the_right_that_is_missing(
-    read: Callable[[CalicoObjects], object],
-) -> None:
-    there: dict[tuple[str, str], list[Obj]] = {(CRD, "BlockAffinity"): [], (CRD, "IPAMBlock"): []}
+def test_what_may_not_be_read_is_not_run_with_the_right_that_is_missing() -> None:
+    there: dict[tuple[str, str], list[Obj]] = {(CRD, "BlockAffinity"): []}
     with pytest.raises(MissingCapability, match="give the run the right to list it"):
-        read(reads(there, forbidden={"BlockAffinity", "IPAMBlock"}))
+        reads(there, forbidden={"BlockAffinity"}).blocks()
     with pytest.raises(MissingCapability, match="neither by projectcalico"):
-        read(reads({}))
+        reads({}).blocks()
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,12 @@ def test_enterprise_is_judged_by_the_calico_that_it_is_built_on() -> None:
     assert line == "this is Calico Enterprise: claims are judged as for Calico v3.31.2, which it is built on"
 
 
+def test_the_operator_s_own_words_are_in_the_header_where_there_is_one() -> None:
+    told = Fact("calico-windows Degraded: ResourceReadError", "TigeraStatus")
+    assert "TigeraStatus: calico-windows Degraded" in facts_lines(replace(facts(), tigera_status=told))[2]
+    assert len(facts_lines(facts())) == 2
+
+
 def test_openshift_is_said_not_to_be_supported_and_why() -> None:
     (line,) = assumptions(replace(facts(), platform=Fact("openshift", "API group config.openshift.io")))
     assert line.startswith("OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods")

@@ -1,0 +1,77 @@
+"""How Felix fares on some nodes, in one line each, for messages about policy that is not in force as it should be.
+
+Best effort, and no verdict: what cannot be read is said in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from conformance.errors import SuiteError, first_line
+from conformance.facts.diagnostics_bundle import calico_pods
+from conformance.kube.client import Kube, Obj
+from conformance.kube.waits import is_ready, pod_state, restarts
+from conformance.model.counted import counted
+
+WORTH_TELLING = re.compile(r"\[(WARNING|ERROR|FATAL|PANIC)\]")
+"""Lines of Felix' log that a message about policy shows; its others are in the failure's bundle."""
+SHOWN = 160
+"""Characters of such a line."""
+LOG_BYTES = 256 * 1024
+"""bytes.  Of a log that are looked through."""
+LATELY = 300.0
+"""s.  A restart this long ago, or longer, has nothing to do with what is seen now."""
+CONTAINERS = ("felix", "calico-node")
+"""Where Felix runs on Windows and on Linux."""
+
+
+def felix_on(kube: Kube, nodes: Sequence[str], seconds: float, *, unwell_only: bool = False) -> list[str]:
+    """``windows-1: calico-node-windows-x Ready, 2 restarts, started 4 s ago, said ...`` for each node.
+
+    ``seconds``: how far back its log is read for the newest line that is a warning or worse.  ``unwell_only``: nothing
+    of nodes where it is ready and has not restarted lately, or runs in no pod.
+    """
+    pods = {pod["spec"].get("nodeName"): pod for pod in calico_pods(kube, nodes)}
+    there = [node for node in dict.fromkeys(nodes) if not unwell_only or (node in pods and _is_unwell(pods[node]))]
+    return [
+        f"{node}: {_told(kube, pods[node], seconds) if node in pods else 'no pod of calico-node is seen'}"
+        for node in there
+    ]
+
+
+def _is_unwell(pod: Obj) -> bool:
+    """Whether it is not ready, or has restarted lately."""
+    since = _started(pod)
+    lately = since is not None and (datetime.now(UTC) - since).total_seconds() < LATELY
+    return since is None or not is_ready(pod) or (lately and restarts(pod) > 0)
+
+
+def _told(kube: Kube, pod: Obj, seconds: float) -> str:
+    words = [f"{pod['metadata']['name']} {pod_state(pod)}", counted(restarts(pod), "restart")]
+    if since := _started(pod):
+        words.append(f"started {(datetime.now(UTC) - since).total_seconds():.0f} s ago")
+    return ", ".join([*words, *_said(kube, pod, seconds)])
+
+
+def _started(pod: Obj) -> datetime | None:
+    """When the container that Felix runs in was started last; None: it does not run."""
+    for status in (pod.get("status") or {}).get("containerStatuses") or []:
+        begun = ((status.get("state") or {}).get("running") or {}).get("startedAt")
+        if status.get("name") in CONTAINERS and begun:
+            return datetime.fromisoformat(begun)
+    return None
+
+
+def _said(kube: Kube, pod: Obj, seconds: float) -> list[str]:
+    meta = pod["metadata"]
+    container = next((each["name"] for each in pod["spec"]["containers"] if each["name"] in CONTAINERS), "")
+    if not container:
+        return []
+    try:
+        text = kube.logs(meta["namespace"], meta["name"], container, since=seconds, head=LOG_BYTES)
+    except SuiteError as error:
+        return [f"its log is not readable: {first_line(error)[:SHOWN]}"]
+    worth = [line for line in text.splitlines() if WORTH_TELLING.search(line)]
+    return [f"said: {worth[-1].strip()[:SHOWN]}"] if worth else []

@@ -1,0 +1,168 @@
+"""What IPAM's objects and pods' addresses say of Windows nodes, as facts by name.  It judges nothing."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from datetime import datetime
+
+from conformance.facts.objects import CalicoObjects
+from conformance.kube.client import Kube, Obj
+from conformance.model.counted import counted
+from conformance.model.facts import Fact, Facts, NodeFacts
+
+RESERVED = "windows-reserved-ipam-handle"
+"""Handle under which Calico IPAM keeps addresses of a Windows node's block (libcalico-go/lib/ipam)."""
+NOT_RESERVED = "not reserved"
+OWN_BLOCK = "own block"
+Network = ipaddress.IPv4Network
+
+
+class IpamFacts:
+    """Reads of one worker; lists are read anew each time, since pods and blocks come and go."""
+
+    def __init__(self, kube: Kube, facts: Facts, calico: CalicoObjects) -> None:
+        self._kube, self._facts, self._calico = kube, facts, calico
+
+    @property
+    def windows(self) -> tuple[NodeFacts, ...]:
+        """The Windows nodes."""
+        return self._facts.by_os("windows")
+
+    def blocks(self, node: str) -> dict[str, Fact[str]]:
+        """How many blocks a node has: ``one block``, ``no block`` or which, with what is wrong with one.
+
+        Confirmed affinities; the IPAMBlock of each is there, and says that it is the node's.
+        """
+        claimed, source = self._claimed(node)
+        told = [f"{cidr}{', ' if wrong else ''}{wrong}" for cidr, wrong in claimed.items()]
+        words = f"{counted(len(claimed), 'block')}: {'; '.join(told)}" if claimed else "no block"
+        if list(claimed.values()) == [""]:
+            words = "one block"
+        return {f"blocks of node {node}": Fact(words, f"{source}: {'; '.join(told) or 'none'}")}
+
+    def reserved(self, node: str) -> dict[str, Fact[list[str]]]:
+        """What is reserved in a node's blocks: ``first``, ``second``, ``third``, ``last``, or a number."""
+        found, source = self._blocks(node)
+        return {
+            f"reserved in block {block['spec']['cidr']} of node {node}": Fact(
+                reservations(block["spec"]), f"IPAMBlock {block['spec']['cidr']} .spec.allocations; {source}"
+            )
+            for block in found
+        }
+
+    def places(self, node: str) -> dict[str, Fact[str]]:
+        """For every pod of a node whether its address lies in a block of that node: ``own block``, or where."""
+        blocks, source = self._blocks(node)
+        cidrs = [Network(block["spec"]["cidr"]) for block in blocks]
+        listed = ", ".join(map(str, cidrs)) or "its blocks, of which there is none"
+        return {
+            _name(pod, node): Fact(
+                OWN_BLOCK if any(address in cidr for cidr in cidrs) else f"{address}, outside {listed}",
+                f"its .status.podIP {address}; {source}",
+            )
+            for pod, address in self._pods(node)
+        }
+
+    def takings(self, node: str) -> dict[str, Fact[str]]:
+        """For every pod of a node whether its address is one that is kept back: ``not reserved``, or for what.
+
+        Kept back are the first three and the last of a Windows node's block, and what an IPReservation names that is
+        older than the pod.
+        """
+        blocks, source = self._blocks(node)
+        kept = {
+            address: f"{which} of block {cidr}"
+            for cidr in (Network(block["spec"]["cidr"]) for block in blocks)
+            for address, which in ((cidr[0], "first"), (cidr[1], "second"), (cidr[2], "third"), (cidr[-1], "last"))
+        }
+        reserving = self._reserving()
+        found = {}
+        for pod, address in self._pods(node):
+            by = [
+                f"kept back by IPReservation {name}"
+                for name, cidr, since in reserving
+                if address in cidr and since < _made(pod)
+            ]
+            why = [kept[address]] if address in kept else by
+            found[_name(pod, node)] = Fact(
+                f"{address}, {why[0]}" if why else NOT_RESERVED, f"its .status.podIP {address}; {source}"
+            )
+        return found
+
+    def reserved_elsewhere(self) -> dict[str, Fact[list[str]]]:
+        """Blocks of other nodes, and of none, in which something is reserved as only Windows' blocks have it."""
+        windows = [node.name for node in self.windows]
+        blocks, api = self._calico.listed("IPAMBlock")
+        others = [block for block in blocks if affine(block) not in windows]
+        found = [
+            f"{', '.join(kept)} in {block['spec']['cidr']} of {affine(block) or 'no node'}"
+            for block in others
+            if (kept := reservations(block["spec"]))
+        ]
+        source = f".spec.allocations of {len(others)} other IPAMBlocks ({api})"
+        return {"Windows' reservations in other blocks": Fact(found, source)}
+
+    def _claimed(self, node: str) -> tuple[dict[str, str], str]:
+        """CIDR of each confirmed affinity of a node to what is wrong with its block; empty: nothing."""
+        affinities, where = self._calico.listed("BlockAffinity")
+        blocks, api = self._calico.listed("IPAMBlock")
+        owners = {block["spec"]["cidr"]: affine(block) for block in blocks}
+        found = {}
+        for affinity in affinities:
+            spec = affinity["spec"]
+            gone = str(spec.get("deleted", "false")).lower() == "true"
+            if spec.get("node") == node and spec.get("state") == "confirmed" and not gone:
+                cidr = str(spec["cidr"])
+                of_another = "" if owners.get(cidr) == node else f"whose IPAMBlock is {owners.get(cidr) or 'no node'}'s"
+                found[cidr] = of_another if cidr in owners else "which has no IPAMBlock"
+        return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"
+
+    def _blocks(self, node: str) -> tuple[list[Obj], str]:
+        """The blocks of a node with which nothing is wrong."""
+        claimed, source = self._claimed(node)
+        blocks, _ = self._calico.listed("IPAMBlock")
+        return [block for block in blocks if claimed.get(block["spec"]["cidr"]) == ""], source
+
+    def _reserving(self) -> list[tuple[str, Network, datetime]]:
+        """Name, addresses and time of every IPReservation for IPv4; none where the cluster knows no such kind."""
+        if not self._calico.serves("IPReservation"):
+            return []
+        return [
+            (one["metadata"]["name"], Network(cidr, strict=False), _made(one))
+            for one in self._calico.listed("IPReservation")[0]
+            for cidr in one["spec"].get("reservedCIDRs") or []
+            if ":" not in cidr
+        ]
+
+    def _pods(self, node: str) -> Iterator[tuple[Obj, ipaddress.IPv4Address]]:
+        """The node's pods that have an IPv4 address of their own."""
+        for pod in self._kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):
+            status = pod.get("status") or {}
+            address = status.get("podIP") or ""
+            over = status.get("phase") in ("Succeeded", "Failed")  # its address is given to others
+            if address and ":" not in address and not over and not pod["spec"].get("hostNetwork"):
+                yield pod, ipaddress.IPv4Address(address)
+
+
+def affine(block: Obj) -> str:
+    """The node that a block belongs to: ``host:NAME`` in its affinity."""
+    return str(block["spec"].get("affinity") or "").removeprefix("host:")
+
+
+def reservations(spec: Obj) -> list[str]:
+    """Ordinals that the block's allocations give to Windows' reservation, the outermost by their names."""
+    attributes = spec.get("attributes") or []
+    ours = {index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED}
+    allocations = spec.get("allocations") or []
+    names = {0: "first", 1: "second", 2: "third", len(allocations) - 1: "last"}
+    return [names.get(ordinal, f"number {ordinal}") for ordinal, index in enumerate(allocations) if index in ours]
+
+
+def _name(pod: Obj, node: str) -> str:
+    return f"address of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}"
+
+
+def _made(obj: Obj) -> datetime:
+    """When an object was created."""
+    return datetime.fromisoformat(obj["metadata"]["creationTimestamp"])

@@ -1,0 +1,72 @@
+"""A wire on which every frame takes its time, for kernels without netem: two interfaces, and this process between them.
+
+Frames are read from the one as they come in and sent out of the other later.  What they were to leave to an interface,
+checksums and segments, must have been done before: :func:`finish_frames`.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import fcntl
+import socket
+import struct
+
+from hybridlab.kernel import namespaces
+
+_ETH_P_ALL = 3
+_PACKET_OUTGOING = 4
+_SIOCETHTOOL, _ETHTOOL_STXCSUM = 0x8946, 0x17
+_LARGEST = 65536
+"""bytes.  Of a frame."""
+
+
+def finish_frames(interface: str, *, finish: bool) -> None:
+    """Have the kernel complete what leaves by an interface of this namespace, or leave it to the interface again."""
+    value = array.array("I", [_ETHTOOL_STXCSUM, 0 if finish else 1])
+    request = struct.pack("16sP8x", interface.encode(), value.buffer_info()[0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        fcntl.ioctl(asking, _SIOCETHTOOL, request)
+
+
+class SlowWire:
+    """Between two interfaces of one namespace.  Create, start and close it in the event loop's thread."""
+
+    def __init__(self, netns: int, ends: tuple[str, str], seconds: float) -> None:
+        """``seconds``: how long a frame takes, each way."""
+        self.seconds = seconds
+        with namespaces.entered(netns):
+            self._ends = tuple(_tap(interface) for interface in ends)
+
+    def start(self) -> None:
+        """Carry frames from now on."""
+        loop = asyncio.get_running_loop()
+        for end, other in (self._ends, self._ends[::-1]):
+            loop.add_reader(end, self._carry, end, other)
+
+    def close(self) -> None:
+        """Carry nothing more; what is under way is lost."""
+        loop = asyncio.get_running_loop()
+        for end in self._ends:
+            loop.remove_reader(end)
+            end.close()
+
+    def _carry(self, end: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                frame, (_, _, kind, *_) = end.recvfrom(_LARGEST)
+                if kind != _PACKET_OUTGOING:
+                    asyncio.get_running_loop().call_later(self.seconds, _send, other, frame)
+
+
+def _tap(interface: str) -> socket.socket:
+    tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
+    tap.bind((interface, _ETH_P_ALL))
+    tap.setblocking(False)
+    return tap
+
+
+def _send(end: socket.socket, frame: bytes) -> None:
+    with contextlib.suppress(OSError):  # full, or closed meanwhile: wires lose frames
+        end.send(frame)

@@ -1,0 +1,123 @@
+"""How Felix fares on nodes, for messages, and what the operator says of its components, for the header."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from conformance.facts.felix_state import felix_on
+from conformance.facts.reading import Reading
+from conformance.facts.tigera_status import tigera_status
+from conformance.kube.refused import ApiRefused
+
+Obj = dict[str, Any]
+REFUSED = ApiRefused(403, "Forbidden", "may not", "GET pods")
+
+
+def pod(name: str, node: str, container: str, *, ready: bool = True, restarts: int = 0, age: float = 100.0) -> Obj:
+    begun = (datetime.now(UTC) - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    status: Obj = {"name": container, "restartCount": restarts, "state": {"running": {"startedAt": begun}}}
+    return {
+        "metadata": {"name": name, "namespace": "calico-system"},
+        "spec": {"nodeName": node, "containers": [{"name": container}]},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [status],
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+        },
+    }
+
+
+class Kube:
+    """Pods of calico-system, and one text as the log of each."""
+
+    def __init__(self, *pods: Obj, log: str | Exception = "") -> None:
+        self.pods, self.log, self.asked = list(pods), log, list[tuple[str, float]]()
+
+    def objects(self, api: str, kind: str, namespace: str | None = None, **_: Any) -> list[Obj]:
+        if kind == "TigeraStatus":
+            return self.pods
+        return [item for item in self.pods if item["metadata"]["namespace"] == namespace]
+
+    def logs(self, namespace: str, pod: str, container: str, *, since: float, head: int) -> str:
+        self.asked.append((f"{pod} {container}", since))
+        if isinstance(self.log, Exception):
+            raise self.log
+        return self.log
+
+
+def test_each_node_has_its_own_pod_readiness_restarts_and_newest_warning() -> None:
+    log = "t1 [WARNING][1] felix: first\nt2 [ERROR][1] felix: Failed to program policy\nt3 [INFO][1] felix: fine\n"
+    windows = pod("calico-node-windows-a", "w1", "felix", ready=False, restarts=3, age=4)
+    kube: Any = Kube(windows, pod("calico-node-b", "l1", "calico-node"), log=log)
+    first, second, third = felix_on(kube, ["w1", "l1", "w2", "w1"], 30.0)
+    assert first.startswith("w1: calico-node-windows-a ")
+    assert "Ready," not in first
+    assert ", 3 restarts, started " in first
+    assert first.endswith("said: t2 [ERROR][1] felix: Failed to program policy")
+    assert re.fullmatch(r"l1: calico-node-b Ready, 0 restarts, started 10\d s ago, said: t2 .*", second)
+    assert third == "w2: no pod of calico-node is seen"
+    assert kube.asked == [("calico-node-windows-a felix", 30.0), ("calico-node-b calico-node", 30.0)]
+
+
+def test_a_quiet_log_and_one_that_cannot_be_read_say_so() -> None:
+    node = pod("calico-node-b", "l1", "calico-node")
+    quiet: Any = Kube(node, log="t3 [INFO][1] felix: fine")
+    (line,) = felix_on(quiet, ["l1"], 30.0)
+    assert re.fullmatch(r"l1: calico-node-b Ready, 0 restarts, started 10\d s ago", line)
+    shut: Any = Kube(node, log=REFUSED)
+    assert "its log is not readable: " in felix_on(shut, ["l1"], 30.0)[0]
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (pod("calico-node-b", "l1", "calico-node"), False),
+        (pod("calico-node-b", "l1", "calico-node", restarts=9, age=4000), False),
+        (pod("calico-node-b", "l1", "calico-node", restarts=9, age=10), True),
+        (pod("calico-node-b", "l1", "calico-node", age=10), False),
+        (pod("calico-node-b", "l1", "calico-node", ready=False), True),
+        (pod("calico-node-b", "l1", "another"), True),
+        (pod("calico-node-b", "elsewhere", "calico-node", ready=False), False),
+    ],
+)
+def test_where_policy_has_not_changed_only_a_felix_that_is_not_well_is_told(found: Obj, told: bool) -> None:
+    kube: Any = Kube(found)
+    assert bool(felix_on(kube, ["l1"], 30.0, unwell_only=True)) is told
+
+
+def status(name: str, **conditions: Obj) -> Obj:
+    listed = [{"type": kind, **one} for kind, one in conditions.items()]
+    return {"metadata": {"name": name}, "status": {"conditions": listed}}
+
+
+FINE = {"Available": {"status": "True"}, "Degraded": {"status": "False"}}
+BROKEN = {
+    "Available": {"status": "False"},
+    "Degraded": {"status": "True", "reason": "ResourceReadError", "message": "no IPAM"},
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([status("calico", **FINE), status("ippools", **FINE)], "all 2 available"),
+        (
+            [status("calico", **FINE), status("calico-windows", **BROKEN)],
+            "calico-windows Degraded: ResourceReadError no IPAM",
+        ),
+        ([status("calico", Available={"status": "False"}, Progressing={"status": "True"})], "calico Progressing"),
+        ([status("calico"), status("apiserver")], "apiserver not Available; calico not Available"),
+    ],
+)
+def test_the_operator_s_components_are_told_by_what_is_wrong_with_them(found: list[Obj], said: str) -> None:
+    kube: Any = Kube(*found)
+    assert tigera_status(Reading(kube)).value == said
+
+
+def test_without_the_operator_nothing_is_known_of_it() -> None:
+    kube: Any = Kube()
+    assert tigera_status(Reading(kube)).value is None
