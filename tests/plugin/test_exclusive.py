@@ -110,11 +110,27 @@ def test_long_and_exclusive():
     assert [name.partition("[")[0] for name in names[1:25]] == ["test_shared"] * 24
 
 
-def test_workers_are_given_tests_one_by_one_so_that_exclusive_ones_wait_for_no_heap_of_others(project: Project) -> None:
-    project.suite(MIXED)
-    found = turns(project.run("-n", "2"))
-    first = next(place for place, turn in enumerate(found) if turn.kind != "shared")
-    assert [turn.kind for turn in found[first:]].count("shared") <= 1, "what a worker was given before"
+def test_a_busy_worker_keeps_no_heap_of_tests_from_another(project: Project, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    done.mkdir()
+    project.suite(f"""
+import time
+from pathlib import Path
+
+@verifies("CONN-1")
+def test_busy_until_nearly_all_others_are_over():
+    end = time.monotonic() + 30
+    while len(list(Path({str(done)!r}).iterdir())) < 37:
+        assert time.monotonic() < end, "they wait for this worker"
+        time.sleep(0.02)
+
+@verifies("CONN-1")
+@pytest.mark.parametrize("number", range(40))
+def test_quick(number):
+    (Path({str(done)!r}) / str(number)).touch()
+""")
+    run = project.run("-n", "2")
+    assert run.code == 0, run.out
 
 
 def verdicts(run: Run) -> dict[str, str]:

@@ -49,10 +49,16 @@ def _is_unwell(pod: Obj) -> bool:
 
 
 def _told(kube: Kube, pod: Obj, seconds: float) -> str:
-    words = [f"{pod['metadata']['name']} {pod_state(pod)}", counted(restarts(pod), "restart")]
+    words = [f"{pod['metadata']['name']} {_state(pod)}", counted(restarts(pod), "restart")]
     if since := _started(pod):
         words.append(f"started {(datetime.now(UTC) - since).total_seconds():.0f} s ago")
     return ", ".join([*words, *_said(kube, pod, seconds)])
+
+
+def _state(pod: Obj) -> str:
+    """``Ready``, or what its own container does: init containers that have ended say nothing."""
+    status = pod.get("status") or {}
+    return pod_state({**pod, "status": {**status, "initContainerStatuses": []}})
 
 
 def _started(pod: Obj) -> datetime | None:
