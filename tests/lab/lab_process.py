@@ -31,16 +31,25 @@ class RunningLab:
     def kubectl(
         self, *arguments: str, check: bool = True, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl on it; with ``check`` a failure is an error that shows what kubectl said."""
-        done = subprocess.run(
-            ["kubectl", "--kubeconfig", str(self.kubeconfig), *arguments],
-            input=stdin, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        """Run kubectl on it; with ``check`` a failure is an error that shows what kubectl said.
+
+        kubectl throws away what comes by a stream before it has noted that the stream is there, and says so; a command
+        that this happened to is run once more.
+        """
+        done = self._kubectl(arguments, stdin)
+        if "Unknown stream id" in done.stderr:
+            done = self._kubectl(arguments, stdin)
         if check and done.returncode:
             raise RuntimeError(
                 f"kubectl {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
             )
         return done
+
+    def _kubectl(self, arguments: Sequence[str], stdin: str | None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["kubectl", "--kubeconfig", str(self.kubeconfig), *arguments],
+            input=stdin, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
 
     def hybridlab(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the lab's own command."""
