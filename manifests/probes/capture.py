@@ -83,7 +83,7 @@ def capture(seconds, most, size, vxlan, ends, peers):
 
 
 def addresses(text):
-    return {socket.inet_aton(one) for one in text.split(",") if one != "-"}
+    return {socket.inet_aton(address) for address in text.split(",") if address != "-"}
 
 
 def main(seconds, most, size, vxlan, ends, peers):

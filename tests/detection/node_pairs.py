@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.context import Context
+from conformance.expect.traffic import Expect
 from conformance.facts.detect import detect
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.changes import Changes

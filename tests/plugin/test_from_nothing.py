@@ -76,7 +76,8 @@ import sys
 sys.path.insert(0, "{root}")
 from dataclasses import replace
 from conformance.expect.readings import Readings
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.context import Context
+from conformance.expect.traffic import Expect
 from conformance.model.facts import Fact
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings

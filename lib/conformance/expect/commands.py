@@ -14,9 +14,9 @@ from typing import Protocol
 
 from conformance.errors import Nonconformance, ProbeBroken, SuiteError
 from conformance.expect.at_once import at_once
+from conformance.expect.context import Context
 from conformance.expect.routes import Route
 from conformance.expect.tally import Tally
-from conformance.expect.traffic import Context
 from conformance.model.decision import Half
 from conformance.model.endpoint import Target, Workload
 from conformance.settings import Timings

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from conformance.errors import SuiteError
-from conformance.expect.names import Observer
+from conformance.expect.names import Asks
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import Timings
 
 SEARCHED = (
     "compare the names that were asked for with what a kubelet lets pods search: NAMESPACE.svc.DOMAIN, svc.DOMAIN and "
@@ -35,16 +34,6 @@ class Servers(Protocol):
 
     def pods(self) -> list[Target]:
         """The ports of its pods.  Raises SuiteError where they are not known."""
-
-
-class Asks(Protocol):
-    """What finding out needs of a test's expectations."""
-
-    @property
-    def prober(self) -> Observer: ...
-
-    @property
-    def timings(self) -> Timings: ...
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Protocol
 from conformance.errors import SuiteError
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
+from conformance.settings import Timings
 
 UNSENT = frozenset({Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME})
 """Verdicts of attempts that sent nothing to their target, for want of its address."""
@@ -20,6 +21,16 @@ class Observer(Protocol):
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """One observation per attempt, in order."""
+
+
+class Asks(Protocol):
+    """What finding out why an expectation failed needs of it."""
+
+    @property
+    def prober(self) -> Observer: ...
+
+    @property
+    def timings(self) -> Timings: ...
 
 
 def named(attempt: Attempt) -> bool:

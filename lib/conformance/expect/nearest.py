@@ -8,31 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from conformance.errors import SuiteError
 from conformance.expect import message
 from conformance.expect.answered import ARRIVED, plain
-from conformance.expect.names import Observer
+from conformance.expect.names import Asks
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import Timings
 
 SERVICES = (Path.CLUSTER_IP, Path.NODE_PORT, Path.NAME)
 """Ways to a pod that are not its own address."""
 TRIES = 2
 """How often a backend is asked by its own address: one lost packet closes nothing."""
-
-
-class Asks(Protocol):
-    """What finding out needs of a test's expectations."""
-
-    @property
-    def prober(self) -> Observer: ...
-
-    @property
-    def timings(self) -> Timings: ...
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ def _connected(path: Path) -> float:
 def name_ways(error: Exception, outcomes: Sequence[Outcome]) -> None:
     """Let a failure say which of the routes' ways are wrong, the worst first."""
     if isinstance(error, Nonconformance | SuiteError):
-        wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda one: one.rank)
+        wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
         error.ways = [outcome.path.attempt for outcome in wrong]
 
 

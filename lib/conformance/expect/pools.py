@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from conformance.errors import MissingCapability
-from conformance.expect.traffic import Context
+from conformance.expect.context import Context
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact

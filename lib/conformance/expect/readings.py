@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from conformance.errors import MissingCapability, Unmet
 from conformance.expect import message
-from conformance.expect.traffic import Context
+from conformance.expect.context import Context
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import seen_on
 from conformance.model.facts import Fact, NodeFacts

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken, Nonconformance, ProbeBroken, Unmet, first_line
-from conformance.expect.traffic import Context
+from conformance.expect.context import Context
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Half
 from conformance.model.endpoint import Target, Workload

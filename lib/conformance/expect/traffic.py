@@ -9,7 +9,6 @@ fails is ProbeBroken; neither is ever a denial.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -18,17 +17,16 @@ from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance,
 from conformance.expect import message, names, resolution
 from conformance.expect.answered import telling, usual
 from conformance.expect.ask import Asking, ask
+from conformance.expect.context import Context
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Rule, Wrong, link
-from conformance.expect.dns_servers import LONGER, Servers
-from conformance.expect.figures import FigureLog, PolicyChange
+from conformance.expect.dns_servers import LONGER
 from conformance.expect.guard import pods_unchanged
 from conformance.expect.nearest import Nearest, nearest
 from conformance.expect.outcome import Outcome, drawing, failure, name_ways, table
 from conformance.expect.routes import Route, Routes, each, routes_of
-from conformance.model import decision
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
-from conformance.model.decision import Half, Seen
+from conformance.model.decision import Half
 from conformance.model.endpoint import Path as TargetPath
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation
@@ -36,12 +34,6 @@ from conformance.settings import OsTimings, Timings
 from conformance.timing import SYSTEM_CLOCK, Clock
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
-
-FELIX_BEFORE = 10.0
-"""s.  Of Felix' log before the newest change of policy that a message about it looks through, too."""
-FELIX_WITHOUT_CHANGE = 60.0
-"""s.  Of Felix' log where there was no change."""
 
 
 class Policies(Protocol):
@@ -69,56 +61,6 @@ class Prober(Protocol):
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a message and a report need to know about the test that expects."""
-
-    claims: tuple[str, ...] = ()
-    policies: Callable[[], Sequence[str]] = tuple
-    """Names of the policies in force now, with their age."""
-    attach: Callable[[str, str], object] = lambda name, text: None
-    """Puts a text into the report."""
-    record: Callable[[str, float | str], None] = lambda name, value: None
-    """Keeps a figure with the claim's result."""
-    draw: Callable[[str, str], object] = lambda name, svg: None
-    """Puts a drawing into the report."""
-    change: Callable[[], PolicyChange | None] = lambda: None
-    """The newest change of policy that this test has made."""
-    felix: Callable[[Sequence[str], float, bool], Sequence[str]] = lambda nodes, seconds, unwell_only: ()
-    """How Felix fares on these nodes, a line each, or on those alone where it is not well; of its log the last so many
-    seconds count."""
-    figures: FigureLog = field(default_factory=FigureLog)
-    keep: Callable[[Sequence[Seen]], object] = lambda seen: None
-    """Keeps what was decided, for the test's claims and parts."""
-    dns: Callable[[], Servers | None] = lambda: None
-    """The cluster's DNS, for messages about names; None: not known."""
-    policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
-    """Names of policies that may be in force at some pods, for messages about paths that are closed."""
-
-    def felix_on(self, *ends: Workload) -> str:
-        """How Felix fares on the nodes of these pods; before the test has changed policy, only where it is not well."""
-        change = self.change()
-        seconds = time.monotonic() - change.at + FELIX_BEFORE if change else FELIX_WITHOUT_CHANGE
-        nodes = list(dict.fromkeys(end.node for end in ends))
-        return "; ".join(self.felix(nodes, seconds, change is None))
-
-    def decided(
-        self,
-        source: Workload | None,
-        target: Workload | Target | None,
-        verdict: ClaimVerdict,
-        reason: str,
-        half: Half = "open",
-    ) -> None:
-        """Say what an expectation decided about one way, with a reason that is enough on its own.
-
-        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster.
-        """
-        change = self.change()
-        side = change.enforced_at if change else "both"
-        self.keep(decision.seen(source, target, verdict, reason.partition("\n")[0], half, enforced_at=side))
 
 
 @dataclass

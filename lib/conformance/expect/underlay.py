@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from conformance.expect.context import Context
 from conformance.expect.routes import Route
-from conformance.expect.traffic import Context
 from conformance.model.claim import UNDERLAY
 from conformance.model.facts import Facts
 from conformance.pods.coverage import subnet

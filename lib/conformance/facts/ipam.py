@@ -129,9 +129,9 @@ class IpamFacts:
         if not self._calico.serves("IPReservation"):
             return []
         return [
-            (one["metadata"]["name"], Network(cidr, strict=False), _made(one))
-            for one in self._calico.listed("IPReservation")[0]
-            for cidr in one["spec"].get("reservedCIDRs") or []
+            (reservation["metadata"]["name"], Network(cidr, strict=False), _made(reservation))
+            for reservation in self._calico.listed("IPReservation")[0]
+            for cidr in reservation["spec"].get("reservedCIDRs") or []
             if ":" not in cidr
         ]
 

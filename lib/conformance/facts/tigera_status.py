@@ -24,7 +24,7 @@ def tigera_status(reading: Reading) -> Fact[str]:
 def _unwell(item: Obj) -> str:
     """What is wrong with a component; empty: it is available and not degraded."""
     name = item["metadata"]["name"]
-    conditions = {one.get("type"): one for one in (item.get("status") or {}).get("conditions") or []}
+    conditions = {condition.get("type"): condition for condition in (item.get("status") or {}).get("conditions") or []}
     degraded, available = conditions.get("Degraded") or {}, conditions.get("Available") or {}
     if degraded.get("status") == "True":
         said = f"{degraded.get('reason') or ''} {degraded.get('message') or ''}".strip()

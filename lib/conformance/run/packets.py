@@ -18,7 +18,9 @@ FLAGS = ((0x02, "SYN"), (0x10, "ACK"), (0x04, "RST"), (0x01, "FIN"), (0x08, "PSH
 
 def pcap(capture: Capture) -> bytes:
     """The file.  Interfaces have numbers in it, in the order of their names."""
-    numbers = {name: number for number, name in enumerate(sorted({one.interface for one in capture.packets}), start=1)}
+    numbers = {
+        name: number for number, name in enumerate(sorted({packet.interface for packet in capture.packets}), start=1)
+    }
     parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, LINUX_SLL2)]
     for packet in capture.packets:
         head = struct.pack(">HHIHBB8x", IPV4, 0, numbers[packet.interface], packet.hardware, packet.way, 0)

@@ -85,7 +85,7 @@ def test_eks_leaves_its_marks_and_rewrites(tmp_path: Path) -> None:
         assert dns["metadata"]["labels"]["eks.amazonaws.com/component"] == "kube-dns"
         pods = {pod["metadata"]["name"] for pod in objects(lab, "pods", "-n", "kube-system")}
         assert not [name for name in pods if name.startswith(("kube-apiserver", "etcd", "kube-scheduler"))]
-        names = {one["metadata"]["name"] for one in objects(lab, "daemonsets", "-n", "kube-system")}
+        names = {daemon["metadata"]["name"] for daemon in objects(lab, "daemonsets", "-n", "kube-system")}
         assert "kube-proxy" in names
         assert "kube-proxy-windows" not in names  # the image of the node starts it as a service
         information = objects(lab, "clusterinformations.crd.projectcalico.org", "default")[0]

@@ -159,7 +159,7 @@ def negate(value: object, sign: str, node: Node) -> object:
 
 def numbers_between(left: object, right: object) -> list[object]:
     """``..``."""
-    texts = [one for one in (left, right) if isinstance(one, str) and not isinstance(one, NumberText)]
+    texts = [side for side in (left, right) if isinstance(side, str) and not isinstance(side, NumberText)]
     if any(not text.strip().lstrip("-").isdigit() for text in texts) or [len(text) for text in texts] == [1, 1]:
         raise NotEmulated("a range of characters")
     try:

@@ -13,7 +13,8 @@ from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.vni import Delivery
 from conformance.disrupt.vni_change import VniChange
 from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.context import Context
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS, Path, Workload
 from conformance.model.observation import Observation, Verdict

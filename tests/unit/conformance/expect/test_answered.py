@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.context import Context
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Path, Target
 from conformance.model.observation import Observation, Verdict

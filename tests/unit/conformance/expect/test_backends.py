@@ -9,7 +9,8 @@ import pytest
 
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.expect.backends import Backends
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.context import Context
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen

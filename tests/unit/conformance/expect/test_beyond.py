@@ -11,7 +11,8 @@ import pytest
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.beyond import Beyond
 from conformance.expect.commands import Commands
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.context import Context
+from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload

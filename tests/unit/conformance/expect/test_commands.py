@@ -12,7 +12,7 @@ import pytest
 from conformance.errors import Nonconformance, ProbeBroken
 from conformance.expect.at_once import at_once
 from conformance.expect.commands import Commands
-from conformance.expect.traffic import Context
+from conformance.expect.context import Context
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload

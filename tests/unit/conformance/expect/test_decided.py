@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.context import Context
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
@@ -53,14 +54,14 @@ def test_a_failure_names_the_ways_that_are_wrong_and_no_other() -> None:
     expect, _ = scripted(good=[UP], bad=[DROPPED], worse=[DROPPED])
     with pytest.raises(Nonconformance) as raised:
         expect.reachable([workload("good"), workload("bad"), workload("worse", "windows")], target(), because="open")
-    assert [one.source.pod for one in raised.value.ways] == ["bad", "worse"]
+    assert [way.source.pod for way in raised.value.ways] == ["bad", "worse"]
 
 
 def test_a_broken_control_names_its_way() -> None:
     expect, _ = scripted(good=[UP], bad=[DROPPED])
     with pytest.raises(ControlBroken) as raised:
         expect.control([workload("good"), workload("bad")], target(), because="open before")
-    assert [one.source.pod for one in raised.value.ways] == ["bad"]
+    assert [way.source.pod for way in raised.value.ways] == ["bad"]
 
 
 def test_a_source_whose_questions_stay_unanswered_takes_no_other_with_it() -> None:

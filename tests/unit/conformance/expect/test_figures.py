@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from conformance.expect.context import Context
 from conformance.expect.decide import Path, Rule, Try
 from conformance.expect.figures import FigureLog, PolicyChange
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.figures import Effect, Tries
 from conformance.model.observation import Verdict

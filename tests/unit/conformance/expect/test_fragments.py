@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.expect.context import Context
 from conformance.expect.fragments import WHOLE, Fragments
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen

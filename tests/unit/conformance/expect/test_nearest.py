@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.expect.context import Context
 from conformance.expect.decide import BrokenControl, Held, Rule, Why, link
 from conformance.expect.decide import Path as Route
 from conformance.expect.outcome import Outcome, failure
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import MissingCapability
+from conformance.expect.context import Context
 from conformance.expect.node_ports import NodePorts
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict

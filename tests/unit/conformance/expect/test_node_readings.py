@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import MissingCapability, ProbeBroken, Unmet
+from conformance.expect.context import Context
 from conformance.expect.node_readings import NodeReadings
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import OS, Workload

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, ProbeBroken, Unmet
+from conformance.expect.context import Context
 from conformance.expect.overlay import Overlay
 from conformance.expect.routes import Route
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Target

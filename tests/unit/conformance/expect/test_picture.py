@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.errors import Nonconformance
+from conformance.expect.context import Context
 from conformance.expect.picture import Cell, draw
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.model.observation import Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, ScriptedProber, target, workload

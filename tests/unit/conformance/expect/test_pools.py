@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import MissingCapability
+from conformance.expect.context import Context
 from conformance.expect.pools import Pools
-from conformance.expect.traffic import Context
 from conformance.model.decision import Seen
 from conformance.model.facts import Fact
 from tests.unit.conformance.expect.stand_ins import workload

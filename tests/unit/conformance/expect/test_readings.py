@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import MissingCapability, Unmet
+from conformance.expect.context import Context
 from conformance.expect.readings import Readings
-from conformance.expect.traffic import Context
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.facts import Fact, NodeFacts

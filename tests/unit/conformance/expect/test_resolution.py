@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from conformance.errors import MissingCapability, Nonconformance, ProbeBroken
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.context import Context
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Target, Workload

@@ -10,8 +10,9 @@ import pytest
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, NotAboutThisCluster, ProbeBroken
 from conformance.expect.addresses import Addresses
+from conformance.expect.context import Context
 from conformance.expect.service_source import ServiceSource
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict

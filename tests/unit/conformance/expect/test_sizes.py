@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance, ProbeBroken
+from conformance.expect.context import Context
 from conformance.expect.sizes import HEADERS, Sizes
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen

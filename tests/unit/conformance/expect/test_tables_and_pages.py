@@ -9,9 +9,10 @@ import pytest
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.addresses import Addresses
 from conformance.expect.builds import Builds
+from conformance.expect.context import Context
 from conformance.expect.known_issue import KnownIssue
 from conformance.expect.pages import Pages
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.builds import BuildUnderCalico
 from conformance.model.claim import ClaimVerdict

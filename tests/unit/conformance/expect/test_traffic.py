@@ -11,9 +11,10 @@ from typing import Any, Literal
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken, UsageProblem
+from conformance.expect.context import Context
 from conformance.expect.figures import PolicyChange
 from conformance.expect.routes import Route
-from conformance.expect.traffic import Context, Expect
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict

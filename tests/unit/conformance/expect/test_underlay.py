@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.expect.traffic import Context
+from conformance.expect.context import Context
 from conformance.expect.underlay import Underlay
 from tests.plugin.stand_in_cluster import facts
 from tests.unit.conformance.expect.stand_ins import workload

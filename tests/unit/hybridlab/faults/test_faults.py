@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from hybridlab.dataplane.model import Zone
-from hybridlab.faults.errors import BadFault, FaultFailed
+from hybridlab.faults.errors import BadFault
 from hybridlab.faults.registry import FAULTS
-from hybridlab.faults.zone_gate import WRONG_ADDRESS
-from tests.unit.hybridlab.faults.fault_lab import ZONE, lab
+from tests.unit.hybridlab.faults.fault_lab import lab
 
 NAMES = {
     "mtu-black-hole",
@@ -256,102 +254,6 @@ def test_policy_not_enforced_passes_policy_by_on_that_node_only() -> None:
             assert {rule.partition(":")[0] for rule in made.rules("linux-2")} == {"f_policy"}
             assert all(rule.endswith("accept") for rule in made.rules("linux-2"))
             assert set(made.dataplane.faults) == {"linux-2"}
-
-    asyncio.run(run())
-
-
-def test_dns_silent_on_one_node_and_on_all() -> None:
-    async def run() -> None:
-        async with lab() as made:
-            identity = await made.injector.inject("dns-silent", {"node": "linux-1"})
-            rule = "ip daddr 10.96.0.10 meta l4proto { tcp, udp } th dport 53 drop"
-            assert made.rules("linux-1") == [f"f_raw: {rule}", f"f_out: {rule}"]
-            assert made.rules("linux-2") == []
-            await made.injector.heal(identity)
-            await made.injector.inject("dns-silent")
-            assert all(made.rules(node) for node in made.calico.calico.nodes)
-
-    asyncio.run(run())
-
-
-def test_dns_wrong_answers_one_name_or_all_and_goes_on_doing_so_as_the_zone_changes() -> None:
-    async def run() -> None:
-        async with lab() as made:
-            identity = await made.injector.inject("dns-wrong", {"name": "web.demo.svc.cluster.local"})
-            assert made.dataplane.zone
-            served = made.dataplane.zone.a
-            assert served["web.demo.svc.cluster.local"] == (WRONG_ADDRESS,)
-            assert served["db.demo.svc.cluster.local"] == ("10.96.0.30",)
-            await made.gate.set_zone(Zone(domain="cluster.local", a={**ZONE.a, "new": ("10.96.0.40",)}))
-            assert made.dataplane.zone.a["web.demo.svc.cluster.local"] == (WRONG_ADDRESS,)
-            assert made.dataplane.zone.a["new"] == ("10.96.0.40",)
-            other = await made.injector.inject("dns-wrong")
-            assert set(made.dataplane.zone.a.values()) == {(WRONG_ADDRESS,)}
-            await made.injector.heal(other)
-            assert made.dataplane.zone.a["new"] == ("10.96.0.40",)
-            await made.injector.heal(identity)
-            assert made.dataplane.zone.a["web.demo.svc.cluster.local"] == ("10.96.0.20",)
-
-    asyncio.run(run())
-
-
-def test_dns_wrong_for_a_name_that_nobody_answers_is_no_fault() -> None:
-    async def run() -> None:
-        async with lab() as made:
-            with pytest.raises(FaultFailed, match="dns-wrong is not in effect after its injection"):
-                await made.injector.inject("dns-wrong", {"name": "nobody.demo.svc.cluster.local"})
-            assert made.dataplane.zone == ZONE
-
-    asyncio.run(run())
-
-
-def test_dns_is_slow_for_the_clients_of_that_node_only_and_stays_so_as_the_zone_changes() -> None:
-    async def run() -> None:
-        async with lab() as made:
-            identity = await made.injector.inject("dns-slow", {"node": "linux-1", "seconds": "2.5"})
-            own = [str(block.cidr) for block in made.calico.calico.ipam.blocks_of("linux-1")]
-            late = (*((network, 2.5) for network in own), ("10.0.0.11/32", 2.5))
-            assert made.dataplane.zone
-            assert made.dataplane.zone.late == late
-            await made.gate.set_zone(Zone(domain="cluster.local", a={}))
-            assert made.dataplane.zone.late == late
-            await made.injector.heal(identity)
-            assert made.dataplane.zone.late == ()
-
-    asyncio.run(run())
-
-
-def test_one_dns_pod_is_silent_for_the_pods_of_that_node_only() -> None:
-    async def run() -> None:
-        async with lab() as made:
-            await made.injector.inject("dns-pod-silent", {"node": "linux-1", "pod": "2"})
-            drop = "ip daddr 192.168.9.2 meta l4proto { tcp, udp } th dport 53 drop"
-            assert made.rules("linux-1") == [f"f_fwd: {drop}"]
-            assert made.rules("linux-2") == []
-            with pytest.raises(BadFault, match="pod is 3, expected 1 to 2"):
-                await made.injector.inject("dns-pod-silent", {"pod": "3"})
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("wrong", "searches"),
-    [
-        ("own-only", ("demo.svc.cluster.local",)),
-        ("of-default", ("default.svc.cluster.local", "svc.cluster.local", "cluster.local")),
-    ],
-)
-def test_new_pods_of_that_node_get_another_search_list(wrong: str, searches: tuple[str, ...]) -> None:
-    usual = ("demo.svc.cluster.local", "svc.cluster.local", "cluster.local")
-
-    async def run() -> None:
-        async with lab() as made:
-            identity = await made.injector.inject("search-list-wrong", {"node": "linux-1", "list": wrong})
-            pods = {name: await made.calico.pod(name, node) for name, node in (("a", "linux-1"), ("b", "linux-2"))}
-            await made.injector.heal(identity)
-            pods["c"] = await made.calico.pod("c", "linux-1")
-            found = {name: made.dataplane.pods[pod["metadata"]["uid"]].searches for name, (pod, _) in pods.items()}
-            assert found == {"a": searches, "b": usual, "c": usual}
 
     asyncio.run(run())
 

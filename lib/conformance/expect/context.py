@@ -1,0 +1,69 @@
+"""What a test tells its expectations of itself: its claims, policies and reports, for messages and for what is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from conformance.expect.dns_servers import Servers
+from conformance.expect.figures import FigureLog, PolicyChange
+from conformance.model import decision
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Half, Seen
+from conformance.model.endpoint import Target, Workload
+
+FELIX_BEFORE = 10.0
+"""s.  Of Felix' log before the newest change of policy that a message about it looks through, too."""
+FELIX_WITHOUT_CHANGE = 60.0
+"""s.  Of Felix' log where there was no change."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a message and a report need to know about the test that expects."""
+
+    claims: tuple[str, ...] = ()
+    policies: Callable[[], Sequence[str]] = tuple
+    """Names of the policies in force now, with their age."""
+    attach: Callable[[str, str], object] = lambda name, text: None
+    """Puts a text into the report."""
+    record: Callable[[str, float | str], None] = lambda name, value: None
+    """Keeps a figure with the claim's result."""
+    draw: Callable[[str, str], object] = lambda name, svg: None
+    """Puts a drawing into the report."""
+    change: Callable[[], PolicyChange | None] = lambda: None
+    """The newest change of policy that this test has made."""
+    felix: Callable[[Sequence[str], float, bool], Sequence[str]] = lambda nodes, seconds, unwell_only: ()
+    """How Felix fares on these nodes, a line each, or on those alone where it is not well; of its log the last so many
+    seconds count."""
+    figures: FigureLog = field(default_factory=FigureLog)
+    keep: Callable[[Sequence[Seen]], object] = lambda seen: None
+    """Keeps what was decided, for the test's claims and parts."""
+    dns: Callable[[], Servers | None] = lambda: None
+    """The cluster's DNS, for messages about names; None: not known."""
+    policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
+    """Names of policies that may be in force at some pods, for messages about paths that are closed."""
+
+    def felix_on(self, *ends: Workload) -> str:
+        """How Felix fares on the nodes of these pods; before the test has changed policy, only where it is not well."""
+        change = self.change()
+        seconds = time.monotonic() - change.at + FELIX_BEFORE if change else FELIX_WITHOUT_CHANGE
+        nodes = list(dict.fromkeys(end.node for end in ends))
+        return "; ".join(self.felix(nodes, seconds, change is None))
+
+    def decided(
+        self,
+        source: Workload | None,
+        target: Workload | Target | None,
+        verdict: ClaimVerdict,
+        reason: str,
+        half: Half = "open",
+    ) -> None:
+        """Say what an expectation decided about one way, with a reason that is enough on its own.
+
+        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the cluster.
+        """
+        change = self.change()
+        side = change.enforced_at if change else "both"
+        self.keep(decision.seen(source, target, verdict, reason.partition("\n")[0], half, enforced_at=side))
