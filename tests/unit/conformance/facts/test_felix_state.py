@@ -73,20 +73,30 @@ def test_a_quiet_log_and_one_that_cannot_be_read_say_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("node", "container", "made", "told"),
     [
-        (pod("calico-node-b", "l1", "calico-node"), False),
-        (pod("calico-node-b", "l1", "calico-node", restarts=9, age=4000), False),
-        (pod("calico-node-b", "l1", "calico-node", restarts=9, age=10), True),
-        (pod("calico-node-b", "l1", "calico-node", age=10), False),
-        (pod("calico-node-b", "l1", "calico-node", ready=False), True),
-        (pod("calico-node-b", "l1", "another"), True),
-        (pod("calico-node-b", "elsewhere", "calico-node", ready=False), False),
+        ("l1", "calico-node", {}, False),
+        ("l1", "calico-node", {"restarts": 9, "age": 4000}, False),
+        ("l1", "calico-node", {"restarts": 9, "age": 10}, True),
+        ("l1", "calico-node", {"age": 10}, False),
+        ("l1", "calico-node", {"ready": False}, True),
+        ("l1", "another", {}, True),
+        ("elsewhere", "calico-node", {"ready": False}, False),
     ],
 )
-def test_where_policy_has_not_changed_only_a_felix_that_is_not_well_is_told(found: Obj, told: bool) -> None:
-    kube: Any = Kube(found)
+def test_where_policy_has_not_changed_only_a_felix_that_is_not_well_is_told(
+    node: str, container: str, made: dict[str, Any], told: bool
+) -> None:
+    kube: Any = Kube(pod("calico-node-b", node, container, **made))
     assert bool(felix_on(kube, ["l1"], 30.0, unwell_only=True)) is told
+
+
+def test_an_init_container_that_has_ended_is_not_told_in_felix_place() -> None:
+    found = pod("calico-node-windows-a", "w1", "felix", ready=False)
+    ended = {"name": "uninstall-calico", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    found["status"]["initContainerStatuses"] = [ended]
+    kube: Any = Kube(found)
+    assert "uninstall-calico" not in felix_on(kube, ["w1"], 30.0)[0]
 
 
 def status(name: str, **conditions: Obj) -> Obj:
