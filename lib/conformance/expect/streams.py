@@ -16,6 +16,7 @@ from conformance.expect import timeline
 from conformance.expect.guard import pods_unchanged, unless_changed
 from conformance.expect.timeline import Mark
 from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
 from conformance.model.stream import StreamState, StreamVerdict
 from conformance.probe.streams import NotOpened, Stream
@@ -126,7 +127,11 @@ class StreamExpect:
         felix = context.felix_on(*(end.workload for end in state.ends))
         parts += [f"  Felix     {felix}"] if felix else []
         text = "\n".join([*parts, timeline.excerpt(state, self.marks)])
-        return unless_changed(self.expect, [end.workload for end in state.ends], Nonconformance(text))
+        wrong = Nonconformance(text)
+        source = state.client.workload
+        give_up = self.expect.timings.of(source.os).tcp_give_up
+        wrong.ways = [Attempt(source=source, target=state.target, kind=Kind.TCP, give_up_after=give_up)]
+        return unless_changed(self.expect, [end.workload for end in state.ends], wrong)
 
     # --- how they are decided --------------------------------------------------------------------------------------
 

@@ -75,6 +75,13 @@ def test_a_loss_without_recovery_in_time_is_a_violation(after: float | None) -> 
         judged(expected, expected.streams.open((LINUX, WINDOWS)))
 
 
+def test_a_violation_names_its_way_so_that_evidence_is_read_of_both_ends() -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    wrong = expected.streams.violation(LOST, "a new connection", "policy changes")
+    assert isinstance(wrong, Nonconformance)
+    assert [(way.source, way.target) for way in wrong.ways] == [(LINUX, WINDOWS.tcp(9000))]
+
+
 @pytest.mark.parametrize("found", [LOST, BACK])
 def test_a_pod_that_restarted_explains_a_loss(found: StreamState) -> None:
     expected = Expectations(ScriptedStreams(found))
