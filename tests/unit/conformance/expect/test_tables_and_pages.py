@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -139,7 +140,7 @@ def test_a_page_is_shown_when_status_and_text_are_right() -> None:
             Pages(expecting(client=[wrong])).show(client, [target()], "<H1>Hello", because="x")
 
 
-def by_port(answers: dict[int, Verdict], *, late: int = 0, who: str = "") -> Answer:
+def by_port(answers: dict[int, Verdict], *, late: int = 0, who: str = "") -> Callable[[Attempt, int], Observation]:
     """The verdict that each port gives; port 80 drops everything in rounds before ``late``."""
 
     def make(attempt: Attempt, number: int) -> Observation:
@@ -195,4 +196,20 @@ def test_an_issue_without_its_witness_decides_nothing() -> None:
     broken, kept = issue(p80=DROPPED, p81=DROPPED)
     with pytest.raises(ControlBroken, match="the witness"):
         broken.may_fail(CLIENT, GOALS, because="x")
+    assert kept == []
+
+
+def test_a_witness_that_works_only_after_the_issue_was_looked_for_shows_nothing() -> None:
+    asked: set[int] = set()
+
+    def answer_of_a_network_that_comes_up(attempt: Attempt, number: int) -> Observation:
+        assert attempt.target
+        asked.add(attempt.target.port)
+        return by_port({80: DROPPED, 81: UP if 80 in asked else DROPPED})(attempt, number)
+
+    prober, kept = ScriptedProber({"client": [answer_of_a_network_that_comes_up]}), list[Seen]()
+    starting = KnownIssue(Expect(prober, load_timings(), Context(keep=kept.extend), prober.clock))
+    with pytest.raises(ControlBroken, match="the witness: x"):
+        starting.may_fail(CLIENT, GOALS, because="x")
+    assert asked == {81}
     assert kept == []
