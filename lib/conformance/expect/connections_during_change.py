@@ -93,12 +93,7 @@ class ConnectionsDuringChange:
 
         Returns how the streams stand, in their order.
         """
-        chosen, states = self._after(streams, survives, opened, restarts, because)
-        if still_closed:
-            control = self._opened().control.target
-            beside = [(source, control) for source in {source.uid: source for source, _ in still_closed}.values()]
-            still = f"{because}; what policies close stays closed"
-            self.expect.matrix(open=[beside], closed=[still_closed], because=still)
+        chosen, states = self._after(streams, survives, opened, restarts, still_closed=still_closed, because=because)
         for stream, state in zip(chosen, states, strict=True):
             if state.lost:
                 self._say(stream, ClaimVerdict.CONFIRMED, f"{state.label}: {state.words}")
@@ -113,7 +108,7 @@ class ConnectionsDuringChange:
         It can have no witness of its own: what is ``opened`` is another change, to another pod of the same node, made
         after it.  Felix takes changes in turn, so what came before has been dealt with.
         """
-        chosen, states = self._after(streams, survives, opened, (), because)
+        chosen, states = self._after(streams, survives, opened, because=because)
         wrong: list[Exception] = []
         for stream, state in zip(chosen, states, strict=True):
             version = self._oldest_calico(stream)
@@ -156,9 +151,19 @@ class ConnectionsDuringChange:
         return self._begun
 
     def _after(
-        self, watched: Sequence[Route], survives: Route, opened: Routes, restarts: Sequence[Restart], because: str
+        self,
+        watched: Sequence[Route],
+        survives: Route,
+        opened: Routes,
+        restarts: Sequence[Restart] = (),
+        *,
+        still_closed: Routes = (),
+        because: str,
     ) -> tuple[list[Stream], list[StreamState]]:
-        """The story's end: what became of the watched streams."""
+        """The story's end: what became of the watched streams.
+
+        What is ``still_closed`` is looked at while they are watched, so that both take the time of one.
+        """
         begun, streams = self._opened(), self.streams
         if survives != begun.beside or not set(watched) <= set(begun.streams):
             raise UsageProblem("connections are judged that were never opened: begin(...) opened others")
@@ -175,7 +180,10 @@ class ConnectionsDuringChange:
             # A stream that was lost is a witness itself, and the others cannot testify where no new connection works.
             self._come_back(chosen, because)
             raise
-        states = self._outcome(chosen, because)
+        seen = self.expect.clock.monotonic()
+        if still_closed:
+            self._see_closed(still_closed, f"{because}; what policies close stays closed")
+        states = self._outcome(chosen, because, since=seen)
         (still,) = streams.standing([begun.control], because=because)
         streams.report([*states, still])
         if still.lost:
@@ -187,9 +195,16 @@ class ConnectionsDuringChange:
                 self.record("seconds to a new connection", round(state.recovered_after, 3))
         return chosen, states
 
-    def _outcome(self, streams: Sequence[Stream], because: str) -> list[StreamState]:
+    def _see_closed(self, routes: Routes, because: str) -> None:
+        """All of them are closed, while each source reaches the server of the stream beside."""
+        beside = [
+            (source, self._opened().control.target) for source in {source.uid: source for source, _ in routes}.values()
+        ]
+        self.expect.matrix(open=[beside], closed=[routes], because=because)
+
+    def _outcome(self, streams: Sequence[Stream], because: str, *, since: float) -> list[StreamState]:
         """What became of each; one that does not come back makes its own decision VIOLATED."""
-        states = self.streams.followed(streams, because=because)
+        states = self.streams.followed(streams, because=because, since=since)
         self._demand_recovery(streams, states, because)
         self.streams.same_pods(states)
         return states

@@ -63,10 +63,14 @@ class StreamExpect:
         self._open += opened
         return opened
 
-    def followed(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """How streams that may be lost stand once they have been watched, recovered or not."""
+    def followed(self, streams: Sequence[Stream], *, because: str, since: float) -> list[StreamState]:
+        """How streams that may be lost stand once they have been watched, recovered or not.
+
+        ``since``: seconds of the expectation's clock at which the change was seen to have taken effect; their ends
+        watch them by themselves, whatever the suite has done meanwhile.
+        """
         patience = self._patience(streams)
-        self._watch(streams, lambda states: all(self._told(state, patience) for state in states), because)
+        self._watch(streams, lambda states: all(self._told(state, patience) for state in states), because, since)
         states = self.standing(streams, because=because)
         self.report(states)
         return states
@@ -136,13 +140,14 @@ class StreamExpect:
     # --- how they are decided --------------------------------------------------------------------------------------
 
     def _watch(
-        self, streams: Sequence[Stream], done: Callable[[Sequence[StreamState]], bool], because: str
+        self, streams: Sequence[Stream], done: Callable[[Sequence[StreamState]], bool], because: str, since: float
     ) -> Settled[list[StreamState]]:
         patience = self._patience(streams)
+        ends = since + max(timings.stream_watch for timings in patience)
         return until(
             lambda: self.streams.look(streams),
             done,
-            within=max(timings.stream_watch for timings in patience),
+            within=max(ends - self.expect.clock.monotonic(), 0.0),
             every=min(timings.poll_every for timings in patience),
             description=because,
             clock=self.expect.clock,

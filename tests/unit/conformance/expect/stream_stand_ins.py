@@ -165,7 +165,8 @@ class Policy:
 
 def judged(expected: Expectations, streams: Sequence[Stream]) -> list[StreamState]:
     """What became of streams across a change, as a test about one decides it."""
-    states = expected.streams.followed(streams, because="policy changes")
+    began = expected.prober.clock.now
+    states = expected.streams.followed(streams, because="policy changes", since=began)
     for found in states:
         if wanted := expected.streams.not_recovered(found):
             raise expected.streams.violation(found, wanted, "policy changes")

@@ -311,6 +311,20 @@ def test_a_restart_that_was_seen_is_a_witness_and_stands_on_the_time_line(found:
     assert seen in expected.attached["streams"]
 
 
+def test_streams_are_watched_while_what_is_closed_is_looked_at() -> None:
+    def seconds(**after: Any) -> float:
+        expected = Expectations(ScriptedStreams(WELL))
+        expected.begin(Policy(expected))
+        restarted = expected.prober.clock.now
+        expected.survive_or_reconnect(opened=(), restarts=[Restart()], **after)
+        return expected.prober.clock.now - restarted
+
+    watch = max(TIMINGS.windows.stream_watch, TIMINGS.linux.stream_watch)
+    row = TIMINGS.linux.agree_span + TIMINGS.linux.hold
+    assert seconds() >= watch
+    assert max(watch, row) <= seconds(still_closed=[GUEST]) < watch + row
+
+
 @pytest.mark.parametrize("found", [BACK, WELL])
 def test_without_routes_that_open_and_without_a_restart_nothing_is_decided(found: StreamState) -> None:
     expected = Expectations(ScriptedStreams(found))
