@@ -132,7 +132,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
 
 
 def pods_swapped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """On one port each pod of a node is asked in the place of the one with the next address, and the other way round."""
+    """On one port pods of a node with neighbouring addresses are asked in each other's place."""
     node, port = lab.node(parameters["node"]), parameters["port"]
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise BadFault(f"port is {port!r}, expected a number from 1 to 65535")

@@ -138,8 +138,8 @@ class Nodes:
         return {}
 
 
-def larger(expect: Expect) -> object:
-    return Fragments(expect).arrive([(CLIENT, SERVER.udp(8080))], because=BECAUSE)
+def larger(expect: Expect) -> None:
+    Fragments(expect).arrive([(CLIENT, SERVER.udp(8080))], because=BECAUSE)
 
 
 def whole(expect: Expect) -> object:

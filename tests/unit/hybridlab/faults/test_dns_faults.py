@@ -111,10 +111,10 @@ def test_new_pods_of_that_node_get_another_search_list(wrong: str, searches: tup
 def test_windows_pods_search_the_domain_of_their_own_namespace_alone() -> None:
     async def run() -> None:
         async with lab() as made:
-            pod, _ = await made.calico.pod("a", "windows-1")
+            pod, _ = await made.calico.pod("a", "windows-2022")
             assert made.dataplane.pods[pod["metadata"]["uid"]].searches == ("demo.svc.cluster.local",)
-            with pytest.raises(BadFault, match="Windows node windows-1 search the domain of their own namespace alone"):
-                await made.injector.inject("search-list-wrong", {"node": "windows-1", "list": "own-only"})
+            with pytest.raises(BadFault, match="windows-2022 search the domain of their own namespace alone"):
+                await made.injector.inject("search-list-wrong", {"node": "windows-2022", "list": "own-only"})
 
     asyncio.run(run())
 
@@ -125,11 +125,11 @@ def test_windows_pods_search_the_domain_of_their_own_namespace_alone() -> None:
 def test_new_windows_pods_get_another_suffix(wrong: str, searches: str) -> None:
     async def run() -> None:
         async with lab() as made:
-            identity = await made.injector.inject("search-list-wrong", {"node": "windows-1", "list": wrong})
-            first, _ = await made.calico.pod("a", "windows-1")
-            second, _ = await made.calico.pod("b", "windows-1", namespace="other")
+            identity = await made.injector.inject("search-list-wrong", {"node": "windows-2022", "list": wrong})
+            first, _ = await made.calico.pod("a", "windows-2022")
+            second, _ = await made.calico.pod("b", "windows-2022", namespace="other")
             await made.injector.heal(identity)
-            third, _ = await made.calico.pod("c", "windows-1", namespace="other")
+            third, _ = await made.calico.pod("c", "windows-2022", namespace="other")
             found = [made.dataplane.pods[pod["metadata"]["uid"]].searches for pod in (first, second, third)]
             assert found == [(searches,), (searches,), ("other.svc.cluster.local",)]
 
