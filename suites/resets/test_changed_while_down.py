@@ -14,10 +14,9 @@ BECAUSE = "Felix is ready once it has programmed every policy, and so what chang
 def test_the_new_friend_enters_and_the_former_one_no_more(
     *, pods: WorkerPods, policy: Policy, expect: Expect, felix: Felix, own_nodes: tuple[str, ...], os: OS
 ) -> None:
-    servers, bystander = pods.servers(os).at(*own_nodes), pods.server(other(os))
-    linux, windows = pods.clients("linux"), pods.clients("windows")
+    servers, linux, windows = pods.servers(os).at(*own_nodes), pods.clients("linux"), pods.clients("windows")
     ways, others = linux.to(servers).tcp(8080), windows.to(servers).tcp(8080)
-    beside = (linux + windows).to([bystander]).tcp(8080)
+    beside = (linux + windows).to([pods.server(other(os))]).tcp(8080)
     former, new = policy.filled(server=servers, friend=linux), policy.filled(server=servers, friend=windows)
     expect.under(new, open=[*others, *beside], closed=ways, because=WITH_FELIX)
     expect.under(former, open=[*ways, *beside], closed=others, because=WITH_FELIX)
