@@ -13,7 +13,7 @@ from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.context import Context
 from conformance.expect.pod_startup import PodStartup
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
@@ -184,7 +184,7 @@ def test_a_control_that_another_pod_answers_is_none() -> None:
     def answer(attempt: Attempt, _: int) -> Observation:
         assert attempt.target
         verdict = DROPPED if attempt.target.port == 8080 else UP
-        named = "ns/another-pod" if verdict is UP else ""
+        named = "ns/another-pod" if verdict is UP and attempt.kind is Kind.HTTP else ""
         return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.01, served_by=named)
 
     one, kept = startup([])

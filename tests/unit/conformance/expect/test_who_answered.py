@@ -7,20 +7,21 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from conformance.errors import ControlBroken, Nonconformance, SuiteError
+from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, SuiteError
 from conformance.expect.beyond import Beyond
 from conformance.expect.commands import Commands
 from conformance.expect.context import Context
 from conformance.expect.fragments import Fragments
 from conformance.expect.overlay import Overlay
 from conformance.expect.pages import Pages
-from conformance.expect.sizes import Sizes
+from conformance.expect.sizes import SMALLEST, Sizes
 from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.facts import Fact
-from conformance.model.observation import Verdict
+from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.network import Network
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
@@ -160,16 +161,30 @@ def test_large_packets_and_the_overlay_are_judged_by_the_server_s_own_answers(
     assert isinstance(broken.value, ControlBroken)
 
 
+@pytest.mark.parametrize(("decide", "error"), [(larger, Nonconformance), (whole, ProbeBroken)])
+def test_a_large_datagram_that_another_pod_answers_has_not_arrived(
+    decide: Callable[[Expect], object], error: type[Exception]
+) -> None:
+    def answer(attempt: Attempt, _: int) -> Observation:
+        small = len(attempt.request) < SMALLEST
+        return observation(attempt, Verdict.CONNECTED, **({} if small else {"served_by": ANOTHER}))
+
+    prober = ScriptedProber({"client": [answer], "server": [answer]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    with pytest.raises((error, ControlBroken), match=f"CONNECTED with {ANOTHER}"):
+        decide(expect)
+
+
 def test_a_page_that_another_pod_shows_is_not_the_servers() -> None:
     rounds: list[str] = []
 
-    def page(attempt: object, number: int) -> object:
+    def page(attempt: Attempt, number: int) -> Observation:
         rounds.append("")
         own = len(rounds) <= load_timings().windows.agree
-        seen = observation(attempt, Verdict.CONNECTED, **({} if own else {"served_by": ANOTHER}))  # type: ignore[arg-type]
+        seen = observation(attempt, Verdict.CONNECTED, **({} if own else {"served_by": ANOTHER}))
         return replace(seen, status=200, body=b"<H1>hello</H1>")
 
-    prober = ScriptedProber({"client": [page]})  # type: ignore[list-item]
+    prober = ScriptedProber({"client": [page]})
     expect = Expect(prober, load_timings(), Context(claims=("DEMO-9",)), prober.clock)
     with pytest.raises(Nonconformance, match=f"observed CONNECTED with {ANOTHER}"):
         Pages(expect).show(CLIENT, [SERVER.tcp(80)], "hello", because=BECAUSE)
