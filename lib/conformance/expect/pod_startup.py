@@ -8,6 +8,7 @@ from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect import message
+from conformance.expect.answered import UNTOLD, as_wanted, usual
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
 from conformance.expect.routes import Route
@@ -47,7 +48,7 @@ class _Look:
     @property
     def answered(self) -> bool:
         """Whether packets reached the new pod."""
-        verdict, up = self.new_pod.verdict, self.beside.verdict is Verdict.CONNECTED
+        verdict, up = self.new_pod.verdict, as_wanted(self.beside, True)
         return verdict is Verdict.CONNECTED or (verdict in REFUSALS and up)
 
 
@@ -85,8 +86,8 @@ class PodStartup:
         """
         expect, clock = self.expect, self.expect.clock
         patience = expect.timings.of(new_pods[0].pod.os)
-        targets = [*(new_pod.pod.tcp(port) for new_pod in new_pods), beside]
-        attempts = [self._attempt(client, target) for target in targets]
+        attempts = [self._attempt(client, new_pod.pod.tcp(port)) for new_pod in new_pods]
+        attempts.append(self._attempt(client, beside, is_open=True))
         ran: dict[int, float] = {}
 
         def look() -> list[_Look]:
@@ -98,7 +99,7 @@ class PodStartup:
             return found
 
         def enough(looks: list[_Look]) -> bool:
-            if any(look.answered or look.beside.verdict is not Verdict.CONNECTED for look in looks):
+            if any(look.answered or not as_wanted(look.beside, True) for look in looks):
                 return True
             return all(
                 one.stage == "done" and clock.monotonic() - ran[index] >= patience.hold
@@ -154,7 +155,8 @@ class PodStartup:
                 "connect; whether that was denied or lost is not told"
             )
             verdict = ClaimVerdict.CONFIRMED if connected else ClaimVerdict.NOT_OBSERVED
-            tally.right(one.pod, target, because if connected else lost, verdict)
+            entered = f"{because}; {UNTOLD}: its first action is a bare connection"
+            tally.right(one.pod, target, entered if connected else lost, verdict)
         expect.context.attach("first action", "\n".join(told))
         tally.end()
 
@@ -192,9 +194,10 @@ class PodStartup:
             description=because,
             clock=expect.clock,
         )
-        targets = [*(new_pod.pod.tcp(port) for new_pod in new_pods), beside]
-        *answers, witness = expect.prober.observe([self._attempt(client, target) for target in targets])
-        if witness.verdict is not Verdict.CONNECTED:
+        targets = [new_pod.pod.tcp(port) for new_pod in new_pods]
+        attempts = [self._attempt(client, target) for target in targets]
+        *answers, witness = expect.prober.observe([*attempts, self._attempt(client, beside, is_open=True)])
+        if not as_wanted(witness, True):
             line = message.headline(claims, witness.attempt, "CONNECTED", [witness], settled.seconds)
             raise ControlBroken(
                 f"control failed: {line}; a dead client would look like a denial",
@@ -207,14 +210,15 @@ class PodStartup:
                 text = f"control failed: {line}: no policy is in force that could keep the kubelet out"
                 raise ControlBroken(text, control=seen.attempt.label, seen=[seen])
         wrong = []
-        for one, target, ready in zip(new_pods, targets, settled.last, strict=False):
+        for one, target, ready in zip(new_pods, targets, settled.last, strict=True):
             expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
             line = (
                 f"{', '.join(claims)}  kubelet of node {one.pod.node} -> {one.pod.label}  expected Ready, observed "
                 f"{'Ready' if ready else 'not Ready'} ({len(settled.seen)} tries, {settled.seconds:.1f} s)"
             )
             verdict = ClaimVerdict.CONFIRMED if ready else ClaimVerdict.VIOLATED
-            expect.context.decided(None, one.pod, verdict, because if ready else line, "open")
+            told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
+            expect.context.decided(None, one.pod, verdict, told if ready else line, "open")
             wrong += [] if ready else [line]
         if wrong:
             do = "do       look for the rule of the pod's own node: " + LOOK_FOR_HOST[new_pods[0].pod.os]
@@ -228,9 +232,11 @@ class PodStartup:
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
-    def _attempt(self, source: Workload, target: Target) -> Attempt:
-        give_up = self.expect.timings.of(source.os).tcp_give_up
-        return Attempt(source=source, target=target, kind=Kind.TCP, give_up_after=give_up)
+    def _attempt(self, source: Workload, target: Target, *, is_open: bool = False) -> Attempt:
+        """``is_open``: it is to be answered, by a backend of the target."""
+        kind, patience = usual(target, want=is_open), self.expect.timings.of(source.os)
+        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
+        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
 
     def _wrong(
         self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str
@@ -248,7 +254,7 @@ class PodStartup:
                 further=further,
             )  # fmt: skip
             return Nonconformance(text, seen=seen)
-        if last.beside.verdict is not Verdict.CONNECTED:
+        if not as_wanted(last.beside, True):
             line = message.headline(claims, attempts[1], "CONNECTED", beside, watched.seconds)
             text = f"control failed: {line}; a dead client would look like a denial"
             return ControlBroken(text, control=attempts[1].label, seen=beside)
