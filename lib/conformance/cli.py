@@ -93,11 +93,9 @@ def _files(_: argparse.Namespace) -> int:
 
 
 def _rerun(options: argparse.Namespace) -> int:
-    """Hands over to pytest, whose exit code it is."""
+    """As ``run``, which leaves its report beside the others."""
     again.to_run_again(read(options.report), digest())
-    program = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), str(ROOT / "suites")]
-    arguments = [f"--rerun-of={options.report}", *options.rest]
-    return subprocess.run([*program, *arguments], check=False).returncode
+    return _run([f"--rerun-of={options.report}", *options.rest])
 
 
 def _set_lines() -> list[str]:

@@ -193,6 +193,8 @@ class Controller:
         self.interrupted = int(exitstatus) in (2, 3)
         again = rerun_of(config)
         tests = again.together(now) if again else now
+        claims = claim_outcomes(catalog(), self.run.facts, tests, whole=again.whole if again else selects_all(config))
+        before = again.attested if again else {}
         report = RunReport(
             run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -206,9 +208,13 @@ class Controller:
             },
             facts=self.run.facts,
             tests=tests,
-            claims=self.qualification.answered(
-                claim_outcomes(catalog(), self.run.facts, tests, whole=again.whole if again else selects_all(config))
-            ),
+            claims=self.qualification.answered(again.answered(claims) if again else claims),
+            attested=before,
+            dates={
+                claim: date
+                for claim, date in (again.dates if again else {}).items()
+                if claim not in before or claim not in self.qualification.attested
+            },
             suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
             cut_short=self._cut_short(now) or self._cut_short(tests),

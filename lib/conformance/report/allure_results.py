@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -65,16 +66,7 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         builds = {node.revision for node in facts.by_os("windows") if node.revision}
         entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
         entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
-    for component in report.installed.components:
-        name = _name(
-            f"{component.workload}_{component.container}"
-            if component.container != component.workload
-            else component.workload
-        )
-        told = entries.get(name, "")
-        entries[name] = (
-            f"{told}, {component.version}" if told and component.version not in told else component.version or told
-        )
+    entries |= {re.sub("[- ]", "_", name): version for name, version in report.installed.versions.items()}
     entries |= {"suite": report.suite.get("version", ""), "catalog": report.suite.get("catalog", "")[:12]}
     entries |= {f"probing_{number}": line for number, line in enumerate(probing.lines(report.probing), 1)}
     lines = [f"{key}={_property(value)}" for key, value in entries.items() if value]
@@ -96,10 +88,6 @@ def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str
         except KeyError:
             continue
     return {"name": "calico-windows-conformance", "type": "local", **told}
-
-
-def _name(text: str) -> str:
-    return text.replace("-", "_")
 
 
 def add_missing(tests: Sequence[TestOutcome], claims: dict[str, Claim], folder: Path, present: set[str]) -> list[str]:

@@ -6,14 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
-from conformance.model.claim import PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
+from conformance.model.claim import ACTIVE_HALF, PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
 from conformance.model.decision import Decision, by_build, over_builds
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
 
 _OPEN = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
-ACTIVE_HALF = "active half"
-"""The part of a claim that changes something, where no test of it has a name for it."""
+SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
+"""Halves of a decision that was confirmed, as readers are told what was seen."""
+NO_TEST = "there is no test for it yet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +158,7 @@ def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
         return ""
     if tried := next((result for result in results if result.active and result.part != ACTIVE_HALF), None):
         return f"its active half was not run: {tried.reason}"
-    return "its active half was not run: there is no test for it yet"
+    return f"its active half was not run: {NO_TEST}"
 
 
 def underlay(results: Sequence[ClaimResult]) -> str:
@@ -176,9 +177,7 @@ def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome
         return ClaimOutcome(
             claim=claim, verdict=ClaimVerdict.NOT_RUN, reason="no program can decide it", remedy=claim.verify
         )
-    return ClaimOutcome(
-        claim=claim, verdict=ClaimVerdict.NOT_RUN, reason="there is no test for it yet", remedy="write one"
-    )
+    return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=NO_TEST, remedy="write one")
 
 
 def exit_code(tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool = False) -> int:

@@ -16,6 +16,7 @@ from conformance.model.codec import from_plain
 from conformance.model.counted import counted
 from conformance.model.decision import Decision, by_build
 from conformance.model.verdict import PRECEDENCE
+from conformance.report.outcomes import SEEN
 from conformance.report.page.drawing import effect_chart, recovery_chart
 
 FOLDER = Path(__file__).parent
@@ -70,6 +71,7 @@ def render(
         "seconds": 0,
         "flaky": False,
         "half": "",
+        "applies": "",
     }  # later than the oldest reports
     claims: Sequence[Mapping[str, Any]] = [{**since, **claim} for claim in plain["claims"]]
     builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})
@@ -100,6 +102,7 @@ def render(
             table={claim["id"]: _cells(claim) for claim in claims},
             claims=claims,
             word=_word,
+            seen=_seen,
             matrix=plain["matrix"],
             directions=("linux->linux", "linux->windows", "windows->linux", "windows->windows"),
             effects=[effect_chart(what, figures) for what, figures in effects.items()],
@@ -157,8 +160,13 @@ def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> t
     field = plain["run"]["evidence"] == "field"
     words = f"Qualified: {names}" if field else f"Would qualify: {names}; a lab qualifies nothing"
     waived = plain.get("waived") or {}
+    excepted = any(gate["waived"] for gate in gates)
+    if excepted:
+        words += f"; with exceptions: {', '.join(waived)} waived" if waived else "; with exceptions that are waived"
     others = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED" and claim["id"] not in waived]
-    return (f"{words}; beyond that {', '.join(others)} violated", "bad") if others else (words, "good")
+    if others:
+        return f"{words}; beyond that {', '.join(others)} violated", "bad"
+    return words, "warn" if excepted else "good"
 
 
 def _recoveries(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -175,6 +183,13 @@ def _word(claim: Mapping[str, Any]) -> str:
     if claim["verdict"] is None:
         return "not selected"
     return OPEN if claim["verdict"] == "NOT_RUN" and not claim["results"] else str(claim["verdict"])
+
+
+def _seen(decision: Mapping[str, Any]) -> str:
+    """What was seen, in words; empty: the reason tells what was seen instead."""
+    if decision["verdict"] != "CONFIRMED":
+        return ""
+    return ", ".join(SEEN.get(half, half) for half in decision.get("halves") or ()) or "as expected"
 
 
 def _areas(claims: Sequence[Mapping[str, Any]]) -> list[Area]:
