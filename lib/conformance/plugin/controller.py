@@ -354,7 +354,7 @@ class Controller:
         if not self.report or not self.run.directory:
             return
         terminalreporter.section("claims", sep="=")
-        for line, tone in terminal.summary(self.report, _shown(self.state)):
+        for line, tone in terminal.summary(to_json(self.report), _shown(self.state)):
             terminalreporter.write_line(line, **_MARKUP[tone])
         if self.compared:
             terminalreporter.section("compared with the baseline", sep="=")

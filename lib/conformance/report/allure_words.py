@@ -93,7 +93,7 @@ def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) 
     for claim in claims:
         if waiver := report.waived.get(claim.id):
             yield f"Waived: {_plain(waiver)}"
-    if subnets := underlay(test.results):
+    if subnets := underlay(result.measured for result in test.results):
         yield f"Seen {_plain(subnets)}"
     if test.remedy:
         yield f"What to do: {_plain(test.remedy)}"

@@ -52,6 +52,24 @@ def test_a_gate_decides_the_first_line_and_a_lab_never_qualifies() -> None:
     assert "<h1>Incomplete: core</h1>" in render(plain(LEAK) | {"gates": [gate, gate | {"answer": "incomplete"}]})
 
 
+def test_what_qualifies_with_waivers_says_so_in_the_first_line_and_is_not_green() -> None:
+    gate = {"name": "policy", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": []}
+    whole = plain(LEAK) | {"gates": [gate | {"waived": ["DEMO-7 VIOLATED, waived by jane"]}]}
+    page = render(whole | {"waived": {"DEMO-7": "DEMO-7 VIOLATED, waived by jane"}})
+    assert "<h1>Qualified: policy; with exceptions: DEMO-7 waived</h1>" in page
+    assert '<header class="warn">' in page
+    assert '<article class="gate warn">' in page
+
+
+def test_a_claim_says_why_it_applies_and_what_was_seen_between_nodes() -> None:
+    whole = plain(LEAK)
+    whole["claims"][0] |= {"applies": "it is about this cluster: mode vxlan (IPPool default)"}
+    page = render(whole)
+    assert "<dt>Why it applies</dt><dd>it is about this cluster: mode vxlan (IPPool default)</dd>" in page
+    rows = re.findall(r"<span class=\"v v-(\w+)\">\w+</span></td><td>([\w ]*)</td><td class=\"text\">", page)
+    assert rows == [("VIOLATED", ""), ("CONFIRMED", "reached")]
+
+
 def test_a_run_that_was_cut_short_says_so_first() -> None:
     assert "<h1>Cut short" in render(plain(LEAK, cut_short="40 planned tests were not run"))
 
