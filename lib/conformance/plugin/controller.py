@@ -188,7 +188,8 @@ class Controller:
         if self.problems:
             session.exitstatus = 4
             return result
-        self.run.take_in_dsr()
+        self.run.take_in("dsr")
+        self.run.take_in("update")
         now = self._tests()
         self.interrupted = int(exitstatus) in (2, 3)
         again = rerun_of(config)

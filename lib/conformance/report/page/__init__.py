@@ -7,6 +7,7 @@ events, logs) is text to the template, which escapes it.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +109,7 @@ def render(
             effects=[effect_chart(what, figures) for what, figures in effects.items()],
             recovery=recovery_chart(_recoveries(claims)),
             difference=list(difference),
+            turns=[line for line in difference if re.fullmatch(r"\S.* \(\d+\)", line)],
             style=(FOLDER / "page.css").read_text(encoding="utf-8"),
             script=(FOLDER / "page.js").read_text(encoding="utf-8"),
             headline=_headline(plain),

@@ -129,14 +129,14 @@ def test_versions_nodes_and_their_part_in_the_run_are_told() -> None:
 def test_a_windows_node_has_its_revision_and_a_kb_number_only_where_something_names_it() -> None:
     whole = plain(LEAK)
     silent = render(whole)
-    assert "<td>20348.2762</td><td>not named</td>" in silent
-    assert "No node names the KB of its update" in silent
+    assert "<td>20348.2762</td><td>not known</td>" in silent
+    assert "No node's KB is known" in silent
     node = next(node for node in whole["facts"]["nodes"] if node["windows_build"] == [20348, 2762])
     node["update"] = {"value": "KB5044281", "source": "annotation last-update of the node"}
     told = render(whole)
     assert "<td>20348.2762</td><td>KB5044281</td>" in told
     assert f"KB numbers are read: {node['name']}, annotation last-update of the node." in told
-    assert "No node names the KB" not in told
+    assert "No node's KB" not in told
 
 
 def test_each_recovery_has_a_bar_the_longest_first() -> None:
@@ -144,6 +144,15 @@ def test_each_recovery_has_a_bar_the_longest_first() -> None:
     quick["measured"], slow["measured"] = {"seconds to a new connection": 2.0}, {"seconds to a new connection": 9.0}
     drawing = render(plain(quick, slow)).partition('id="recovery"')[2].partition("</svg>")[0]
     assert re.findall(r"(RST-\d|\d\.\d\d s)</text>", drawing) == ["RST-1", "9.00 s", "RST-2", "2.00 s"]
+
+
+def test_a_long_difference_does_not_push_the_answer_away_and_says_how_much_it_is() -> None:
+    lines = ["old  a", "new  b", "", "Worse (1)", "  DEMO-7: CONFIRMED -> VIOLATED", "", "Decided now (40)"]
+    short = render(plain(LEAK), difference=lines)
+    assert "<details open><summary>Worse (1), Decided now (40)</summary>" in short
+    assert "<details><summary>Worse (1), Decided now (40)</summary>" in render(
+        plain(LEAK), difference=lines + ["  x"] * 40
+    )
 
 
 def test_the_page_fetches_nothing() -> None:
