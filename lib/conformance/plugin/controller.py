@@ -235,8 +235,8 @@ class Controller:
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
         folder = self.run.directory.path
+        write_json(report, folder / "conformance.json")  # first: of whatever breaks then nothing is lost
         page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
-        write_json(report, self.run.directory.path / "conformance.json")
         self._agree(config, report)
         return result
 

@@ -33,9 +33,13 @@ CATEGORIES = [
 """For readers of Allure 2; Allure 3 takes them from its own configuration (:mod:`conformance.report.html`)."""
 
 
+OF_NO_CLAIM = "The suite itself"
+"""Area of a test that decides no claim, such as that of the probes' own protocol."""
+
+
 def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
     """(kind, value) of a test's labels: epic = area, feature = claim, story is the test itself, tags of the catalog."""
-    pairs = [("epic", claim.area) for claim in claims]
+    pairs = [("epic", claim.area) for claim in claims] or [("epic", OF_NO_CLAIM)]
     pairs += [("feature", f"{claim.id} {claim.statement}") for claim in claims]
     pairs += [("claim", claim.id) for claim in claims]
     pairs += [("tag", tag) for tag in sorted({tag for claim in claims for tag in claim.tags})]

@@ -84,6 +84,7 @@ def render(
             suite=plain.get("suite") or {},
             facts=_facts(plain.get("facts") or {}),
             nodes=(plain.get("facts") or {}).get("nodes") or [],
+            kbs=_kbs((plain.get("facts") or {}).get("nodes") or []),
             installed=plain.get("installed") or {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []},
             covered=plain.get("covered"),  # None: the report does not tell
             attested=plain.get("attested") or {},
@@ -216,6 +217,15 @@ def _cells(claim: Mapping[str, Any]) -> dict[str, str]:
     if others:
         cells[LINUX] = str(next(verdict for verdict in PRECEDENCE if verdict in others))
     return cells
+
+
+def _kbs(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Where the KB numbers of Windows nodes were read, or why they are not known, to the nodes' names."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        if node["os"] == "windows" and node.get("update"):
+            found.setdefault(node["update"]["source"], []).append(node["name"])
+    return found
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:

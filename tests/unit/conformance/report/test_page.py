@@ -130,13 +130,13 @@ def test_a_windows_node_has_its_revision_and_a_kb_number_only_where_something_na
     whole = plain(LEAK)
     silent = render(whole)
     assert "<td>20348.2762</td><td>not known</td>" in silent
-    assert "No node's KB is known" in silent
+    names = ", ".join(node["name"] for node in whole["facts"]["nodes"] if node["os"] == "windows")
+    assert f"KB of {names}: not known: nothing was asked. Nodes with the same build" in silent
     node = next(node for node in whole["facts"]["nodes"] if node["windows_build"] == [20348, 2762])
     node["update"] = {"value": "KB5044281", "source": "annotation last-update of the node"}
     told = render(whole)
     assert "<td>20348.2762</td><td>KB5044281</td>" in told
-    assert f"KB numbers are read: {node['name']}, annotation last-update of the node." in told
-    assert "No node's KB" not in told
+    assert f"KB of {node['name']}: annotation last-update of the node." in told
 
 
 def test_each_recovery_has_a_bar_the_longest_first() -> None:

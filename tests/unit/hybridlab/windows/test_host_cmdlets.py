@@ -135,7 +135,7 @@ def test_updates() -> None:
     read = "Get-CimInstance Win32_QuickFixEngineering | ForEach-Object { $_.HotFixID }"
     host = KnownHost()
     host.answers["updates"] = [{"Description": "Update", "HotFixID": name} for name in ("KB5044281", "KB5042350")]
-    assert powershell(read, host)[:2] == (0, "KB5044281\nKB5042350\n")
+    assert powershell(read, host)[:2] == (0, "KB5044281\r\nKB5042350\r\n")
     host.answers["updates"] = []
     assert powershell(read, host)[:2] == (0, "")
 
