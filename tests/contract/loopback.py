@@ -21,6 +21,7 @@ local: Callable[..., socket.socket] = GOLDEN["local"]
 both: Callable[..., tuple[socket.socket, socket.socket]] = GOLDEN["both"]
 serve: Callable[..., None] = GOLDEN["serve"]
 datagrams: Callable[..., None] = GOLDEN["datagrams"]
+reset: Callable[[socket.socket], None] = GOLDEN["reset"]
 
 
 def unused() -> int:
