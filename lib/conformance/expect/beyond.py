@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
+from conformance.expect import message
 from conformance.expect.at_once import at_once
 from conformance.expect.commands import Commands
 from conformance.expect.guard import unless_changed
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import Path, Target, Workload
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -102,11 +104,12 @@ class Beyond:
         ((_, ran),) = self._pings([linux], address)
         said = self._said(linux, ran)
         if not said[-1].replied:
-            raise ControlBroken(
-                f"control failed: {self._head(linux, address, said)}: a target that answers no ping shows nothing; "
-                f"name another by --external-target ({said[-1]})",
-                control="ping from a Linux pod",
+            text = message.of_control(
+                f"{self._head(linux, address, said)}: a target that answers no ping shows nothing\n"
+                f"  command   {said[-1].command}, {counted(len(said), 'time')}\n"
+                "  do        name another target by --external-target"
             )
+            raise ControlBroken(text, control="ping from a Linux pod")
 
     def _pings(self, sources: Sequence[Workload], address: str) -> list[tuple[Workload, Future[list[_Said]]]]:
         """What became of each pod's pings, all pods' at once."""
@@ -166,7 +169,7 @@ class Beyond:
         return Nonconformance(
             f"{self._head(source, address, said)}\n"
             f"  because   {because}\n"
-            f"  command   {said[-1].command}, {len(said)} times\n"
+            f"  command   {said[-1].command}, {counted(len(said), 'time')}\n"
             f"  printed   {said[-1].text[:300]}\n"
             "  do        look for policies and firewall rules that drop ICMP"
         )

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
-from conformance.expect.dns_servers import SEARCHED, Heard, Servers, listen
+from conformance.expect.dns_servers import COMPARE, SEARCHED, Heard, Servers, listen
 from conformance.expect.poll import Polling, poll
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -110,12 +110,13 @@ def resolves(
         observed = f"{message.summary(seen)}{_named(seen[-1] if too_late else None, cause)}"
         reason = f"{attempt.label}  observed {observed}{over}"
         expect.context.decided(attempt.source, attempt.target, ClaimVerdict.VIOLATED, reason, "behaviour")
+        right_answer = f"RESOLVED to {', '.join(wanted)}" if wanted else f"an empty answer (no {record})"
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {slow(attempt):g} s" if is_slow else ""
         text = message.connectivity(
             expect.context.claims,
             attempt,
-            expected=(f"RESOLVED to {', '.join(wanted)}" if wanted else Verdict.NO_SUCH_NAME.value) + over + within,
+            expected=right_answer + over + within,
             because=because,
             seen=seen,
             seconds=polled.settled.seconds,
@@ -138,7 +139,7 @@ def _named(late: Observation | None, cause: Heard | None) -> str:
     if cause is not None and cause.silent:
         return f", and DNS pod {cause.named_silent} is silent"
     if cause is not None and cause.answered_late:
-        return f", slow: answered after {cause.server.seconds:.1f} s"
+        return f"; asked again, {cause.server.attempt.query} is answered after {cause.server.seconds:.1f} s"
     if cause is not None and cause.answered:
         return f", while {cause.server.attempt.query} is answered"
     return ""
@@ -147,4 +148,4 @@ def _named(late: Observation | None, cause: Heard | None) -> str:
 def _advice(seen: Observation, wanted: Sequence[str]) -> str:
     if wanted and seen.verdict is Verdict.NO_SUCH_NAME:
         return SEARCHED
-    return "compare with the Service and with CoreDNS' log in kube-system"
+    return COMPARE

@@ -201,7 +201,8 @@ class Expect:
                     because=because,
                     seen=seen,
                     seconds=sum(observation.seconds for observation in seen),
-                    further={"also wrong": "; ".join(others)} if others else {},
+                    further=({"also wrong": "; ".join(others)} if others else {})
+                    | {"do": f"look for NAT on node {seen[-1].attempt.source.node}: natOutgoing of the IPPools"},
                     observed=f"source {message.tally([observation.seen_client for observation in seen])}",
                 ),
                 seen=seen,
@@ -312,10 +313,11 @@ class Expect:
                 )
         if len(outcomes) > 1:
             self.context.attach("matrix", table(outcomes))
+        change = self.context.change()
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
             name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*_pods(outcome.path)),
-            nearer=self._nearest,
+            nearer=self._nearest, enforced_at=change.enforced_at if change else "both", removed=about_denial,
         )  # fmt: skip
         if wrong is not None:
             name_ways(wrong, outcomes)
@@ -383,7 +385,9 @@ class Expect:
                 text = message.headline(
                     self.context.claims, outcome.path.attempt, outcome.expected, outcome.seen, outcome.path.seconds
                 )
-                outcome.standing = Broken(EnvironmentBroken(f"{broken}, while this was seen: {text}"))
+                do = "do  read that pod's events, and its log with kubectl logs --previous"
+                told = f"{message.explained(text, by=str(broken))}\n  {do}"
+                outcome.standing = Broken(EnvironmentBroken(told))
 
     def _has_changed(self, outcome: Outcome) -> bool:
         try:

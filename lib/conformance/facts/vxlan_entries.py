@@ -50,6 +50,7 @@ def routes(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
         found[_route(seen.node, block, peer)] = Fact(
             ANNOUNCED if right else told or NO_ROUTE,
             f"routes of node {seen.node}: {told or 'none'}; node {peer.name} announces {tunnel}",
+            wanted=f"via {tunnel} dev {DEVICE} (node {peer.name} announces it)",
         )
     return found
 
@@ -83,6 +84,8 @@ def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
             f"entries of {DEVICE} on node {seen.node}: {peer.tunnel or 'no tunnel'} has MAC address {listed(macs)}, "
             f"{mac or 'no MAC address'} leads to {listed(ends)}; node {peer.name} is {peer.address}, its tunnel's MAC "
             f"address {peer.mac or 'is not known'}",
+            wanted=f"{peer.tunnel or 'its tunnel'} by {mac or 'its MAC address'} to {peer.address} (node {peer.name} "
+            "announces it)",
         )
     }
 
@@ -101,6 +104,8 @@ def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: i
             told or ANNOUNCED,
             f"RemoteSubnetRoute policies of HNS network Calico on node {node}: {there or 'none'}; node {peer.name} is "
             f"{peer.address}, its tunnel's MAC address {peer.mac or 'is not known'}, the VNI {vni}",
+            wanted=f"to {peer.address} with VNI {vni}{f' and MAC address {peer.mac}' if peer.mac else ''} (node "
+            f"{peer.name} announces it)",
         )
     return found
 

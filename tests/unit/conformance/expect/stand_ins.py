@@ -188,7 +188,8 @@ class ImmediateAsking:
 
 
 def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
-    return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.012, **more)  # type: ignore[arg-type]
+    seconds = attempt.give_up_after if verdict is Verdict.TIMED_OUT else 0.012
+    return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=seconds, **more)  # type: ignore[arg-type]
 
 
 def told(kept: Iterable[Seen]) -> list[str]:

@@ -117,7 +117,8 @@ def test_a_reply_of_another_address_is_none() -> None:
 
 def test_a_target_that_answers_no_ping_or_no_tcp_decides_nothing() -> None:
     with pytest.raises(
-        ControlBroken, match=r"XSVC-4  ns/linux .* expected a reply, observed none .9 tries, 9.1 s.: .* answers no ping"
+        ControlBroken,
+        match=r"XSVC-4  control failed: ns/linux .* observed none .9 tries, 9.1 s.: .* answers no ping",
     ):
         Town({("linux", OUTSIDE): LINUX_LOST}).beyond().control([WINDOWS], LINUX, because="x")
     with pytest.raises(ControlBroken, match="beyond the cluster"):
