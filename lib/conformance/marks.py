@@ -20,12 +20,13 @@ ABOUT = {
 """Subjects that tests name themselves, since no claim is about them alone."""
 
 
-def verifies(claim: str, *, part: str = "", active: bool = False) -> pytest.MarkDecorator:
+def verifies(claim: str, *, part: str = "", active: bool = False, alone_on: str = "") -> pytest.MarkDecorator:
     """The test decides this claim, or the named part of it; a test may carry several.
 
     ``part`` is stable from run to run, may name parameters in braces; ``linux->windows pod-ip`` (client's OS, server's
     OS, path) makes it a cell of the report's matrix.  ``active``: it is the half that changes something, with the
-    isolation the catalog gives that half.
+    isolation the catalog gives that half.  ``alone_on``: the operating system of the nodes that the part has to itself,
+    in braces too; without it that of the catalog.
     """
     claims = catalog()
     if claim not in claims:
@@ -35,7 +36,7 @@ def verifies(claim: str, *, part: str = "", active: bool = False) -> pytest.Mark
         )
     if active and claims[claim].active is None:
         raise pytest.UsageError(f"verifies({claim!r}, active=True): the catalog knows no active half of {claim}")
-    return pytest.mark.verifies(claim, part=part, active=active)
+    return pytest.mark.verifies(claim, part=part, active=active, alone_on=alone_on)
 
 
 def needs(

@@ -22,6 +22,15 @@ def test_the_short_name_is_the_cluster_ip(pods: WorkerPods, services: Services, 
     expect.resolves(pods.clients(client_os), service.name, [service.cluster_ip], because=BECAUSE)
 
 
+@verifies("CONN-6", part="windows, short name from elsewhere")
+def test_a_windows_pod_does_not_find_a_short_name_of_another_namespace(
+    pods: WorkerPods, services: Services, expect: Expect
+) -> None:
+    service = services.cluster_ip(pods.server("linux"))
+    because = "Windows pods have one suffix, that of their own namespace, in which there is no such Service"
+    expect.resolves(pods.elsewhere("windows"), service.name, [], because=because)
+
+
 @verifies("CONN-6", part="linux, name and namespace")
 def test_linux_pods_find_a_name_with_its_namespace_from_elsewhere(
     pods: WorkerPods, services: Services, expect: Expect

@@ -1,7 +1,7 @@
 """A policy that changes while a node has no Felix is in force there once Felix is ready again."""
 
-from conformance.fixtures import Expect, Felix, Policy, WorkerPods
-from conformance.marks import manifest, verifies
+from conformance.fixtures import OS, Expect, Felix, Policy, WorkerPods
+from conformance.marks import each_os, manifest, other, verifies
 
 pytestmark = [manifest("policy/kubernetes/ingress_by_selector.yaml")]
 
@@ -9,13 +9,14 @@ WITH_FELIX = "the one rule lets the friend enter, and Felix is there to see it c
 BECAUSE = "Felix is ready once it has programmed every policy, and so what changed while there was none"
 
 
-@verifies("XOP-3")
+@each_os("os")
+@verifies("XOP-3", part="{os} nodes", alone_on="{os}")
 def test_the_new_friend_enters_and_the_former_one_no_more(
-    pods: WorkerPods, policy: Policy, expect: Expect, felix: Felix, own_nodes: tuple[str, ...]
+    *, pods: WorkerPods, policy: Policy, expect: Expect, felix: Felix, own_nodes: tuple[str, ...], os: OS
 ) -> None:
-    servers, linux, windows = pods.servers("windows").at(*own_nodes), pods.clients("linux"), pods.clients("windows")
+    servers, linux, windows = pods.servers(os).at(*own_nodes), pods.clients("linux"), pods.clients("windows")
     ways, others = linux.to(servers).tcp(8080), windows.to(servers).tcp(8080)
-    beside = (linux + windows).to([pods.server("linux")]).tcp(8080)
+    beside = (linux + windows).to([pods.server(other(os))]).tcp(8080)
     former, new = policy.filled(server=servers, friend=linux), policy.filled(server=servers, friend=windows)
     expect.under(new, open=[*others, *beside], closed=ways, because=WITH_FELIX)
     expect.under(former, open=[*ways, *beside], closed=others, because=WITH_FELIX)

@@ -1,17 +1,30 @@
-"""Who answered: a connection counts for a route only if, where the answer says whose it is, a backend gave it."""
+"""Who answered: a connection counts for a route only if a backend gave the answer, wherever the answer can say so.
+
+The suite's echo servers always say which pod they are: an answer without a name, where one of them is asked, is another
+server's.  Where nobody says it (a node's own port, the cluster's DNS, ping, a bare connection), the decision says that.
+"""
 
 from __future__ import annotations
 
-from conformance.model.attempt import Kind
-from conformance.model.endpoint import Target
+from collections.abc import Sequence
+
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Path, Target
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
-from conformance.pods.roles import STREAM_PORT
+from conformance.pods.roles import DEMO_PORT, ECHO_PORT, STREAM_PORT
 from conformance.probe.protocol import same_pod
 
 ARRIVED = frozenset(
     {Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.ABORTED, Verdict.CLOSED, Verdict.NO_ANSWER}
 )
 """Verdicts that only a packet which got to the target, or to whoever has its address, can bring about."""
+
+NAMELESS = "a server that does not say who it is"
+"""Who answered at an echo server's address, and is none."""
+UNTOLD = "who answered could not be told"
+DNS_UNTOLD = f"{UNTOLD}: answers of DNS servers do not name the pod that gives them"
+PING_UNTOLD = f"{UNTOLD}: a reply to a ping names an address and no pod"
+COMMAND_UNTOLD = f"{UNTOLD} by this command: it prints no name of the server"
 
 
 def plain(target: Target) -> Kind:
@@ -35,12 +48,46 @@ def usual(target: Target, *, want: bool) -> Kind:
 
 
 def unexpected_backend(observation: Observation) -> str:
-    """The pod that answered and is no backend of the target; empty: a backend did, or nobody says who."""
+    """Who answered and is no backend of the target; empty: a backend did, or nobody there says who it is."""
     who, target = observation.served_by, observation.attempt.target
-    namespace, _, pod = who.partition("/")
-    if observation.verdict is not Verdict.CONNECTED or target is None or not (namespace and pod and target.backends):
+    if observation.verdict is not Verdict.CONNECTED or target is None or not target.backends:
         return ""
+    if not _is_name(who):
+        return NAMELESS if _has_to_tell(observation.attempt) else ""
     return "" if any(same_pod(backend, who) for backend in target.backends) else who
+
+
+def with_who(because: str, seen: Sequence[Observation]) -> str:
+    """``because``, and where these answers of one open route do not name a pod, that and why."""
+    if not seen or all(_is_name(observation.served_by) for observation in seen):
+        return because
+    return f"{because}; {UNTOLD}: {_why_untold(seen[-1].attempt)}"
+
+
+def _is_name(who: str) -> bool:
+    """Whether it is a pod's, with its namespace."""
+    namespace, _, pod = who.partition("/")
+    return bool(namespace and pod)
+
+
+def _has_to_tell(attempt: Attempt) -> bool:
+    """Whether an echo server is asked, in a way that it answers with its name.
+
+    The demo's page on Windows is an echo server's, too; on Linux it is nginx's.
+    """
+    target = attempt.target
+    if target is None or attempt.kind not in (Kind.HTTP, Kind.UDP):
+        return False
+    port = target.backend_port or target.port
+    return port == ECHO_PORT or (port == DEMO_PORT and all(backend.os == "windows" for backend in target.backends))
+
+
+def _why_untold(attempt: Attempt) -> str:
+    target = attempt.target
+    if target is not None and not target.backends:
+        beyond = target.path is Path.EXTERNAL
+        return "nothing beyond the cluster says who it is" if beyond else "a node's own port does not say whose it is"
+    return "a bare connection names nobody" if attempt.kind is Kind.TCP else "the server there does not name its pod"
 
 
 def as_wanted(observation: Observation, want: bool) -> bool:

@@ -15,6 +15,7 @@ from functools import partial
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
 from conformance.expect import message
+from conformance.expect.answered import PING_UNTOLD
 from conformance.expect.at_once import at_once
 from conformance.expect.commands import Commands
 from conformance.expect.guard import unless_changed
@@ -63,7 +64,7 @@ class Beyond:
                 tally.wrong(source, there, error)
                 continue
             if said[-1].replied:
-                tally.right(source, there, because)
+                tally.right(source, there, f"{because}; {PING_UNTOLD}")
             else:
                 wrong = self._wrong(source, there.address, said, because)
                 tally.wrong(source, there, unless_changed(self.expect, [source, there], wrong))
@@ -83,7 +84,7 @@ class Beyond:
                 tally.wrong(source, None, error)
                 continue
             if said[-1].replied:
-                told = f"{source.label} -> {address}  {said[-1]}, although {because}"
+                told = f"{source.label} -> {address}  {said[-1]}, although {because}; {PING_UNTOLD}"
                 tally.right(source, None, told, ClaimVerdict.LIFTED)
             else:
                 silent.append(source)

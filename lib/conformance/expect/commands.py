@@ -13,6 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from conformance.errors import Nonconformance, ProbeBroken, SuiteError
+from conformance.expect.answered import COMMAND_UNTOLD
 from conformance.expect.at_once import at_once
 from conformance.expect.context import Context
 from conformance.expect.routes import Route
@@ -125,7 +126,7 @@ class Commands:
             except (Nonconformance, SuiteError) as error:
                 tally.wrong(client, target, error)
             else:
-                tally.right(client, target, because)
+                tally.right(client, target, f"{because}; {COMMAND_UNTOLD}" if half == "open" else because)
         tally.end()
 
     def _run(self, client: Workload, argv: Sequence[str]) -> Ended:

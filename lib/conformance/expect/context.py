@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from conformance.expect.between_nodes import Blamed
 from conformance.expect.dns_servers import Servers
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.model import decision
@@ -44,6 +45,8 @@ class Context:
     """The cluster's DNS, for messages about names; None: not known."""
     policies_there: Callable[[Sequence[Workload]], Sequence[str]] = lambda pods: ()
     """Names of policies that may be in force at some pods, for messages about paths that are closed."""
+    overlay: Callable[[Workload, Target], Blamed] = lambda source, target: Blamed()
+    """What is wrong with what the overlay needs on the nodes of a route's ends, for messages about closed paths."""
 
     def felix_on(self, *ends: Workload) -> str:
         """How Felix fares on the nodes of these pods; before the test has changed policy, only where it is not well."""

@@ -1,7 +1,7 @@
 """Expectations about datagrams that fit into no packet: cut up by the sender's system, put together by the receiver's.
 
 They are sent without Don't Fragment and answered shortly, so that each way is judged by itself.  UDP hands over whole
-datagrams or none: an answer says that all pieces came.
+datagrams or none: an answer of the server says that all pieces came.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect import message
+from conformance.expect.answered import as_wanted, with_who
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
 from conformance.expect.routes import Route
@@ -19,7 +20,7 @@ from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
-from conformance.model.observation import Observation, Verdict
+from conformance.model.observation import Observation
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -49,7 +50,7 @@ class Fragments:
         tally = Tally(self.expect.context, "behaviour")
         for index, (source, target) in enumerate(ways):
             if polled.converged or polled.agreed(2 * index, _connected):
-                tally.right(source, target, because)
+                tally.right(source, target, with_who(because, polled.seen(2 * index)[-polled.agree :]))
             else:
                 failure = self._failure(polled, 2 * index)
                 tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], failure))
@@ -84,4 +85,5 @@ class Fragments:
 
 
 def _connected(seen: Observation) -> bool:
-    return seen.verdict is Verdict.CONNECTED
+    """Whether the server itself answered."""
+    return as_wanted(seen, True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
-from conformance.expect.answered import as_wanted, telling, unexpected_backend
+from conformance.expect.answered import as_wanted, telling, unexpected_backend, with_who
 from conformance.expect.poll import poll
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
@@ -42,16 +42,17 @@ class KnownIssue:
             expect, attempts, lambda seen: all(as_wanted(observation, True) for observation in seen), because=because
         )
         expect.control(source, beside, because=f"the witness, again: {because}")
-        tally, told = Tally(expect.context, "behaviour"), list[str]()
+        tally, lines = Tally(expect.context, "behaviour"), list[str]()
         for index, (attempt, seen) in enumerate(polled):
-            told.append(f"{attempt.label}: {message.summary(seen)}")
+            lines.append(f"{attempt.label}: {message.summary(seen)}")
             if unexpected_backend(seen[-1]):
                 text = polled.message(index, "CONNECTED, or no answer at all", {})
                 tally.wrong(source, attempt.target, Nonconformance(text, seen=seen))
             elif as_wanted(seen[-1], True):
-                reason = f"{attempt.label} connected {counted(len(seen), 'time')}, where it may fail"
+                connected = f"{attempt.label} connected {counted(len(seen), 'time')}, where it may fail"
+                reason = with_who(connected, seen[-1:])
                 tally.right(source, attempt.target, reason, ClaimVerdict.NOT_OBSERVED)
             else:
                 tally.right(source, attempt.target, because)
-        expect.context.attach("known issue", "\n".join(told))
+        expect.context.attach("known issue", "\n".join(lines))
         tally.end()

@@ -1,8 +1,8 @@
-"""What lies nearer than the path that failed: whether what stands behind a Service is closed by its own address too.
+"""What lies nearer than the path that failed: what its nodes lack for each other's pods, or what closes a backend.
 
 A Service whose backend is closed by its own address is no matter of Services alone: a policy that stays, or the
-network, explains both.  It decides nothing, and is asked once an expectation has failed, about the way that is told
-first.
+network, explains both.  A path between nodes whose routes, forwarding entries, VNI or port are wrong is explained by
+them.  It decides nothing, and is asked once an expectation has failed, about the way that is told first.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from conformance.errors import SuiteError
 from conformance.expect import message
 from conformance.expect.advice import SERVICES, kube_proxy
 from conformance.expect.answered import ARRIVED, plain
+from conformance.expect.between_nodes import Blamed
 from conformance.expect.names import Asks
 from conformance.model.attempt import Attempt
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
 
+SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
+"""How a path ends that leads nowhere."""
 TRIES = 2
 """How often a backend is asked by its own address: one lost packet closes nothing."""
 
@@ -32,18 +35,33 @@ class Nearest:
     lines: dict[str, str] = field(default_factory=dict)
 
 
+Overlay = Callable[[Workload, Target], Blamed]
+"""What the overlay needs on the nodes of a route's ends and is wrong there; nothing without an overlay."""
+
+
 def nearest(
-    asks: Asks, attempt: Attempt, seen: Sequence[Observation], policies: Callable[[Sequence[Workload]], Sequence[str]]
+    asks: Asks,
+    attempt: Attempt,
+    seen: Sequence[Observation],
+    policies: Callable[[Sequence[Workload]], Sequence[str]],
+    overlay: Overlay = lambda source, target: Blamed(),
 ) -> Nearest:
     """What explains that nothing connects on this way, which is to be open.
 
     ``policies`` names those that may be in force at these pods.
     """
     target = attempt.target
-    if target is None or not seen or seen[-1].verdict is not Verdict.TIMED_OUT:
+    if target is None or not seen or seen[-1].verdict not in SILENT:
         return Nearest()
     there = list(policies([attempt.source, *target.backends]))
     named = {"policies there": "; ".join(there)} if there else {}
+    if target.path is Path.POD_IP:
+        found = overlay(attempt.source, target)
+        observed = f", while {found.wrong[0]}" if found.wrong else ""
+        lines = named | _lines(found)
+        if target.backends and seen[-1].verdict is Verdict.TIMED_OUT:
+            lines.setdefault("do", _advice(there, target))
+        return Nearest(observed=observed, lines=lines)
     if target.path not in SERVICES or not target.backends:
         return Nearest(lines={**named, "do": _advice(there, target)} if target.backends else named)
     own = _by_own_address(asks, attempt, target)
@@ -57,14 +75,31 @@ def nearest(
                 "do": kube_proxy(attempt.source, target),
             }
         )
+    found = overlay(attempt.source, target)
+    if found.wrong:
+        return Nearest(
+            observed=f", by the backend's own address too, while {found.wrong[0]}",
+            lines={"own address": told} | named | _lines(found),
+        )
     cause = ": the path to the pod is closed, not only the Service"
     if there:
         which = f"policy {there[0]}" if len(there) == 1 else f"one of {len(there)} policies there"
         cause = f"; {which} may close it"
     return Nearest(
         observed=f", by the backend's own address too{cause}",
-        lines={"own address": told, **named, "do": _advice(there, target)},
+        lines={"own address": told} | named | _lines(found) | {"do": _advice(there, target)},
     )
+
+
+def _lines(found: Blamed) -> dict[str, str]:
+    """What a message says about the overlay; nothing where all that it needs is there."""
+    if found.wrong:
+        return {
+            "overlay": found.shown,
+            "do": "see VXLAN-2, VXLAN-3 and VXLAN-9; then restart calico-node on that node (on Windows that resets its "
+            "pods' connections)",
+        }
+    return {"overlay": found.unread} if found.unread else {}
 
 
 def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, list[Observation]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
 from conformance.expect import advice, message, picture
-from conformance.expect.answered import as_wanted, unexpected_backend
+from conformance.expect.answered import as_wanted, unexpected_backend, with_who
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
 from conformance.expect.names import UNSENT
 from conformance.expect.nearest import Nearest
@@ -99,9 +99,9 @@ class Outcome:
                 return 6
 
     def reason(self, because: str) -> str:
-        """One line: enough on its own."""
-        if self.held:
-            return because
+        """One line: enough on its own.  Of an open route it says, too, where nobody told who answered."""
+        if isinstance(self.standing, Held):
+            return with_who(because, self.standing.seen) if self.path.want else because
         if isinstance(self.standing, Broken):
             return str(self.standing.error)
         why = str(self.standing.why if isinstance(self.standing, Wrong | BrokenControl) else Why.BROKEN)

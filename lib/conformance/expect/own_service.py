@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from conformance.expect.answered import unexpected_backend
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.expect.windows_nodes import WindowsNodes
@@ -38,4 +39,6 @@ class OwnService:
         told = self.expect.prober.observe([attempt])[0]
         if told.verdict is not Verdict.CONNECTED:
             return f"the pod did not reach itself ({told.verdict})"
+        if other := unexpected_backend(told):
+            return f"{other} answered in the pod's place"
         return f"the pod saw source {told.seen_client or 'unknown'}"

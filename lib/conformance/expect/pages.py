@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
+from conformance.expect.answered import as_wanted, unexpected_backend, with_who
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
 from conformance.expect.tally import Tally
@@ -25,7 +26,7 @@ class Pages:
     expect: Expect
 
     def show(self, source: Workload, targets: Sequence[Target], text: str, *, because: str) -> None:
-        """Each target answers with status 200 and a page that contains ``text``, as often as verdicts must agree."""
+        """A backend of each target answers, several times in a row, with status 200 and a page with this text."""
         self.expect.reachable(source, targets, because=because, kind=Kind.HTTP)
         tally = Tally(self.expect.context, "behaviour")
         for target in targets:
@@ -38,11 +39,11 @@ class Pages:
         polled = poll(
             self.expect,
             [attempt],
-            lambda seen: seen[0].verdict is Verdict.CONNECTED and seen[0].status == 200 and text in _page(seen[0]),
+            lambda seen: as_wanted(seen[0], True) and seen[0].status == 200 and text in _page(seen[0]),
             because=because,
         )
         if polled.converged:
-            tally.right(source, target, because)
+            tally.right(source, target, with_who(because, polled.seen(0)[-polled.agree :]))
             return
         seen = polled.seen(0)
         page = f"{_said(seen[-1], text)}: {' '.join(_page(seen[-1]).split())[:200] or 'empty'}"
@@ -63,4 +64,6 @@ def _said(seen: Observation, text: str) -> str:
     """One answer, in a few words."""
     if seen.verdict is not Verdict.CONNECTED:
         return seen.verdict.value
+    if other := unexpected_backend(seen):
+        return f"an answer of {other}"
     return f"HTTP {seen.status}{' without it' if seen.status == 200 and text not in _page(seen) else ''}"

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect import message
+from conformance.expect.answered import UNTOLD, as_wanted, usual
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import poll
 from conformance.expect.routes import Route
@@ -49,7 +50,7 @@ class _Look:
     @property
     def answered(self) -> bool:
         """Whether packets reached the new pod."""
-        verdict, up = self.new_pod.verdict, self.beside.verdict is Verdict.CONNECTED
+        verdict, up = self.new_pod.verdict, as_wanted(self.beside, True)
         return verdict is Verdict.CONNECTED or (verdict in REFUSALS and up)
 
 
@@ -87,8 +88,8 @@ class PodStartup:
         """
         expect, clock = self.expect, self.expect.clock
         patience = expect.timings.of(new_pods[0].pod.os)
-        targets = [*(new_pod.pod.tcp(port) for new_pod in new_pods), beside]
-        attempts = [self._attempt(client, target) for target in targets]
+        attempts = [self._attempt(client, new_pod.pod.tcp(port)) for new_pod in new_pods]
+        attempts.append(self._attempt(client, beside, is_open=True))
         ran: dict[int, float] = {}
 
         def look() -> list[_Look]:
@@ -100,7 +101,7 @@ class PodStartup:
             return found
 
         def enough(looks: list[_Look]) -> bool:
-            if any(look.answered or look.beside.verdict is not Verdict.CONNECTED for look in looks):
+            if any(look.answered or not as_wanted(look.beside, True) for look in looks):
                 return True
             return all(
                 one.stage == "done" and clock.monotonic() - ran[index] >= patience.hold
@@ -159,7 +160,8 @@ class PodStartup:
                 "connect; whether that was denied or lost is not told"
             )
             verdict = ClaimVerdict.CONFIRMED if connected else ClaimVerdict.NOT_OBSERVED
-            tally.right(one.pod, target, because if connected else lost, verdict)
+            entered = f"{because}; {UNTOLD}: its first action is a bare connection"
+            tally.right(one.pod, target, entered if connected else lost, verdict)
         expect.context.attach("first action", "\n".join(told))
         tally.end()
 
@@ -197,9 +199,10 @@ class PodStartup:
             description=because,
             clock=expect.clock,
         )
-        targets = [*(new_pod.pod.tcp(port) for new_pod in new_pods), beside]
-        *answers, witness = expect.prober.observe([self._attempt(client, target) for target in targets])
-        if witness.verdict is not Verdict.CONNECTED:
+        targets = [new_pod.pod.tcp(port) for new_pod in new_pods]
+        attempts = [self._attempt(client, target) for target in targets]
+        *answers, witness = expect.prober.observe([*attempts, self._attempt(client, beside, is_open=True)])
+        if not as_wanted(witness, True):
             line = message.headline(claims, witness.attempt, "CONNECTED", [witness], settled.seconds)
             raise ControlBroken(
                 message.of_control(f"{line}: a dead client would look like a denial\n  do  {_client(client)}"),
@@ -215,7 +218,7 @@ class PodStartup:
                 )
                 raise ControlBroken(message.of_control(text), control=seen.attempt.label, seen=[seen])
         wrong = []
-        for one, target, ready in zip(new_pods, targets, settled.last, strict=False):
+        for one, target, ready in zip(new_pods, targets, settled.last, strict=True):
             expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
             line = (
                 f"{', '.join(claims) or 'no claim'}  kubelet of node {one.pod.node} -> {one.pod.label}  expected Ready "
@@ -223,7 +226,8 @@ class PodStartup:
                 f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)"
             )
             verdict = ClaimVerdict.CONFIRMED if ready else ClaimVerdict.VIOLATED
-            expect.context.decided(None, one.pod, verdict, because if ready else line, "open")
+            told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
+            expect.context.decided(None, one.pod, verdict, told if ready else line, "open")
             do = LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node)
             wrong += [] if ready else [f"{line}\n  because  {because}\n  do       {do}"]
         if wrong:
@@ -237,9 +241,11 @@ class PodStartup:
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
-    def _attempt(self, source: Workload, target: Target) -> Attempt:
-        give_up = self.expect.timings.of(source.os).tcp_give_up
-        return Attempt(source=source, target=target, kind=Kind.TCP, give_up_after=give_up)
+    def _attempt(self, source: Workload, target: Target, *, is_open: bool = False) -> Attempt:
+        """``is_open``: it is to be answered, by a backend of the target."""
+        kind, patience = usual(target, want=is_open), self.expect.timings.of(source.os)
+        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
+        return Attempt(source=source, target=target, kind=kind, give_up_after=give_up)
 
     def _wrong(
         self, attempts: list[Attempt], looks: Sequence[_Look], watched: Settled[list[_Look]], because: str
@@ -257,7 +263,7 @@ class PodStartup:
                 further=further,
             )  # fmt: skip
             return Nonconformance(text, seen=seen)
-        if last.beside.verdict is not Verdict.CONNECTED:
+        if not as_wanted(last.beside, True):
             line = message.headline(claims, attempts[1], "CONNECTED", beside, watched.seconds)
             text = f"{line}: a dead client would look like a denial\n  do  {_client(attempts[0].source)}"
             return ControlBroken(message.of_control(text), control=attempts[1].label, seen=beside)

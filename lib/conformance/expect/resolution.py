@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
+from conformance.expect.answered import DNS_UNTOLD
 from conformance.expect.dns_servers import COMPARE, SEARCHED, Heard, Servers, listen
 from conformance.expect.poll import Polling, poll
 from conformance.model.attempt import Attempt, Kind
@@ -103,7 +104,8 @@ def resolves(
     over = " over TCP" if over_tcp else ""
     for attempt, seen, sound in zip(attempts, answers, held, strict=True):
         if sound:
-            expect.context.decided(attempt.source, attempt.target, ClaimVerdict.CONFIRMED, because, "behaviour")
+            reason = f"{because}; {DNS_UNTOLD}"
+            expect.context.decided(attempt.source, attempt.target, ClaimVerdict.CONFIRMED, reason, "behaviour")
             continue
         cause = heard.get(attempt.label)
         too_late = told(seen[-1]) and not right(seen[-1])

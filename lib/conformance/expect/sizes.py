@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
 from conformance.expect import message
+from conformance.expect.answered import as_wanted
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
 from conformance.expect.tally import Tally
@@ -160,7 +161,7 @@ class Sizes:
         seen: list[Observation] = []
         seconds = 0.0
         for _ in range(2):  # a server that was away for one batch is no way that carries nothing
-            carried = self._largest(source, target, lambda observation: observation.verdict is Verdict.CONNECTED)
+            carried = self._largest(source, target, lambda seen: as_wanted(seen, True))
             if carried.mtu >= SMALLEST:
                 return carried
             seen += carried.seen
@@ -265,7 +266,7 @@ class Sizes:
         )
         flat = [*above, *small]
         text = f"{text}\n  searched  {SEARCHES} times; each time looking again showed something else"
-        away = any(observation.verdict is not Verdict.CONNECTED for observation in small)
+        away = any(not as_wanted(observation, True) for observation in small)
         if away or any(
             observation.verdict is Verdict.CONNECTED or observation.verdict in ANSWERED for observation in above
         ):
@@ -280,4 +281,4 @@ def _refused(carried: Carried) -> str:
 def _hole(round_: Sequence[Observation]) -> bool:
     """Silence at a size while a small datagram passes beside it."""
     above, small = round_
-    return above.verdict is Verdict.TIMED_OUT and small.verdict is Verdict.CONNECTED
+    return above.verdict is Verdict.TIMED_OUT and as_wanted(small, True)

@@ -418,7 +418,7 @@ class Expect:
         return names.resolved_address(self.prober, attempt, LONGER * patience.dns_give_up, slow=patience.dns_slow)
 
     def _nearest(self, outcome: Outcome) -> Nearest:
-        return nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there)
+        return nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there, self.context.overlay)
 
     def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
         patience = self.timings.of(source.os)

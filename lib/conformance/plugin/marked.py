@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import get_args
 
 import pytest
 
@@ -10,6 +11,7 @@ from conformance.catalog import (
     Catalog,
     Needs,
 )
+from conformance.model.endpoint import OS
 from conformance.run.plan import CHANGING, ClaimPart, PlannedTest, isolation_of
 
 
@@ -19,14 +21,14 @@ def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
     parameters = {name: str(value) for name, value in callspec.params.items()} if callspec else {}
     parts: list[ClaimPart] = []
     for mark in item.iter_markers("verifies"):
-        try:
-            part = mark.kwargs.get("part", "").format_map(parameters)
-        except (KeyError, ValueError) as error:
-            raise pytest.UsageError(
-                f"{item.nodeid}: verifies({mark.args[0]!r}, part={mark.kwargs['part']!r}) names {error}, "
-                f"but the test has parameters {', '.join(parameters) or 'none'}"
-            ) from None
-        entry = ClaimPart(claim=mark.args[0], part=part, active=mark.kwargs.get("active", False))
+        part = _filled(item, mark, "part", parameters)
+        alone_on = _filled(item, mark, "alone_on", parameters)
+        if alone_on not in ("", *get_args(OS)):
+            raise pytest.UsageError(f"{item.nodeid}: alone_on={alone_on!r} is no operating system")
+        entry = ClaimPart(
+            claim=mark.args[0], part=part, active=mark.kwargs.get("active", False),
+            alone_on=alone_on or None,  # type: ignore[arg-type]
+        )  # fmt: skip
         if entry not in parts:
             parts.append(entry)
     if not parts and not item.get_closest_marker("smoke"):
@@ -40,6 +42,18 @@ def planned(item: pytest.Item, catalog: Catalog) -> PlannedTest:
     applied = item.get_closest_marker("manifest")
     otherwise = bool(applied and applied.kwargs.get("otherwise"))
     return PlannedTest(test=item.nodeid, parts=tuple(parts), needs=needs, uses=uses, otherwise=otherwise)
+
+
+def _filled(item: pytest.Item, mark: pytest.Mark, field: str, parameters: Mapping[str, str]) -> str:
+    """What a ``verifies`` mark says, with the test's parameters in it.  Raises pytest.UsageError."""
+    given = str(mark.kwargs.get(field, ""))
+    try:
+        return given.format_map(parameters)
+    except (KeyError, ValueError) as error:
+        raise pytest.UsageError(
+            f"{item.nodeid}: verifies({mark.args[0]!r}, {field}={given!r}) names {error}, "
+            f"but the test has parameters {', '.join(parameters) or 'none'}"
+        ) from None
 
 
 def _uses(item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[str, ...]:

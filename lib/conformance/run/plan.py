@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.catalog import (
     Applies,
@@ -36,6 +36,8 @@ class ClaimPart:
     claim: str
     part: str = ""
     active: bool = False
+    alone_on: OS | None = None
+    """Operating system of the nodes that a node-exclusive part has to itself; None: as the catalog says."""
 
     @property
     def about_windows(self) -> bool:
@@ -84,8 +86,13 @@ class Prospect:
 
 def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
     """What each part of a test asks for."""
-    claims = [(catalog[part.claim], part.active) for part in parts]
-    return tuple(claim.active or claim.isolation if active else claim.isolation for claim, active in claims)
+    found = []
+    for part in parts:
+        claim = catalog[part.claim]
+        isolation = claim.active or claim.isolation if part.active else claim.isolation
+        exclusive = part.alone_on is not None and isolation.kind is IsolationKind.NODE_EXCLUSIVE
+        found.append(replace(isolation, os=part.alone_on) if exclusive else isolation)
+    return tuple(found)
 
 
 def prospect_of(test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings) -> Prospect:
@@ -260,7 +267,8 @@ def assign_exclusivity(
 ) -> list[Exclusivity]:
     """The turn of each test, the same in every process.
 
-    Node-exclusive tests take one node of each build, dealt out over those of the build, or all ``--disruptive-node``.
+    Node-exclusive tests take one Windows node of each build, dealt out over those of the build, or covered Linux nodes,
+    at most ``--max-disrupted-nodes``; all take ``--disruptive-node`` where it is named.
     A test that will not run changes nothing, whatever it is about.
     """
     dealt: dict[OS, int] = {}
@@ -284,11 +292,15 @@ def assign_exclusivity(
 
 
 def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
-    """One covered node of each build, the ones that a test of this number gets; it begins with another each time."""
+    """The nodes that a test of this number gets: one covered node of each Windows build, or covered Linux nodes.
+
+    It begins with another each time.
+    """
     builds: dict[str, list[str]] = {}
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(os)
     for node in sorted((covered.node for covered in coverage), key=lambda node: node.name):
-        builds.setdefault(node.build, []).append(node.name)
+        builds.setdefault(node.build if os == "windows" else node.name, []).append(node.name)
     found = [names[number % len(names)] for names in builds.values()]
     first = number % len(found) if found else 0
-    return [*found[first:], *found[:first]]
+    dealt = [*found[first:], *found[:first]]
+    return dealt if os == "windows" else dealt[: settings.max_disrupted_nodes]

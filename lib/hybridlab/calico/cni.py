@@ -31,7 +31,7 @@ LINUX_GATEWAY = "169.254.1.1"
 NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 """The CNI network's name, first part of an IPAM handle."""
 
-SearchList = Literal["own-only", "of-default"]
+SearchList = Literal["own-only", "of-default", "of-first"]
 """What a new pod's search list can be instead (fault): its namespace's domain alone, or the list of the namespace
 ``default``."""
 
@@ -69,6 +69,8 @@ class CNI:
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
         """What search lists are instead, by fault, and on which nodes."""
+        self._first_searched: dict[tuple[str, str], str] = {}
+        """By fault and node the domain of the namespace of the first pod that came under it."""
 
     def address_of(self, pod_uid: str) -> str | None:
         """A wired pod's address."""
@@ -175,14 +177,25 @@ class CNI:
             mac=attachment.mac,
             hostname=pod["spec"].get("hostname") or meta["name"],
             nameservers=settings.nameservers,
-            searches=self._searches(settings.searches, machine.name),
+            searches=self._searches(settings.searches, machine),
         )
 
-    def _searches(self, given: tuple[str, ...], node: str) -> tuple[str, ...]:
-        for wrong, nodes in self.wrong_searches.values():
-            if given and node in nodes:
-                own, *others = given
-                given = (own,) if wrong == "own-only" else (f"default.{own.partition('.')[2]}", *others)
+    def _searches(self, given: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
+        """What a pod searches: on Windows the domain of its own namespace alone, of all that its kubelet gives.
+
+        (Kubernetes: Networking on Windows, DNS: one suffix, that of the pod's namespace.)
+        """
+        given = given[:1] if machine.os == "windows" else given
+        for fault, (wrong, nodes) in self.wrong_searches.items():
+            if not given or machine.name not in nodes:
+                continue
+            own, *others = given
+            if wrong == "own-only":
+                given = (own,)
+            elif wrong == "of-default":
+                given = (f"default.{own.partition('.')[2]}", *others)
+            else:
+                given = (self._first_searched.setdefault((fault, machine.name), own), *others)
         return given
 
 

@@ -34,6 +34,7 @@ from hybridlab.faults.rules import (
     dns_silent,
     fragments_dropped,
     mtu_black_hole,
+    pods_swapped,
     policy_not_enforced,
     policy_refuses,
     snat_pod_to_pod,
@@ -249,7 +250,9 @@ _TYPES = (
         description="new pods search other domains for short names than those of their namespace and the cluster",
         parameters=(
             _NODE_OR_ALL,
-            Parameter(name="list", meaning=f"{' or '.join(SEARCH_LISTS)}", choices=SEARCH_LISTS),
+            Parameter(
+                name="list", meaning=f"{', '.join(SEARCH_LISTS[:-1])} or {SEARCH_LISTS[-1]}", choices=SEARCH_LISTS
+            ),
         ),
         make=SearchListWrong,
     ),
@@ -268,6 +271,22 @@ _TYPES = (
         description="kube-proxy uses the first backend of each Service alone",
         parameters=(_NODE_OR_ALL,),
         make=lambda lab, identity, parameters: BackendsWrong(lab, identity, parameters, "first"),
+    ),
+    FaultType(
+        name="backends-of-another",
+        layer="services",
+        scope="all, node",
+        description="kube-proxy uses the backends of another Service that serve the same port",
+        parameters=(_NODE_OR_ALL,),
+        make=lambda lab, identity, parameters: BackendsWrong(lab, identity, parameters, "others"),
+    ),
+    FaultType(
+        name="pods-swapped",
+        layer="underlay",
+        scope="node",
+        description="of a node's pods the one with the neighbouring address answers in another's place, on one port",
+        parameters=(_NODE, Parameter(name="port", meaning="TCP and UDP port", default="8080")),
+        make=pods_swapped,
     ),
     FaultType(
         name="service-backend-missing",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv4Network
 
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.faults.errors import BadFault
@@ -128,6 +129,19 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
         ("f_snat", f'oifname "cali*" {own} snat to {lab.address(node)}'),
     ]
     return RuleFault(lab.dataplane, identity, {node: rules})
+
+
+def pods_swapped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """On one port pods of a node with neighbouring addresses are asked in each other's place."""
+    node, port = lab.node(parameters["node"]), parameters["port"]
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise BadFault(f"port is {port!r}, expected a number from 1 to 65535")
+    addresses = [address for block in lab.blocks(node) for address in IPv4Network(block)]
+    if not addresses:
+        raise BadFault(f"node {node} has no IPAM block, so no pods to swap")
+    pairs = ", ".join(f"{address} : {IPv4Address(int(address) ^ 1)}" for address in addresses)
+    rule = f"meta l4proto {{ tcp, udp }} th dport {int(port)} dnat ip to ip daddr map {{ {pairs} }}"
+    return RuleFault(lab.dataplane, identity, {node: [("f_dnat", rule)]})
 
 
 class ServiceBackendMissing(Fault):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from hybridlab.calico.cni import SearchList
+from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault
 
@@ -13,6 +14,7 @@ SEARCH_LISTS: tuple[SearchList, ...] = get_args(SearchList)
 WORDS: Mapping[SearchList, str] = {
     "own-only": "search the domain of their own namespace alone",
     "of-default": "search the domain of the namespace default in place of their own",
+    "of-first": "search the domain of the first one's namespace in place of their own",
 }
 
 
@@ -23,6 +25,9 @@ class SearchListWrong(Fault):
         self._wrong, self._identity = lab.calico.pod_network.wrong_searches, identity
         self._list = next(name for name in SEARCH_LISTS if name == parameters["list"])
         self._nodes = frozenset(lab.nodes(parameters["node"]))
+        alone = [node for node in sorted(self._nodes) if lab.calico.nodes[node].os == "windows"]
+        if self._list == "own-only" and alone:
+            raise BadFault(f"pods of Windows node {alone[0]} search the domain of their own namespace alone anyway")
 
     async def inject(self) -> None:
         """From now on."""

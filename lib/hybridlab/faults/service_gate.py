@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Literal
 
 from hybridlab.dataplane.contract import Dataplane
-from hybridlab.dataplane.model import ServicePort, ServiceTable
+from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 
-Way = Literal["stale", "first"]
-"""``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone."""
+Way = Literal["stale", "first", "others"]
+"""``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone;
+``others``: it has those of another Service that serve the same port."""
 
 
 class ServiceGate:
@@ -66,14 +67,33 @@ class ServiceGate:
             table = replace(table, ports=())
         for way, nodes in self._wrong.values():
             if node in nodes:
-                table = replace(table, ports=tuple(_wrong(port, way, before) for port in table.ports))
+                table = replace(table, ports=tuple(_wrong(port, way, table, before) for port in table.ports))
         if table != before:
             await self._dataplane.set_services(node, table)
             self._served[node] = table
 
 
-def _wrong(port: ServicePort, way: Way, before: ServiceTable | None) -> ServicePort:
+def _wrong(port: ServicePort, way: Way, table: ServiceTable, before: ServiceTable | None) -> ServicePort:
     if way == "first":
         return replace(port, backends=port.backends[:1])
+    if way == "others":
+        return replace(port, backends=_of_another(port, table))
     had = {service_port.name: service_port.backends for service_port in before.ports} if before else {}
     return replace(port, backends=had.get(port.name) or port.backends)
+
+
+def _of_another(port: ServicePort, table: ServiceTable) -> tuple[Backend, ...]:
+    """The backends of the next Service, by address, that serve the same port and are none of this one's; else its own.
+
+    A Service without backends has none to give, and gets none.
+    """
+
+    def served(one: ServicePort) -> set[tuple[str, int]]:
+        return {(one.protocol, backend.port) for backend in one.backends}
+
+    groups = sorted({one.backends for one in table.ports if one.backends and served(one) == served(port)}, key=str)
+    if port.backends not in groups:
+        return port.backends
+    place = groups.index(port.backends)
+    others = [*groups[place + 1 :], *groups[:place]]
+    return next((backends for backends in others if not set(backends) & set(port.backends)), port.backends)

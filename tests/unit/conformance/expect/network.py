@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from conformance.model.attempt import Attempt, Kind
@@ -17,7 +17,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
 from conformance.probe.clocks import unix
 from conformance.settings import Timings
-from tests.unit.conformance.expect.stand_ins import Clock
+from tests.unit.conformance.expect.stand_ins import Clock, backend_named
 
 Passes = Callable[[float], bool]
 """Whether a packet that is sent at this moment comes through."""
@@ -47,6 +47,13 @@ class Network:
     """Names of pods to when their agents have started: what they are asked for before leaves then."""
     begun: list[tuple[float, Attempt]] = field(default_factory=list)
     cancelled: int = 0
+    servers: dict[str, str] = field(default_factory=dict)
+    """Host of a target to the pod that answers there in its place; empty: one that does not say who it is."""
+
+    def named(self, attempt: Attempt, verdict: Verdict) -> str:
+        """How whoever answered names itself, as far as the kind of the attempt lets it."""
+        own = backend_named(attempt, verdict)
+        return self.servers.get(attempt.target.host, own) if own and attempt.target else own
 
     def says(self, source: Workload, target: Target, passes: Passes) -> None:
         self.routes[source.pod, target.host] = passes
@@ -54,9 +61,23 @@ class Network:
     def asking(self) -> NetworkAsking:
         return NetworkAsking(self)
 
+    def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
+        asking = self.asking()
+        places = {ticket: place for place, ticket in enumerate(asking.begin(batch))}
+        found: dict[int, Observation] = {}
+        while asking.pending:
+            answered = asking.next(1.0)
+            if answered and answered.observation:
+                found[places[answered.ticket]] = answered.observation
+        return [found[place] for place in sorted(found)]
+
+    def unchanged(self, workloads: Iterable[Workload]) -> None:
+        """Pods stay what they are."""
+
     def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Verdict]:
-        """When it ends, and how."""
-        assert attempt.target is not None
+        """When it ends, and how; no DNS server answers here."""
+        if attempt.target is None:
+            return begun + ROUND_TRIP, Verdict.DNS_FAILED
         passes = self.routes.get((attempt.source.pod, attempt.target.host), always)
         again = self.timings.of(attempt.source.os).syn_again
         packets = (begun,) if attempt.kind is Kind.UDP else (begun, begun + again, begun + 3 * again)
@@ -87,6 +108,7 @@ class NetworkAsking:
             seen = Observation(
                 attempt=attempt, verdict=verdict, at=unix(network.clock.now), seconds=ends - begun,
                 began=begun + 1000.0, clock=attempt.source.pod, began_at=unix(begun), began_at_error=0.001,
+                served_by=self.network.named(attempt, verdict),
             )  # fmt: skip
             tickets.append(next(self._numbers))
             heapq.heappush(self._coming, (ends, tickets[-1], seen))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from conformance.errors import EnvironmentBroken, SuiteError
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import OS, Path, Target, Workload
@@ -188,8 +188,18 @@ class ImmediateAsking:
 
 
 def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
+    """What was seen; an attempt whose answer names a pod is answered by a backend of its target."""
+    if "served_by" not in more:
+        more["served_by"] = backend_named(attempt, verdict)
     seconds = attempt.give_up_after if verdict is Verdict.TIMED_OUT else 0.012
     return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=seconds, **more)  # type: ignore[arg-type]
+
+
+def backend_named(attempt: Attempt, verdict: Verdict) -> str:
+    """How the first backend of an attempt's target names itself, where it answers and can."""
+    backends = attempt.target.backends if attempt.target else ()
+    names = verdict is Verdict.CONNECTED and attempt.kind in (Kind.HTTP, Kind.UDP) and bool(backends)
+    return f"{backends[0].namespace}/{backends[0].pod}" if names else ""
 
 
 def told(kept: Iterable[Seen]) -> list[str]:

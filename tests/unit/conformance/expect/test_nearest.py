@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.expect.between_nodes import Blamed, blamed
 from conformance.expect.context import Context
 from conformance.expect.decide import BrokenControl, Held, Rule, Why, link
 from conformance.expect.decide import Path as Route
@@ -15,6 +16,7 @@ from conformance.expect.outcome import Outcome, failure
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
@@ -26,11 +28,18 @@ SERVICE = Target(
     backend_port=8080,
 )  # fmt: skip
 COMPANY_WIDE = "GlobalNetworkPolicy company-wide (projectcalico.org/v3)"
+NO_ROUTE = "route of node linux-1 to block 192.168.9.0/26 of node windows-2: no route"
+NO_WAY_BACK = "route of node windows-2 to block 192.168.0.0/26 of node linux-1: no route"
+WELL = Blamed()
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
 
 def message(
-    answer: Callable[[Attempt], Verdict], *policies: str, target: Target = SERVICE, control: bool = False
+    answer: Callable[[Attempt], Verdict],
+    *policies: str,
+    target: Target = SERVICE,
+    control: bool = False,
+    overlay: Blamed = WELL,
 ) -> list[str]:
     """What is said of a way that is to be open; its tries and seconds, which vary, are left out."""
 
@@ -42,7 +51,7 @@ def message(
         return policies
 
     prober = ScriptedProber({"friend": [asked]})
-    context = Context(claims=("CONN-4",), policies_there=there)
+    context = Context(claims=("CONN-4",), policies_there=there, overlay=lambda source, target: overlay)
     expect = Expect(prober, load_timings(), context, prober.clock)
     with pytest.raises(ControlBroken if control else Nonconformance) as failed:
         (expect.control if control else expect.reachable)(FRIEND, target, because="Services lead to their pods")
@@ -105,6 +114,64 @@ def test_a_way_by_the_pods_own_address_names_the_policies_at_its_ends() -> None:
         f"  policies there  {COMPANY_WIDE}",
         f"  do              read policy {COMPANY_WIDE}; if it allows this, see VXLAN-4",
     ]
+
+
+@pytest.mark.parametrize("silent", [DROPPED, Verdict.UNREACHABLE])
+@pytest.mark.parametrize("control", [False, True], ids=["decision", "control"])
+def test_a_path_between_nodes_that_lack_a_route_says_which(silent: Verdict, control: bool) -> None:
+    first, *rest = message(
+        lambda attempt: silent, target=SERVER.udp(8080), control=control, overlay=Blamed((NO_ROUTE, NO_WAY_BACK))
+    )
+    assert first.endswith(f"expected CONNECTED, observed {silent}, while {NO_ROUTE}")
+    assert rest[2:] == [
+        f"  overlay   {NO_ROUTE}; {NO_WAY_BACK}",
+        "  do        see VXLAN-2, VXLAN-3 and VXLAN-9; then restart calico-node on that node (on Windows that resets its "
+        "pods' connections)",
+    ]
+
+
+def test_a_service_whose_backend_has_no_way_to_it_is_not_what_fails() -> None:
+    first, *rest = message(closed, COMPANY_WIDE, overlay=Blamed((NO_ROUTE,)))
+    assert first.endswith(f"by the backend's own address too, while {NO_ROUTE}")
+    assert f"  policies there  {COMPANY_WIDE}" in rest
+    assert f"  overlay         {NO_ROUTE}" in rest
+
+
+def test_a_service_whose_backend_is_open_is_blamed_on_no_route() -> None:
+    first, *_ = message(only_the_service_is_closed, overlay=Blamed((NO_ROUTE,)))
+    assert first.endswith("observed TIMED_OUT")
+
+
+def test_nodes_that_could_not_be_read_are_told() -> None:
+    _, *rest = message(closed, target=SERVER.tcp(8080), overlay=Blamed(unread="what node linux-1 has is not known"))
+    assert rest[2] == "  overlay   what node linux-1 has is not known"
+
+
+class Nodes:
+    """Each lacks the way to each other."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+        self.asked.append((node, toward))
+        if node == "windows-2":
+            raise ProbeBroken("no HostProcess pod")
+        return {f"route of node {node} to {toward}": Fact("no route", "its routes")}
+
+
+def test_both_ends_are_read_there_and_back_and_one_that_cannot_be_read_hides_nothing() -> None:
+    nodes = Nodes()
+    found = blamed(nodes, FRIEND, SERVER.tcp(8080))
+    assert nodes.asked == [("linux-1", "windows-2"), ("windows-2", "linux-1")]
+    assert found.wrong == ("route of node linux-1 to windows-2: no route",)
+    assert found.unread == "routes of node windows-2 could not be read: no HostProcess pod"
+
+
+def test_within_one_node_no_overlay_is_read() -> None:
+    nodes = Nodes()
+    assert blamed(nodes, FRIEND, replace(SERVER, node=FRIEND.node).tcp(8080)) == Blamed()
+    assert nodes.asked == []
 
 
 def test_a_control_by_a_service_blames_the_policy_as_well() -> None:

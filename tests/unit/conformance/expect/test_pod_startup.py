@@ -13,7 +13,7 @@ from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.context import Context
 from conformance.expect.pod_startup import PodStartup
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import Workload
@@ -181,3 +181,19 @@ def test_readiness_proves_nothing_where_nothing_is_closed_or_the_client_is_dead(
     with pytest.raises(ControlBroken):
         one.become_ready(CLIENT, [NewPod()], beside=workload("beside").tcp(80), because="x")
     assert kept == []
+
+
+def test_a_control_that_another_pod_answers_is_none() -> None:
+    def answer(attempt: Attempt, _: int) -> Observation:
+        assert attempt.target
+        verdict = DROPPED if attempt.target.port == 8080 else UP
+        named = "ns/another-pod" if verdict is UP and attempt.kind is Kind.HTTP else ""
+        return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.01, served_by=named)
+
+    one, kept = startup([])
+    one.expect.prober.answers["client"] = [answer]  # type: ignore[attr-defined]
+    with pytest.raises(ControlBroken, match="an answer of ns/another-pod"):
+        watch(one)
+    with pytest.raises(ControlBroken, match="an answer of ns/another-pod"):
+        one.become_ready(CLIENT, [NewPod()], beside=workload("beside").tcp(80), because="x")
+    assert all(each.verdict is ClaimVerdict.INCONCLUSIVE for each in kept)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from conformance.catalog import catalog
 from conformance.catalog.claims import Needs
 from conformance.model.claim import ClaimVerdict
+from conformance.model.endpoint import OS
 from conformance.pods.coverage import Covered
 from conformance.run import groups, plan
 from conformance.run.estimate import estimate
@@ -78,3 +81,23 @@ def test_an_estimate_shares_what_can_be_shared_and_adds_the_rest() -> None:
         "estimate: 60 tests beside each other, 1 with a node to themselves, 1 with the cluster to themselves: "
         "23 to 75 min by one worker, 18 to 60 min by 2 (-n auto)"
     )
+
+
+def exclusive(alone_on: OS | None, **settings: Any) -> Exclusivity:
+    """The turn of a part of XOP-3 on a cluster of two Linux and two Windows nodes."""
+    part = ClaimPart(claim="XOP-3", part=f"{alone_on} nodes", alone_on=alone_on)
+    test = PlannedTest(test="t::felix", parts=(part,), needs=Needs(linux=1, windows=1))
+    (turn,) = plan.assign_exclusivity([test], catalog(), facts(), Settings(disruptive=True, **settings))
+    return turn
+
+
+def test_a_part_may_have_linux_nodes_to_itself_where_the_catalog_says_windows() -> None:
+    linux, windows = exclusive("linux"), exclusive("windows")
+    assert (linux.kind, linux.nodes) == ("node", ("linux-1", "linux-2"))
+    assert set(windows.nodes) <= {"win-0", "win-1"}
+    assert exclusive(None) == windows
+
+
+def test_no_more_linux_nodes_are_disrupted_than_are_allowed() -> None:
+    assert exclusive("linux", max_disrupted_nodes=1).nodes == ("linux-1",)
+    assert exclusive("linux", disruptive_node="linux-2").nodes == ("linux-2",)

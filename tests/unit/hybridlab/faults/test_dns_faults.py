@@ -106,3 +106,31 @@ def test_new_pods_of_that_node_get_another_search_list(wrong: str, searches: tup
             assert found == {"a": searches, "b": usual, "c": usual}
 
     asyncio.run(run())
+
+
+def test_windows_pods_search_the_domain_of_their_own_namespace_alone() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            pod, _ = await made.calico.pod("a", "windows-2022")
+            assert made.dataplane.pods[pod["metadata"]["uid"]].searches == ("demo.svc.cluster.local",)
+            with pytest.raises(BadFault, match="windows-2022 search the domain of their own namespace alone"):
+                await made.injector.inject("search-list-wrong", {"node": "windows-2022", "list": "own-only"})
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "searches"), [("of-default", "default.svc.cluster.local"), ("of-first", "demo.svc.cluster.local")]
+)
+def test_new_windows_pods_get_another_suffix(wrong: str, searches: str) -> None:
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("search-list-wrong", {"node": "windows-2022", "list": wrong})
+            first, _ = await made.calico.pod("a", "windows-2022")
+            second, _ = await made.calico.pod("b", "windows-2022", namespace="other")
+            await made.injector.heal(identity)
+            third, _ = await made.calico.pod("c", "windows-2022", namespace="other")
+            found = [made.dataplane.pods[pod["metadata"]["uid"]].searches for pod in (first, second, third)]
+            assert found == [(searches,), (searches,), ("other.svc.cluster.local",)]
+
+    asyncio.run(run())

@@ -1,0 +1,53 @@
+"""What nodes have for each other's pods, where a path between them is shut: routes, forwarding, VNI and port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from conformance.errors import SuiteError, first_line
+from conformance.model.endpoint import Target, Workload
+from conformance.model.facts import Fact
+
+SHOWN = 3
+"""Entries that a message names."""
+
+
+class Entries(Protocol):
+    """What is needed of reading nodes (``conformance.facts.vxlan.VxlanFacts``)."""
+
+    def otherwise(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
+        """What the overlay needs on a node for another one's pods, and is not as announced or configured."""
+
+
+@dataclass(frozen=True)
+class Blamed:
+    """What the nodes of one dead route have for each other."""
+
+    wrong: tuple[str, ...] = ()
+    """What is not as announced or configured: ``route of node a to block B of node b: no route``."""
+    unread: str = ""
+    """Why something of it is not known; empty: all was read."""
+
+    @property
+    def shown(self) -> str:
+        """What is wrong, as a line of a message has it."""
+        more = f"; {len(self.wrong) - SHOWN} more" if len(self.wrong) > SHOWN else ""
+        return "; ".join(self.wrong[:SHOWN]) + more
+
+
+def blamed(entries: Entries, source: Workload, target: Target) -> Blamed:
+    """What is wrong with what both ends' nodes have for each other, there and back; nothing within one node."""
+    found: dict[str, None] = {}
+    unread = ""
+    ends = {server.node: None for server in target.backends if server.node != source.node}
+    for server in ends:
+        for node, toward in ((source.node, server), (server, source.node)):
+            try:
+                facts = entries.otherwise(node, toward)
+            except SuiteError as error:
+                unread = unread or f"routes of node {node} could not be read: {first_line(error)}"
+            else:
+                found |= dict.fromkeys(f"{name}: {fact.value}" for name, fact in facts.items())
+    return Blamed(tuple(found), unread)

@@ -1,0 +1,228 @@
+"""Another pod's answer is no success on any kind of path; where nobody says who answered, the decision says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, SuiteError
+from conformance.expect.beyond import Beyond
+from conformance.expect.commands import Commands
+from conformance.expect.context import Context
+from conformance.expect.fragments import Fragments
+from conformance.expect.overlay import Overlay
+from conformance.expect.pages import Pages
+from conformance.expect.sizes import SMALLEST, Sizes
+from conformance.expect.traffic import Expect
+from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
+from conformance.model.endpoint import Path, Target, Workload
+from conformance.model.facts import Fact
+from conformance.model.observation import Observation, Verdict
+from conformance.settings import load_timings
+from tests.unit.conformance.expect.network import Network
+from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
+
+CLIENT, FAR_CLIENT = workload("client"), workload("far-client", "windows")
+NODE = replace(workload("node"), host_network=True, node_address="10.0.0.10")
+SERVER = replace(workload("server", "windows"), address="192.168.9.9", node_address="10.0.0.14")
+NGINX = replace(workload("nginx"), address="192.168.0.7")
+ANOTHER = "ns/another-pod"
+NAMELESS = "a server that does not say who it is"
+BECAUSE = "nothing forbids it"
+
+
+def service(host: str, path: Path, protocol: str = "tcp") -> Target:
+    return Target(
+        host=host, port=80, protocol=protocol, path=path, backends=(SERVER,), backend_port=8080, name="Service web"  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+TELLING = [
+    pytest.param(CLIENT, SERVER.tcp(8080), id="pod by its address"),
+    pytest.param(CLIENT, SERVER.udp(8080), id="pod by its address, UDP"),
+    pytest.param(NODE, SERVER.tcp(8080), id="node to pod"),
+    pytest.param(CLIENT, service("10.96.0.9", Path.CLUSTER_IP), id="ClusterIP"),
+    pytest.param(CLIENT, service("10.96.0.9", Path.CLUSTER_IP, "udp"), id="ClusterIP, UDP"),
+    pytest.param(NODE, service("10.0.0.14", Path.NODE_PORT), id="NodePort"),
+    pytest.param(CLIENT, service("web.ns.svc.cluster.local", Path.NAME), id="name"),
+    pytest.param(SERVER, service("10.96.0.9", Path.CLUSTER_IP), id="own Service"),
+    pytest.param(CLIENT, SERVER.tcp(80), id="the page of the Windows demo"),
+]
+"""Paths to servers that name themselves."""
+
+
+@dataclass
+class Town:
+    """A network in which one server answers in the place of another, and what is decided there."""
+
+    servers: dict[str, str] = field(default_factory=dict)
+    kept: list[Seen] = field(default_factory=list)
+
+    def expect(self) -> Expect:
+        network = Network(load_timings(), servers=self.servers)
+        return Expect(network, load_timings(), Context(claims=("CONN-3",), keep=self.kept.extend), network.clock)
+
+    @property
+    def decided(self) -> list[tuple[ClaimVerdict, str]]:
+        return [(seen.verdict, seen.reason) for seen in self.kept]
+
+
+@pytest.mark.parametrize(("source", "target"), TELLING)
+def test_a_path_is_open_when_its_own_server_answers(source: Workload, target: Target) -> None:
+    town = Town()
+    town.expect().reachable(source, target, because=BECAUSE)
+    assert town.decided == [(ClaimVerdict.CONFIRMED, BECAUSE)]
+
+
+@pytest.mark.parametrize(("who", "named"), [(ANOTHER, ANOTHER), ("", NAMELESS), ("/half", NAMELESS)])
+@pytest.mark.parametrize(("source", "target"), TELLING)
+def test_a_path_is_not_open_when_another_server_answers(source: Workload, target: Target, who: str, named: str) -> None:
+    town = Town({target.host: who})
+    with pytest.raises(Nonconformance, match=f"expected an answer of .*, observed an answer of {named}"):
+        town.expect().reachable(source, target, because=BECAUSE)
+    assert [verdict for verdict, _ in town.decided] == [ClaimVerdict.VIOLATED]
+
+
+@pytest.mark.parametrize(("source", "target"), TELLING)
+def test_another_server_s_answer_is_no_control_either(source: Workload, target: Target) -> None:
+    with pytest.raises(ControlBroken, match=f"observed an answer of {ANOTHER}"):
+        Town({target.host: ANOTHER}).expect().control(source, target, because=BECAUSE)
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        (
+            Target(host="10.0.0.11", port=10250, protocol="tcp", path=Path.NODE_IP),
+            "a node's own port does not say whose it is",
+        ),
+        (
+            Target(host="198.51.100.10", port=80, protocol="tcp", path=Path.EXTERNAL),
+            "nothing beyond the cluster says who it is",
+        ),
+        (SERVER.tcp(9000), "a bare connection names nobody"),
+    ],
+    ids=["pod to node", "beyond the cluster", "streams' port"],
+)
+def test_where_nobody_says_who_answered_the_decision_says_that(target: Target, why: str) -> None:
+    town = Town()
+    town.expect().reachable(CLIENT, target, because=BECAUSE)
+    assert town.decided == [(ClaimVerdict.CONFIRMED, f"{BECAUSE}; who answered could not be told: {why}")]
+
+
+def test_a_web_server_that_names_no_pod_is_said_not_to() -> None:
+    town = Town({NGINX.address: ""})
+    town.expect().reachable(CLIENT, NGINX.tcp(80), because=BECAUSE)
+    why = "who answered could not be told: the server there does not name its pod"
+    assert town.decided == [(ClaimVerdict.CONFIRMED, f"{BECAUSE}; {why}")]
+
+
+def test_a_closed_path_says_nothing_of_who_answers() -> None:
+    town = Town()
+    expect = town.expect()
+    network = expect.prober
+    assert isinstance(network, Network)
+    expect.control(CLIENT, [SERVER.tcp(8080), NGINX.tcp(80)], because=BECAUSE)
+    network.says(CLIENT, SERVER.tcp(8080), lambda _: False)
+    expect.matrix(open=[(CLIENT, NGINX.tcp(80))], closed=[(CLIENT, SERVER.tcp(8080))], because=BECAUSE)
+    assert (ClaimVerdict.CONFIRMED, BECAUSE) in town.decided
+
+
+class Nodes:
+    """Nodes that have what the overlay needs."""
+
+    def otherwise(self, node: str, toward: str) -> dict[str, Fact[str]]:
+        return {}
+
+
+def larger(expect: Expect) -> None:
+    Fragments(expect).arrive([(CLIENT, SERVER.udp(8080))], because=BECAUSE)
+
+
+def whole(expect: Expect) -> object:
+    return Sizes(expect).carries([(CLIENT, SERVER)], because=BECAUSE)
+
+
+def over_the_overlay(expect: Expect) -> object:
+    ways = [(CLIENT, SERVER.tcp(8080))]
+    return Overlay(expect, Nodes()).passes(between=ways, within=[], node=NODE, because=BECAUSE)
+
+
+@pytest.mark.parametrize("decide", [larger, whole, over_the_overlay])
+def test_large_packets_and_the_overlay_are_judged_by_the_server_s_own_answers(
+    decide: Callable[[Expect], object],
+) -> None:
+    with pytest.raises(SuiteError, match=ANOTHER) as broken:
+        decide(Town({SERVER.address: ANOTHER}).expect())
+    assert isinstance(broken.value, ControlBroken)
+
+
+@pytest.mark.parametrize(("decide", "error"), [(larger, Nonconformance), (whole, ProbeBroken)])
+def test_a_large_datagram_that_another_pod_answers_has_not_arrived(
+    decide: Callable[[Expect], object], error: type[Exception]
+) -> None:
+    def answer(attempt: Attempt, _: int) -> Observation:
+        small = len(attempt.request) < SMALLEST
+        return observation(attempt, Verdict.CONNECTED, **({} if small else {"served_by": ANOTHER}))
+
+    prober = ScriptedProber({"client": [answer], "server": [answer]})
+    expect = Expect(prober, load_timings(), Context(claims=("CONN-3",)), prober.clock)
+    with pytest.raises((error, ControlBroken), match=f"an answer of {ANOTHER}"):
+        decide(expect)
+
+
+def test_a_page_that_another_pod_shows_is_not_the_servers() -> None:
+    rounds: list[str] = []
+
+    def page(attempt: Attempt, number: int) -> Observation:
+        rounds.append("")
+        own = len(rounds) <= load_timings().windows.agree
+        seen = observation(attempt, Verdict.CONNECTED, **({} if own else {"served_by": ANOTHER}))
+        return replace(seen, status=200, body=b"<H1>hello</H1>")
+
+    prober = ScriptedProber({"client": [page]})
+    expect = Expect(prober, load_timings(), Context(claims=("DEMO-9",)), prober.clock)
+    with pytest.raises(Nonconformance, match=f"observed an answer of {ANOTHER}"):
+        Pages(expect).show(CLIENT, [SERVER.tcp(80)], "hello", because=BECAUSE)
+
+
+def test_a_name_s_answer_is_said_to_come_from_a_server_that_nobody_can_tell() -> None:
+    kept: list[Seen] = []
+    prober = ScriptedProber(
+        {"client": [lambda attempt, _: replace(observation(attempt, Verdict.RESOLVED), answers=("10.96.0.9",))]}
+    )
+    expect = Expect(prober, load_timings(), Context(keep=kept.extend), prober.clock)
+    expect.resolves(CLIENT, "web.ns.svc.cluster.local", ["10.96.0.9"], because=BECAUSE)
+    told = "who answered could not be told: answers of DNS servers do not name the pod that gives them"
+    assert [seen.reason for seen in kept] == [f"{BECAUSE}; {told}"]
+
+
+@dataclass
+class Ended:
+    output: str
+    exit_code: int = 0
+    seconds: float = 1.0
+
+
+def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
+    kept: list[Seen] = []
+    context = Context(keep=kept.extend)
+
+    def run(source: Workload, argv: Sequence[str], within: float) -> Ended:
+        if argv[0] == "nc":
+            return Ended(f"{argv[2]} ({argv[2]}:80) open")
+        return Ended(f"PING\n64 bytes from {argv[-1]}: seq=0\n3 packets transmitted")
+
+    commands = Commands(run, load_timings(), context)
+    expect = Town().expect()
+    expect.context = context
+    Beyond(expect, commands, None).ping([CLIENT], SERVER, because=BECAUSE)
+    commands.nc_opens([(CLIENT, SERVER.tcp(80))], because=BECAUSE)
+    assert [seen.reason for seen in kept] == [
+        f"{BECAUSE}; who answered could not be told: a reply to a ping names an address and no pod",
+        f"{BECAUSE}; who answered could not be told by this command: it prints no name of the server",
+    ]

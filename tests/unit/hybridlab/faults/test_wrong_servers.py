@@ -1,0 +1,62 @@
+"""Faults by which another pod answers: Services with another's backends, and pods with neighbouring addresses."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.service_gate import ServiceGate
+from tests.unit.hybridlab.faults.fault_lab import lab
+
+
+def port(name: str, *backends: str, target: int = 8080) -> ServicePort:
+    return ServicePort(
+        name=name, protocol="tcp", cluster_ip="10.96.0.9", port=80, node_port=None,
+        backends=tuple(Backend(address=address, port=target) for address in backends),
+    )  # fmt: skip
+
+
+def test_services_get_the_backends_of_others_that_serve_the_same_port_until_the_fault_is_healed() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            gate = ServiceGate(made.dataplane.plane)
+            ports = (
+                port("a", "192.168.0.1"),
+                port("b", "192.168.0.2"),
+                port("empty"),
+                port("dns", "192.168.0.3", target=53),
+            )
+            await gate.set_services("linux-1", ServiceTable(ports=ports))
+            await gate.bend("fault", "others", ["linux-1"])
+            assert served(made, "linux-1") == {
+                "a": ["192.168.0.2"], "b": ["192.168.0.1"], "empty": [], "dns": ["192.168.0.3"],
+            }  # fmt: skip
+            await gate.straighten("fault")
+            assert served(made, "linux-1")["a"] == ["192.168.0.1"]
+
+    asyncio.run(run())
+
+
+def served(made: object, node: str) -> dict[str, list[str]]:
+    table = made.dataplane.services[node]  # type: ignore[attr-defined]
+    return {one.name: [backend.address for backend in one.backends] for one in table.ports}
+
+
+def test_pods_of_that_node_are_asked_in_place_of_their_neighbours() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            await made.calico.pod("a", "linux-1")
+            await made.injector.inject("pods-swapped", {"node": "linux-1"})
+            (rule,) = made.rules("linux-1")
+            assert rule.startswith("f_dnat: meta l4proto { tcp, udp } th dport 8080 dnat ip to ip daddr map { ")
+            (block,) = made.calico.calico.ipam.blocks_of("linux-1")
+            first = block.cidr[0]
+            assert f"{first} : {first + 1}, {first + 1} : {first}" in rule
+            assert made.rules("linux-2") == []
+            with pytest.raises(BadFault, match="port is 'http'"):
+                await made.injector.inject("pods-swapped", {"node": "linux-1", "port": "http"})
+
+    asyncio.run(run())
