@@ -125,8 +125,8 @@ def test_a_path_between_nodes_that_lack_a_route_says_which(silent: Verdict, cont
     assert first.endswith(f"expected CONNECTED, observed {silent}, while {NO_ROUTE}")
     assert rest[2:] == [
         f"  overlay   {NO_ROUTE}; {NO_WAY_BACK}",
-        "  do        see VXLAN-2, VXLAN-3 and VXLAN-9; then restart calico-node on that node (on Windows that resets its "
-        "pods' connections)",
+        "  do        see VXLAN-2, VXLAN-3 and VXLAN-9; then restart calico-node on that node (on Windows that resets "
+        "its pods' connections)",
     ]
 
 
