@@ -5,13 +5,17 @@ from __future__ import annotations
 from conformance.model.attempt import Kind
 from conformance.model.endpoint import Target
 from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
-from conformance.pods.roles import STREAM_PORT
+from conformance.pods.roles import ECHO_PORT, STREAM_PORT
 from conformance.probe.protocol import same_pod
 
 ARRIVED = frozenset(
     {Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.ABORTED, Verdict.CLOSED, Verdict.NO_ANSWER}
 )
 """Verdicts that only a packet which got to the target, or to whoever has its address, can bring about."""
+
+
+NOBODY = "a server that is not the suite's"
+"""Who answered over HTTP without saying who it is."""
 
 
 def plain(target: Target) -> Kind:
@@ -35,12 +39,22 @@ def usual(target: Target, *, want: bool) -> Kind:
 
 
 def unexpected_backend(observation: Observation) -> str:
-    """The pod that answered and is no backend of the target; empty: a backend did, or nobody says who."""
+    """Who answered and is no backend of the target; empty: a backend did, or nobody says who.
+
+    Behind a Service a backend's other port is as wrong as another pod: then the port is told too.  Where the suite's
+    echo servers are behind it, so is an answer of a program that does not say who it is.
+    """
     who, target = observation.served_by, observation.attempt.target
-    namespace, _, pod = who.partition("/")
-    if observation.verdict is not Verdict.CONNECTED or target is None or not (namespace and pod and target.backends):
+    if observation.verdict is not Verdict.CONNECTED or target is None or not target.backends:
         return ""
-    return "" if any(same_pod(backend, who) for backend in target.backends) else who
+    namespace, _, pod = who.partition("/")
+    if not (namespace and pod):
+        silent = target.backend_port == ECHO_PORT and observation.attempt.kind is Kind.HTTP and not who
+        return NOBODY if silent and observation.status is not None else ""
+    if not any(same_pod(backend, who) for backend in target.backends):
+        return who
+    wrong_port = target.backend_port and observation.served_port not in {0, target.backend_port}
+    return f"port {observation.served_port} of {who}" if wrong_port else ""
 
 
 def as_wanted(observation: Observation, want: bool) -> bool:

@@ -110,6 +110,6 @@ def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
 
 
 def _word(observation: Observation) -> str:
-    answers = f" to {', '.join(observation.answers)}" if observation.answers else ""
+    answers = f" to {', '.join(sorted(observation.answers))}" if observation.answers else ""
     other = unexpected_backend(observation)
     return f"{observation.verdict.value}{answers}{f' with {other}' if other else ''}"

@@ -89,3 +89,27 @@ def test_a_closed_way_that_another_pod_answers_is_a_broken_control_and_no_leak()
         expect.blocked(
             STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing", kind=Kind.HTTP
         )
+
+
+ECHO = replace(SERVICE, backend_port=8080)
+"""A Service in front of the suite's echo servers."""
+
+
+def on_port(port: int) -> Answer:
+    """The backend's answer, which says on which port it came in."""
+    return lambda attempt, number: replace(by("ns/backend")(attempt, number), served_port=port, status=200)
+
+
+def test_a_service_that_leads_to_another_port_of_its_backend_is_not_reached() -> None:
+    with pytest.raises(Nonconformance, match="observed CONNECTED with port 80 of ns/backend"):
+        expecting(friend=[on_port(80)]).reachable(FRIEND, ECHO, because="kube-proxy sends it on")
+    expecting(friend=[on_port(8080)]).reachable(FRIEND, ECHO, because="kube-proxy sends it on")
+
+
+def test_a_service_of_echo_servers_that_leads_to_another_server_is_not_reached() -> None:
+    def stranger(attempt: Attempt, _: int) -> Observation:
+        return replace(observation(attempt, Verdict.CONNECTED), status=200)
+
+    with pytest.raises(Nonconformance, match="observed CONNECTED with a server that is not the suite's"):
+        expecting(friend=[stranger]).told([(FRIEND, ECHO)], because="kube-proxy sends it on")
+    expecting(friend=[stranger]).reachable(FRIEND, replace(ECHO, backend_port=80), because="a web page says no name")
