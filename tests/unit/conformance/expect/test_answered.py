@@ -97,7 +97,12 @@ ECHO = replace(SERVICE, backend_port=8080)
 
 def on_port(port: int) -> Answer:
     """The backend's answer, which says on which port it came in."""
-    return lambda attempt, number: replace(by("ns/backend")(attempt, number), served_port=port, status=200)
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        said = observation(attempt, Verdict.CONNECTED, served_by="ns/backend", seen_client=FRIEND.address)
+        return replace(said, served_port=port, status=200)
+
+    return answer
 
 
 def test_a_service_that_leads_to_another_port_of_its_backend_is_not_reached() -> None:
