@@ -24,6 +24,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Path, Target, Workload
+from conformance.pods.groups import Pairs
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -54,10 +55,11 @@ class Beyond:
         self.expect.control(windows, target, because=because)
         self._answers(linux)
 
-    def ping(self, sources: Sequence[Workload], there: Workload, *, because: str) -> None:
-        """Each pod's ping of another pod is answered, the first or one that is tried again."""
+    def ping(self, pairs: Pairs, *, because: str) -> None:
+        """Each pod's ping of the other of its pair is answered, the first or one that is tried again."""
         tally = Tally(self.expect.context, "open")
-        for source, ran in self._pings(sources, there.address):
+        pings = self._pings([(source, there.address) for source, there in pairs])
+        for (source, there), ran in zip(pairs, pings, strict=True):
             try:
                 said = self._said(source, ran)
             except SuiteError as error:
@@ -77,7 +79,8 @@ class Beyond:
         """
         address, _ = self._target
         tally, silent = Tally(self.expect.context, "closed"), list[Workload]()
-        for source, ran in self._pings(sources, address):
+        pings = self._pings([(source, address) for source in sources])
+        for source, ran in zip(sources, pings, strict=True):
             try:
                 said = self._said(source, ran)
             except SuiteError as error:
@@ -102,7 +105,7 @@ class Beyond:
     def _answers(self, linux: Workload) -> None:
         """Raises ControlBroken where the target answers no ping of a Linux pod."""
         address, _ = self._target
-        ((_, ran),) = self._pings([linux], address)
+        (ran,) = self._pings([(linux, address)])
         said = self._said(linux, ran)
         if not said[-1].replied:
             text = message.of_control(
@@ -112,10 +115,9 @@ class Beyond:
             )
             raise ControlBroken(text, control="ping from a Linux pod")
 
-    def _pings(self, sources: Sequence[Workload], address: str) -> list[tuple[Workload, Future[list[_Said]]]]:
-        """What became of each pod's pings, all pods' at once."""
-        ran = at_once([partial(self._until_answered, source, address) for source in sources])
-        return list(zip(sources, ran, strict=True))
+    def _pings(self, ways: Sequence[tuple[Workload, str]]) -> list[Future[list[_Said]]]:
+        """What became of the pings of each way, from a pod to an address, all ways' at once."""
+        return at_once([partial(self._until_answered, source, address) for source, address in ways])
 
     def _until_answered(self, source: Workload, address: str) -> list[_Said]:
         """Pings until one is answered, at most as many as verdicts must agree, or until one did not ping."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from conformance.errors import SuiteError
+from conformance.expect import message
 from conformance.expect.names import Asks
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Target, Workload
@@ -119,6 +120,24 @@ def listen(asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], Server
         server, *others = [next(seen) for _ in several]
         found[attempt.label] = Heard(server, tuple(others), asks.timings.of(attempt.source.os).dns_slow)
     return found
+
+
+def telling_otherwise(
+    asks: Asks, attempt: Attempt, right: Callable[[Observation], bool], servers: Callable[[], Servers | None]
+) -> dict[str, str]:
+    """DNS pods that answer a question wrongly while others answer it rightly, each with what it answers.
+
+    They are asked for the name as it was asked for, without a search list.
+    """
+    known = servers()
+    if known is None or attempt.target is not None:
+        return {}
+    try:
+        seen = asks.prober.observe([replace(attempt, target=pod) for pod in known.pods()])
+    except SuiteError:
+        return {}
+    wrong = {pod.label: message.summary([one]) for one in seen if not right(one) for pod in _pods(one)}
+    return wrong if len(wrong) < len(seen) else {}
 
 
 def _question(asks: Asks, attempt: Attempt, servers: Servers) -> Attempt:

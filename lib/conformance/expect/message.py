@@ -134,7 +134,7 @@ def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
 
 
 def _word(observation: Observation) -> str:
-    answers = f" to {', '.join(observation.answers)}" if observation.answers else ""
+    answers = f" to {', '.join(sorted(observation.answers))}" if observation.answers else ""
     other = unexpected_backend(observation)
     if observation.verdict is Verdict.DNS_FAILED and observation.detail:
         why = observation.detail.partition(" for ")[0]

@@ -317,7 +317,8 @@ class Expect:
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
             name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*_pods(outcome.path)),
-            nearer=self._nearest, enforced_at=change.enforced_at if change else "both", removed=about_denial,
+            nearer=self._still_closed if about_denial else self._nearest,
+            enforced_at=change.enforced_at if change else "both", removed=about_denial,
         )  # fmt: skip
         if wrong is not None:
             name_ways(wrong, outcomes)
@@ -419,6 +420,12 @@ class Expect:
 
     def _nearest(self, outcome: Outcome) -> Nearest:
         return nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there, self.context.overlay)
+
+    def _still_closed(self, outcome: Outcome) -> Nearest:
+        """The same of a route that was closed by policies which are removed: nearest of all is that they stay."""
+        near, change = self._nearest(outcome), self.context.change()
+        stays = f", as before the {change.what}" if change is not None and not near.observed else ""
+        return replace(near, observed=near.observed + stays)
 
     def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
         patience = self.timings.of(source.os)

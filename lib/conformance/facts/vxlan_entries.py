@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact
-from conformance.model.host import HnsNetwork, LinuxFacts, RemoteSubnet, RouteEntry
+from conformance.model.host import FdbEntry, HnsNetwork, LinuxFacts, RemoteSubnet, RouteEntry
 
 DEVICE = "vxlan.calico"
 ANNOUNCED = "as announced"
@@ -65,7 +65,7 @@ def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
         if (neighbour.device, neighbour.address) == (DEVICE, peer.tunnel)
     }
     mac = peer.mac or next(iter(macs), "")
-    ends = {entry.destination for entry in seen.fdb if entry.device == DEVICE and entry.mac.lower() == mac and mac}
+    ends = {_end(entry) for entry in seen.fdb if entry.device == DEVICE and entry.mac.lower() == mac and mac}
     if peer.os == "windows" and not peer.mac:
         told = f"node {peer.name} announces no MAC address"
     elif not macs:
@@ -88,6 +88,13 @@ def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
             "announces it)",
         )
     }
+
+
+def _end(entry: FdbEntry) -> str:
+    """Where an entry leads, with what of it differs from the device: the kernel tells nothing else."""
+    port = f" port {entry.port}" if entry.port is not None else ""
+    vni = f" with VNI {entry.vni}" if entry.vni is not None else ""
+    return f"{entry.destination}{port}{vni}"
 
 
 def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: int) -> dict[str, Fact[str]]:

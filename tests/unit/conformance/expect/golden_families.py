@@ -32,6 +32,7 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.host import FdbEntry, HnsNetwork, LinuxFacts, Neighbour, RemoteSubnet, RouteEntry
 from conformance.model.observation import Observation, Verdict
+from conformance.pods.groups import Pairs
 from conformance.pods.starting import verdict_on
 from conformance.settings import load_timings
 from tests.unit.conformance.expect import stream_stand_ins as streams
@@ -254,7 +255,7 @@ def own_node() -> None:
 
 def ping() -> None:
     town = test_beyond.Town({("windows", test_beyond.SERVER.address): test_beyond.LOST})
-    town.beyond().ping([test_beyond.WINDOWS], test_beyond.SERVER, because="ICMP passes within the cluster")
+    town.beyond().ping(Pairs([(test_beyond.WINDOWS, test_beyond.SERVER)]), because="ICMP passes within the cluster")
 
 
 def page() -> None:

@@ -89,3 +89,32 @@ def test_a_closed_way_that_another_pod_answers_is_a_broken_control_and_no_leak()
         expect.blocked(
             STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing", kind=Kind.HTTP
         )
+
+
+ECHO = replace(SERVICE, backend_port=8080)
+"""A Service in front of the suite's echo servers."""
+
+
+def on_port(port: int) -> Answer:
+    """The backend's answer, which says on which port it came in."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        said = observation(attempt, Verdict.CONNECTED, served_by="ns/backend", seen_client=FRIEND.address)
+        return replace(said, served_port=port, status=200)
+
+    return answer
+
+
+def test_a_service_that_leads_to_another_port_of_its_backend_is_not_reached() -> None:
+    with pytest.raises(Nonconformance, match="observed an answer of port 80 of ns/backend"):
+        expecting(friend=[on_port(80)]).reachable(FRIEND, ECHO, because="kube-proxy sends it on")
+    expecting(friend=[on_port(8080)]).reachable(FRIEND, ECHO, because="kube-proxy sends it on")
+
+
+def test_a_service_of_echo_servers_that_leads_to_another_server_is_not_reached() -> None:
+    def stranger(attempt: Attempt, _: int) -> Observation:
+        return replace(observation(attempt, Verdict.CONNECTED), status=200, served_by="")
+
+    with pytest.raises(Nonconformance, match="observed an answer of a server that does not say who it is"):
+        expecting(friend=[stranger]).told([(FRIEND, ECHO)], because="kube-proxy sends it on")
+    expecting(friend=[stranger]).reachable(FRIEND, replace(ECHO, backend_port=80), because="a web page says no name")

@@ -180,3 +180,21 @@ def test_a_slow_answer_to_a_name_on_the_way_to_a_server_is_named_slow() -> None:
         f"observed DNS_FAILED ({SILENT} within 5 s): web.demo.svc.cluster.local does not resolve, so nothing was sent; "
         "asked again, it leads to 10.96.0.7, slow: answered after 7.0 s ("
     ) in str(failed.value)
+    assert "observed DNS_FAILED, and the name leads to 10.96.0.7, slow: answered after 7.0 s" in str(failed.value)
+
+
+def test_the_dns_pod_that_tells_otherwise_is_named_with_what_it_tells() -> None:
+    def stale(attempt: Attempt, number: int) -> Observation:
+        direct = attempt.target.host if attempt.target else ""
+        wrong = direct == SECOND.address or (not direct and number % 2 == 0)
+        return replace(answered(attempt), answers=("10.96.0.9", "10.96.0.8")) if wrong else answered(attempt)
+
+    text, _ = failing(stale, Dns())
+    first, *rest = text.splitlines()
+    assert ", and DNS pod ns/coredns-2 (linux, node linux-3) tells otherwise than the rest (" in first
+    assert "  DNS pods  ns/coredns-2 (linux, node linux-3): RESOLVED to 10.96.0.8, 10.96.0.9" in rest
+
+
+def test_where_every_dns_pod_tells_the_same_none_is_singled_out() -> None:
+    text, _ = failing(lambda attempt, _: replace(answered(attempt), answers=("10.96.0.9",)), Dns())
+    assert "tells otherwise" not in text
