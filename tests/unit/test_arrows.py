@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -106,8 +107,16 @@ DOORS: dict[str, set[str]] = {
 """Third-party package to the packages that may import it."""
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, dotted module) of every import in a file, wherever it stands; relative ones made absolute."""
+@cache
+def imports(path: Path) -> tuple[tuple[int, str], ...]:
+    """(line, dotted module) of every import in a file, wherever it stands; relative ones made absolute.
+
+    Each file is parsed once: two tests ask about all of them, and that takes seconds.
+    """
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
     package = ".".join(path.relative_to(path.parents[_depth(path)]).with_suffix("").parts[:-1])
     for node in ast.walk(ast.parse(path.read_text(), filename=str(path))):
         if isinstance(node, ast.Import):

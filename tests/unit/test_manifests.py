@@ -23,7 +23,7 @@ RUN = Ownership("abc", "gw0")
 def filled(path: Path) -> list[dict[str, Any]]:
     pods = {name: workload(name) for name in ("server", "client", "friend", "foe", "bystander")}
     apps = {"client_app": "windows-client-2", "server_app": "windows-server"}
-    apps |= {"beside_app": "linux-server", "guest": "linux-client", "new_pod": "linux-new-pod"}
+    apps |= {"beside_app": "linux-server", "guest": "linux-client", "new_pod": "linux-new-pod", "home": "ns"}
     apps |= {"action": "Allow", "protocol": "TCP", "service": "cluster-ip-linux-server"}
     known = placeholders.values(namespace=RUN.namespace, run=RUN.run, **pods, **apps)
     return placeholders.fill(manifest.load(path), known, where=path.name)
