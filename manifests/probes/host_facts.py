@@ -147,7 +147,13 @@ def entries(family, names):
 def facts():
     found, names = links()
     fdb = [
-        {"device": device, "mac": mac(given.get(2, b"")), "destination": address(given.get(1, b""))}
+        {
+            "device": device,
+            "mac": mac(given.get(2, b"")),
+            "destination": address(given.get(1, b"")),
+            "vni": number(given[7]) if 7 in given else None,
+            "port": int.from_bytes(given[6], "big") if 6 in given else None,
+        }
         for device, _, given in entries(BRIDGE, names)
     ]
     neighbours = [

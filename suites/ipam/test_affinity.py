@@ -13,7 +13,11 @@ def test_strict_affinity_is_on(calico: CalicoObjects, requires: Readings, remedy
 @verifies("IPAM-6")
 def test_every_windows_node_has_exactly_one_block(ipam: IpamFacts, requires: Readings) -> None:
     because = "kube-proxy on Windows supports one network, which is one block"
-    do = "release the blocks that hold no pods (calicoctl ipam release), or drain the node and let it claim anew"
+    do = (
+        "no block: start a pod on the node; where none is claimed, look at IPAM-1 and at free blocks of the IPPools; "
+        "several: calicoctl ipam show --show-blocks says which are empty; drain the node, and read "
+        "calico-kube-controllers' log, which releases empty blocks"
+    )
     requires.on_nodes(ipam.windows, ipam.blocks, "one block", because=because, do=do)
 
 

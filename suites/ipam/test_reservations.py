@@ -3,7 +3,7 @@
 from conformance.fixtures import IpamFacts, Readings, WorkerPods
 from conformance.marks import verifies
 
-CHECK = "compare with calicoctl ipam check"
+CHECK = "run calicoctl ipam check --show-problem-ips"
 
 
 @verifies("IPAM-3", part="blocks")

@@ -6,7 +6,8 @@ from conformance.marks import about, each_os, manifest, needs, verifies
 pytestmark = [verifies("CONN-4", part="several {server_os} backends"), manifest("services/cluster-ip.yaml")]
 
 ALL = "kube-proxy of the client's node spreads connections over all ready backends"
-ONE = "kube-proxy of the client's node follows the Service's endpoints"
+GONE = "kube-proxy of the client's node forgets a backend that goes"
+CAME = "kube-proxy of the client's node uses a backend that comes"
 
 
 @about("clusterip")
@@ -17,5 +18,5 @@ def test_backends_are_used_while_they_are_there(
 ) -> None:
     clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
     backends.all_used(clients, services.spread(servers).by_address, because=ALL)
-    backends.all_used(clients, services.spread(servers.one_per_os()).by_address, because=ONE)
-    backends.all_used(clients, services.spread(servers).by_address, because=ONE)
+    backends.all_used(clients, services.spread(servers.one_per_os()).by_address, because=GONE)
+    backends.all_used(clients, services.spread(servers).by_address, because=CAME)

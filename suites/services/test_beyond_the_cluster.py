@@ -7,8 +7,9 @@ from conformance.marks import begins_early, verifies
 @begins_early()
 @verifies("XSVC-4")
 def test_ping_of_a_windows_pod_ends_at_the_cluster(pods: WorkerPods, beyond: Beyond) -> None:
-    windows, linux, server = pods.clients("windows").one_per_build(), pods.client("linux"), pods.server("linux")
+    windows, linux = pods.clients("windows").one_per_build(), pods.client("linux")
     beyond.control(windows, linux, because="the target is there, for TCP from Windows and for ping from Linux")
-    beyond.ping(windows, server, because="within the cluster ping of Windows pods is supported")
+    within = windows.to([pods.server("linux"), *pods.servers("windows").one_per_build()])
+    beyond.ping(within, because="within the cluster ping of Windows pods is supported")
     because = "Windows' outbound NAT translates TCP and UDP only, so no reply finds back"
     beyond.do_not_ping(windows, beside=linux, because=because)

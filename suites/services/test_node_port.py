@@ -11,7 +11,8 @@ def test_a_linux_node_reaches_each_linux_node_with_or_without_a_backend(
     pods: WorkerPods, services: Services, expect: Expect
 ) -> None:
     servers = pods.servers("linux")
-    targets = [*services.node_ports(servers), *services.node_ports_at(pods.server("windows"), servers)]
+    elsewhere = services.node_ports_at(servers, pods.server("linux"), pods.server("windows"))
+    targets = [*services.node_ports(servers), *services.node_ports_udp(servers), *elsewhere]
     expect.reachable(pods.nodes(), targets, because="kube-proxy of a Linux node sends it on to wherever the backend is")
 
 
@@ -19,9 +20,10 @@ def test_a_linux_node_reaches_each_linux_node_with_or_without_a_backend(
 def test_a_linux_node_reaches_each_windows_node_with_a_backend(
     pods: WorkerPods, services: Services, node_ports: NodePorts, expect: Expect
 ) -> None:
-    of_linux = services.node_ports(pods.servers("linux"))
+    linux, servers = pods.servers("linux"), pods.servers("windows")
+    of_linux = [*services.node_ports(linux), *services.node_ports_udp(linux)]
     node_ports.pass_between_nodes(pods.nodes(), of_linux, because="a firewall may close them, for all backends alike")
-    targets = services.node_ports(pods.servers("windows"))
+    targets = [*services.node_ports(servers), *services.node_ports_udp(servers)]
     expect.reachable(pods.nodes(), targets, because="kube-proxy of that node has a backend of its own")
 
 

@@ -3,7 +3,16 @@
 from conformance.fixtures import NodeReadings, Readings, VxlanFacts, WorkerPods
 from conformance.marks import needs, verifies
 
-DO = "restart calico-node on that Linux node, and calico-node-windows on that Windows node"
+DO = (
+    "compare 'ip route', 'bridge fdb' and 'ip neigh' of the Linux node with the Windows node's projectcalico.org "
+    "annotations; restart calico-node on the Linux node; only if the annotations are wrong, calico-node-windows "
+    "(resets its pods' connections)"
+)
+ON_WINDOWS = (
+    "compare the RemoteSubnetRoute policies of the Windows node's HNS network Calico with the other node's "
+    "projectcalico.org annotations; restart calico-node on the other node if its annotations are wrong, or else "
+    "calico-node-windows (resets its pods' connections)"
+)
 
 
 @verifies("VXLAN-2", part="tunnel addresses")
@@ -46,4 +55,4 @@ def test_every_windows_node_has_a_route_to_every_block(
 ) -> None:
     because = "Felix on Windows gives the HNS network a RemoteSubnetRoute for every block, to the node that it is on"
     windows = pods.ensure_ready("windows-server")
-    each_node.equal(windows, vxlan.remote_subnets, "as announced", because=because, do=DO)
+    each_node.equal(windows, vxlan.remote_subnets, "as announced", because=because, do=ON_WINDOWS)

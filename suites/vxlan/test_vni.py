@@ -17,7 +17,10 @@ def test_every_windows_network_has_the_configured_vni(
 ) -> None:
     networked = pods.ensure_ready("windows-server")
     because = "a network keeps the VNI that it was made with, and nodes understand only their own"
-    do = "drain the node, remove its HNS network Calico, restart calico-node-windows, uncordon it (VXLAN-10)"
+    do = (
+        "drain the node, remove its HNS network Calico, restart calico-node-windows, uncordon it (VXLAN-10); then "
+        "restart kube-proxy on the node if Services stay dead"
+    )
     each_node.equal(networked, vxlan.vsid, "the configured VNI", because=because, do=do)
 
 

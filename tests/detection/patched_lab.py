@@ -91,6 +91,162 @@ def every_update_replaces_lists() -> None:
     AclLists.__init__ = patched  # type: ignore[method-assign]
 
 
+def _misread(node: str, made: Callable[[Any, str], list[Any]]) -> None:
+    """The Felix of nodes whose name contains this has other rules: ``made`` of a rule and its direction."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true = FelixFaults.read
+
+    def rules(policy: Any, direction: str) -> Any:
+        return tuple(other for rule in getattr(policy, direction) for other in made(rule, direction))
+
+    def patched(self: Any, tiers: Any) -> Any:
+        if node not in self.node:
+            return true(self, tiers)
+        return tuple(
+            replace(
+                tier,
+                policies=tuple(
+                    replace(policy, ingress=rules(policy, "ingress"), egress=rules(policy, "egress"))
+                    for policy in tier.policies
+                ),
+            )
+            for tier in true(self, tiers)
+        )
+
+    FelixFaults.read = patched  # type: ignore[method-assign]
+
+
+def exceptions_are_ignored() -> None:
+    """Addresses that a rule leaves out of its block are let in with the rest, on both operating systems."""
+    _misread("", lambda rule, _: [replace(rule, source=replace(rule.source, not_nets=()))])
+
+
+def port_ranges_are_cut_or_long() -> None:
+    """On windows-2019 a range of ports is its first one, on linux-2 it ends one port later."""
+
+    def changed(change: Callable[[int, int], tuple[int, int]]) -> Callable[[Any, str], list[Any]]:
+        def made(rule: Any, _: str) -> list[Any]:
+            ports = replace(rule.destination.ports, ranges=tuple(change(*one) for one in rule.destination.ports.ranges))
+            return [replace(rule, destination=replace(rule.destination, ports=ports))]
+
+        return made
+
+    _misread("windows-2019", changed(lambda first, _: (first, first)))
+    _misread("linux-2", changed(lambda first, last: (first, last + (last > first))))
+
+
+def egress_datagrams_without_port_or_at_all() -> None:
+    """On windows-2019 egress rules for UDP are for every port, on linux-2 there are none."""
+    from hybridlab.calico.policy import Ports
+
+    def any_port(rule: Any, direction: str) -> list[Any]:
+        datagrams = direction == "egress" and rule.protocol == "udp"
+        return [replace(rule, destination=replace(rule.destination, ports=Ports())) if datagrams else rule]
+
+    _misread("windows-2019", any_port)
+    _misread("linux-2", lambda rule, direction: [] if (direction, rule.protocol) == ("egress", "udp") else [rule])
+
+
+def either_selector_is_enough() -> None:
+    """What one of a peer's two selectors selects is let in, on both operating systems."""
+    from hybridlab.calico import kubernetes_policy
+
+    true = kubernetes_policy._rules
+
+    def patched(rule: Any, peers: str, side: str) -> Any:
+        alone = [{key: value} for peer in rule.get(peers) or () for key, value in peer.items()]
+        return true({**rule, peers: alone}, peers, side)
+
+    kubernetes_policy._rules = patched
+
+
+def labels_of_namespaces_stay() -> None:
+    """Felix knows the labels alone that a namespace had when it came."""
+    from hybridlab.calico.resolve import Graph
+
+    true = Graph.set_namespace
+
+    def patched(self: Any, name: str, labels: Any) -> None:
+        if labels is None or name not in self._namespaces:
+            true(self, name, labels)
+
+    Graph.set_namespace = patched  # type: ignore[method-assign]
+
+
+def policies_reach_namesakes() -> None:
+    """A policy selects pods of other namespaces too that have the labels that it asks for."""
+    from hybridlab.calico import policy
+
+    true = policy._policy_selector
+
+    def patched(spec: Any, namespace: str) -> str:
+        own = namespace.startswith("calico-demo") and spec.get("selector")
+        return str(own or true(spec, namespace))
+
+    policy._policy_selector = patched
+
+
+def _service_ports(changed: Callable[[str, Any], Any]) -> None:
+    """Each node has other Service ports: ``changed`` of the node and the port."""
+    from hybridlab.faults.service_gate import ServiceGate
+
+    true = ServiceGate.set_services
+
+    async def patched(self: Any, node: str, table: Any) -> None:
+        await true(self, node, replace(table, ports=tuple(changed(node, port) for port in table.ports)))
+
+    ServiceGate.set_services = patched  # type: ignore[method-assign]
+
+
+def services_lead_to_their_own_port() -> None:
+    """On windows-2019 the port of the run's Services is taken for that of their backends."""
+
+    def changed(node: str, port: Any) -> Any:
+        if node != "windows-2019" or not port.name.startswith("calico-demo"):
+            return port
+        return replace(port, backends=tuple(replace(backend, port=port.port) for backend in port.backends))
+
+    _service_ports(changed)
+
+
+def node_ports_for_streams_alone() -> None:
+    """On linux-2 and windows-2019 NodePorts forward no datagrams."""
+    nodes = {"linux-2", "windows-2019"}
+    _service_ports(
+        lambda node, port: replace(port, node_port=None) if node in nodes and port.protocol == "udp" else port
+    )
+
+
+def one_peer_has_another_vni() -> None:
+    """linux-2 and windows-2019 send to windows-2022 alone with another VNI than their own."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true = FelixFaults.laid
+
+    def patched(self: Any, block: Any) -> Any:
+        wrong = self.node in {"linux-2", "windows-2019"} and block.node_address == "10.0.0.14"
+        return replace(true(self, block), vni=4999) if wrong else true(self, block)
+
+    FelixFaults.laid = patched  # type: ignore[method-assign]
+
+
+def policies_stay_on_one_node() -> None:
+    """On linux-2 what a policy closed stays closed once no policy applies any more."""
+    from hybridlab.calico.felix_faults import FelixFaults
+
+    true, last = FelixFaults.read, list[Any]()
+
+    def patched(self: Any, tiers: Any) -> Any:
+        read = true(self, tiers)
+        if self.node != "linux-2":
+            return read
+        last[:] = [read] if read else last
+        return read or (last[0] if last else read)
+
+    FelixFaults.read = patched  # type: ignore[method-assign]
+
+
 PATCHES: dict[str, Callable[[], None]] = {
     item.__name__.replace("_", "-"): item
     for item in (
@@ -100,6 +256,16 @@ PATCHES: dict[str, Callable[[], None]] = {
         kubelet_probes_of_windows_pods_fail,
         acl_lists_look_unchanged,
         every_update_replaces_lists,
+        exceptions_are_ignored,
+        port_ranges_are_cut_or_long,
+        egress_datagrams_without_port_or_at_all,
+        either_selector_is_enough,
+        labels_of_namespaces_stay,
+        policies_reach_namesakes,
+        services_lead_to_their_own_port,
+        node_ports_for_streams_alone,
+        one_peer_has_another_vni,
+        policies_stay_on_one_node,
     )
 }
 

@@ -19,9 +19,10 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.kube.waits import is_ready, pod_state, restarts
 from conformance.model.change import ObjectRef
+from conformance.model.counted import counted
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
-from conformance.timing import SYSTEM_CLOCK, Clock, until
+from conformance.timing import SYSTEM_CLOCK, Clock, Settled, until
 from conformance.undo.journalling import Journalling
 
 NAMESPACES = ("calico-system", "kube-system")
@@ -59,13 +60,17 @@ class Felix:
         processes: Processes | None = None,
         services: Services | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        claims: Sequence[str] = (),
     ) -> None:
-        """``processes``: sees and ends Felix' process in its pod on Windows; None: that is not possible here.
+        """``claims``: of the test that restarts it, for messages.
+
+        ``processes``: sees and ends Felix' process in its pod on Windows; None: that is not possible here.
 
         ``services``: the same where Felix is a service of the host; None: it runs in pods here.
         """
         self._kube, self._journal, self._os_of = kube, journal, os_of
         self._patience, self._processes, self._services, self._clock = patience, processes, services, clock
+        self._claims = claims
 
     def restart(self, node: str, *, known_good: Callable[[], object] = lambda: None) -> Restart:
         """Restart Felix on a node; then ``known_good`` probes, and raises when the node is not well again.
@@ -142,10 +147,10 @@ class Felix:
             description=f"a new process of Felix on node {node} runs", clock=self._clock,
         )  # fmt: skip
         if not settled.converged:
-            raise EnvironmentBroken(
-                f"Felix on node {node} is not back {settled.seconds:.0f} s after its service was restarted; "
-                f"{watched.note or 'the node stayed Ready'}"
-            )
+            raise self._not_back(
+                node, "a new process", f"none; {watched.note or 'the node stayed Ready'}", settled,
+                f"read Felix' log on node {node}, and the service's state (Get-Service CalicoFelix)",
+            )  # fmt: skip
         self._journal.close(entry)
         return Restart(
             node=node, before=f"service on {node}, process {_listed(before)}",
@@ -183,10 +188,10 @@ class Felix:
         )  # fmt: skip
         name = pod["metadata"]["name"]
         if not settled.converged:
-            raise EnvironmentBroken(
-                f"Felix on node {node} is not back {settled.seconds:.0f} s after its process in pod {name} was ended; "
-                f"{watched.note or 'the node stayed Ready'}"
-            )
+            raise self._not_back(
+                node, f"a new process that is ready in pod {name}",
+                f"none; {watched.note or 'the node stayed Ready'}", settled, f"kubectl logs {name} --all-containers",
+            )  # fmt: skip
         self._journal.close(entry)
         return Restart(
             node=node, before=f"{name}, process {_listed(before)}", after=f"{name}, process {_listed(settled.last)}",
@@ -243,14 +248,25 @@ class Felix:
         )
         if not settled.converged:
             states = "; ".join(f"{_told(pod)} {pod_state(pod)}" for pod in settled.last) or "no pod"
-            raise EnvironmentBroken(
-                f"Felix on node {node} is not back {settled.seconds:.0f} s after its pod {before['metadata']['name']} "
-                f"was deleted: {states}"
-            )
+            name = before["metadata"]["name"]
+            raise self._not_back(
+                node, f"a Ready pod in place of {name}", states, settled,
+                f"kubectl describe pods -n {before['metadata']['namespace']} -l {LABEL[self._os_of(node)]}; their logs",
+            )  # fmt: skip
         # In a dry run there is no other pod.
         after = next((pod for pod in settled.last if _moved(before, pod) and is_ready(pod)), before)
         self._journal.close(begun.entry)
         return _told(after), self._clock.monotonic() - begun.at, watched.note
+
+    def _not_back(self, node: str, expected: str, observed: str, settled: Settled[Any], do: str) -> EnvironmentBroken:
+        """What a Felix deserves that this suite has restarted and that is not back in time."""
+        within = self._patience(self._os_of(node)).felix_restart
+        claims = f"{', '.join(self._claims)}  " if self._claims else ""
+        tries = f"{counted(len(settled.answers), 'try', 'tries')}, {settled.seconds:.1f} s"
+        return EnvironmentBroken(
+            f"{claims}Felix on node {node}  expected {expected} within {within:g} s of its restart by this suite, "
+            f"observed {observed} ({tries})\n  do  {do}"
+        )
 
     def back(self, node: str) -> None:
         """Wait until Felix runs on a node again, whatever was done to it.

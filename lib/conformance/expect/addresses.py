@@ -61,6 +61,18 @@ class Addresses:
             )
         return str(ipaddress.IPv4Address(tunnel) + 1)
 
+    def named(self, address: str, client: Workload) -> str:
+        """An address that a server may see of a client, and whose it is: ``10.0.0.11 (address of node windows-1)``."""
+        tunnel = self._tunnel(client.node)
+        whose = {
+            client.address: f"{client.namespace}/{client.pod}",
+            client.node_address: f"address of node {client.node}",
+        }
+        if tunnel:
+            vip = str(ipaddress.IPv4Address(tunnel) + 1)
+            whose |= {tunnel: f"tunnel address of {client.node}", vip: f"source VIP of {client.node}"}
+        return f"{address} ({whose[address]})" if address in whose else address
+
     def _tunnel(self, name: str) -> str:
         node = next((node for node in self.facts.nodes if node.name == name), None)
         return node.annotations.get(TUNNEL, "") if node else ""

@@ -48,13 +48,19 @@ def usual(target: Target, *, want: bool) -> Kind:
 
 
 def unexpected_backend(observation: Observation) -> str:
-    """Who answered and is no backend of the target; empty: a backend did, or nobody there says who it is."""
+    """Who answered and is no backend of the target; empty: a backend did, or nobody there says who it is.
+
+    Behind a Service a backend's other port is as wrong as another pod: then the port is told too.
+    """
     who, target = observation.served_by, observation.attempt.target
     if observation.verdict is not Verdict.CONNECTED or target is None or not target.backends:
         return ""
     if not _is_name(who):
         return NAMELESS if _has_to_tell(observation.attempt) else ""
-    return "" if any(same_pod(backend, who) for backend in target.backends) else who
+    if not any(same_pod(backend, who) for backend in target.backends):
+        return who
+    wrong_port = target.backend_port and observation.served_port not in {0, target.backend_port}
+    return f"port {observation.served_port} of {who}" if wrong_port else ""
 
 
 def with_who(because: str, seen: Sequence[Observation]) -> str:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
+from conformance.expect.advice import kube_proxy
 from conformance.expect.answered import unexpected_backend
 from conformance.expect.guard import unless_changed
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.protocol import same_pod
@@ -79,9 +81,7 @@ class Backends:
         self, client: Workload, target: Target, seen: Sequence[Observation], seconds: float, because: str
     ) -> Nonconformance:
         """What one source's connections deserve; decided for each backend that none of them got to."""
-        used = Counter(_who(observation) for observation in seen)
-        told = ", ".join(f"{who} {count} times" for who, count in used.most_common())
-        expected = f"answers of {' and '.join(backend.pod for backend in target.backends)}, and of nobody else"
+        expected = f"{'all of ' if len(target.backends) > 1 else ''}{_listed(target)} and no other"
         text = message.connectivity(
             self.expect.context.claims,
             seen[-1].attempt,
@@ -89,8 +89,8 @@ class Backends:
             because=because,
             seen=seen,
             seconds=seconds,
-            further={"do": f"compare kube-proxy's rules on node {client.node} with the Service's EndpointSlices"},
-            observed=told,
+            further={"do": kube_proxy(client, target)},
+            observed=_told(seen, target),
         )
         self.expect.context.decided(client, target, ClaimVerdict.VIOLATED, text)
         return Nonconformance(text, seen=seen)
@@ -105,6 +105,24 @@ def _right(seen: Sequence[Observation], target: Target) -> bool:
     if any(observation.verdict is not Verdict.CONNECTED or unexpected_backend(observation) for observation in seen):
         return False
     return all(any(same_pod(backend, observation.served_by) for observation in seen) for backend in target.backends)
+
+
+def _listed(target: Target) -> str:
+    return ", ".join(backend.pod for backend in target.backends)
+
+
+def _told(seen: Sequence[Observation], target: Target) -> str:
+    """Who never answered, who did and is no backend, and how else connections ended; then who answered how often."""
+    answers = [observation for observation in seen if observation.verdict is Verdict.CONNECTED]
+    silent = [pod.pod for pod in target.backends if not any(same_pod(pod, answer.served_by) for answer in answers)]
+    others = Counter(_who(answer) for answer in answers if unexpected_backend(answer))
+    failed = Counter(_who(observation) for observation in seen if observation.verdict is not Verdict.CONNECTED)
+    right = Counter(_who(answer) for answer in answers if not unexpected_backend(answer))
+    told = [f"{pod} never answered" for pod in silent]
+    told += [f"{who} answered {counted(count, 'time')} although it is no backend" for who, count in others.items()]
+    told += [f"{verdict} {counted(count, 'time')}" for verdict, count in failed.items()]
+    beside = ", ".join(f"{who} {counted(count, 'time')}" for who, count in right.most_common())
+    return f"{', '.join(told)}{f' ({beside})' if beside else ''}"
 
 
 def _who(seen: Observation) -> str:

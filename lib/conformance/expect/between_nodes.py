@@ -47,7 +47,7 @@ def blamed(entries: Entries, source: Workload, target: Target) -> Blamed:
             try:
                 facts = entries.otherwise(node, toward)
             except SuiteError as error:
-                unread = unread or f"what node {node} has could not be read: {first_line(error)}"
+                unread = unread or f"routes of node {node} could not be read: {first_line(error)}"
             else:
                 found |= dict.fromkeys(f"{name}: {fact.value}" for name, fact in facts.items())
     return Blamed(tuple(found), unread)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
+from conformance.expect import message
 from conformance.expect.answered import PING_UNTOLD
 from conformance.expect.at_once import at_once
 from conformance.expect.commands import Commands
@@ -21,7 +22,9 @@ from conformance.expect.guard import unless_changed
 from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import Path, Target, Workload
+from conformance.pods.groups import Pairs
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -52,10 +55,11 @@ class Beyond:
         self.expect.control(windows, target, because=because)
         self._answers(linux)
 
-    def ping(self, sources: Sequence[Workload], there: Workload, *, because: str) -> None:
-        """Each pod's ping of another pod is answered, the first or one that is tried again."""
+    def ping(self, pairs: Pairs, *, because: str) -> None:
+        """Each pod's ping of the other of its pair is answered, the first or one that is tried again."""
         tally = Tally(self.expect.context, "open")
-        for source, ran in self._pings(sources, there.address):
+        pings = self._pings([(source, there.address) for source, there in pairs])
+        for (source, there), ran in zip(pairs, pings, strict=True):
             try:
                 said = self._said(source, ran)
             except SuiteError as error:
@@ -75,7 +79,8 @@ class Beyond:
         """
         address, _ = self._target
         tally, silent = Tally(self.expect.context, "closed"), list[Workload]()
-        for source, ran in self._pings(sources, address):
+        pings = self._pings([(source, address) for source in sources])
+        for source, ran in zip(sources, pings, strict=True):
             try:
                 said = self._said(source, ran)
             except SuiteError as error:
@@ -100,19 +105,19 @@ class Beyond:
     def _answers(self, linux: Workload) -> None:
         """Raises ControlBroken where the target answers no ping of a Linux pod."""
         address, _ = self._target
-        ((_, ran),) = self._pings([linux], address)
+        (ran,) = self._pings([(linux, address)])
         said = self._said(linux, ran)
         if not said[-1].replied:
-            raise ControlBroken(
-                f"control failed: {self._head(linux, address, said)}: a target that answers no ping shows nothing; "
-                f"name another by --external-target ({said[-1]})",
-                control="ping from a Linux pod",
+            text = message.of_control(
+                f"{self._head(linux, address, said)}: a target that answers no ping shows nothing\n"
+                f"  command   {said[-1].command}, {counted(len(said), 'time')}\n"
+                "  do        name another target by --external-target"
             )
+            raise ControlBroken(text, control="ping from a Linux pod")
 
-    def _pings(self, sources: Sequence[Workload], address: str) -> list[tuple[Workload, Future[list[_Said]]]]:
-        """What became of each pod's pings, all pods' at once."""
-        ran = at_once([partial(self._until_answered, source, address) for source in sources])
-        return list(zip(sources, ran, strict=True))
+    def _pings(self, ways: Sequence[tuple[Workload, str]]) -> list[Future[list[_Said]]]:
+        """What became of the pings of each way, from a pod to an address, all ways' at once."""
+        return at_once([partial(self._until_answered, source, address) for source, address in ways])
 
     def _until_answered(self, source: Workload, address: str) -> list[_Said]:
         """Pings until one is answered, at most as many as verdicts must agree, or until one did not ping."""
@@ -167,7 +172,7 @@ class Beyond:
         return Nonconformance(
             f"{self._head(source, address, said)}\n"
             f"  because   {because}\n"
-            f"  command   {said[-1].command}, {len(said)} times\n"
+            f"  command   {said[-1].command}, {counted(len(said), 'time')}\n"
             f"  printed   {said[-1].text[:300]}\n"
             "  do        look for policies and firewall rules that drop ICMP"
         )

@@ -114,7 +114,7 @@ class ConnectionsDuringChange:
             version = self._oldest_calico(stream)
             left_alone = not version or Version.parse(version) in LEFT_ALONE
             if left_alone and state.lost:
-                expected = f"both ends SURVIVED under Calico {version or 'of today'}"
+                expected = f"both ends to survive under Calico {version or 'of today'}"
                 wrong.append(self._violated(stream, state, expected, because))
             elif left_alone or state.lost:
                 self._say(stream, ClaimVerdict.CONFIRMED, because)
@@ -187,7 +187,7 @@ class ConnectionsDuringChange:
         (still,) = streams.standing([begun.control], because=because)
         streams.report([*states, still])
         if still.lost:
-            raise streams.violation(still, "the stream of Linux pods beside it SURVIVED at both ends", because)
+            raise streams.violation(still, "the control stream (Linux to Linux) to survive at both ends", because)
         for state in states:
             for end in state.ends:
                 self.record(f"{end.side} on {end.workload.os} saw", end.verdict)

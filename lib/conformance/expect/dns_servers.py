@@ -11,16 +11,21 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from conformance.errors import SuiteError
+from conformance.expect import message
 from conformance.expect.names import Asks
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation, Verdict
 
 SEARCHED = (
-    "compare the names that were asked for with what a kubelet lets pods search: NAMESPACE.svc.DOMAIN, svc.DOMAIN and "
-    "DOMAIN; on Windows the first alone"
+    "compare the pod's DNS search list (Linux: /etc/resolv.conf; Windows: ipconfig /all) with NAMESPACE.svc.DOMAIN, "
+    "svc.DOMAIN and DOMAIN; Windows has only the first"
 )
 """What to do about a name that the cluster's DNS does not know."""
+COMPARE = (
+    "compare the answer with kubectl get service,endpointslices of that namespace, and read CoreDNS' log in kube-system"
+)
+"""What to do where nothing more is known."""
 LONGER = 3
 """So many times as long as usual a source waits here: resolvers that send their question again give up before."""
 
@@ -72,16 +77,16 @@ class Heard:
     def lines(self) -> dict[str, str]:
         """For a message: what was heard, and what to do about it."""
         patience = f"waiting up to {self.server.attempt.give_up_after:g} s"
-        told = {"asked again": f"{patience}: {self.server.attempt.query} {self._told(self.server)}"}
+        told = {"asked again": f"{patience}: {self.server.attempt.query} {self._told(self.server, 'is answered')}"}
         if self.pods:
             told["DNS pods"] = "; ".join(f"{pod.label} {self._told(seen)}" for seen in self.pods for pod in _pods(seen))
         return {**told, "do": self._advice()}
 
-    def _told(self, seen: Observation) -> str:
+    def _told(self, seen: Observation, answers: str = "answers") -> str:
         if _answers(seen):
             slow = ", slow" if seen.seconds > self.slow else ""
-            return f"is answered after {seen.seconds:.2f} s{slow}"
-        return f"is not answered: {seen.detail or seen.verdict} ({seen.seconds:.1f} s)"
+            return f"{answers} after {seen.seconds:.2f} s{slow}"
+        return f"fails: {seen.detail or seen.verdict} ({seen.seconds:.1f} s)"
 
     def _advice(self) -> str:
         node = self.server.attempt.source.node
@@ -93,7 +98,7 @@ class Heard:
             return f"no DNS pod answers: look at the network and at policies between node {node} and their nodes"
         if self.pods and not _answers(self.server):
             return f"each DNS pod answers by its own address: look at kube-proxy of node {node}, and at policies"
-        return SEARCHED if self.answered else "compare with the Service and with CoreDNS' log in kube-system"
+        return SEARCHED if self.answered else COMPARE
 
 
 def listen(asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], Servers | None]) -> dict[str, Heard]:
@@ -115,6 +120,24 @@ def listen(asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], Server
         server, *others = [next(seen) for _ in several]
         found[attempt.label] = Heard(server, tuple(others), asks.timings.of(attempt.source.os).dns_slow)
     return found
+
+
+def telling_otherwise(
+    asks: Asks, attempt: Attempt, right: Callable[[Observation], bool], servers: Callable[[], Servers | None]
+) -> dict[str, str]:
+    """DNS pods that answer a question wrongly while others answer it rightly, each with what it answers.
+
+    They are asked for the name as it was asked for, without a search list.
+    """
+    known = servers()
+    if known is None or attempt.target is not None:
+        return {}
+    try:
+        seen = asks.prober.observe([replace(attempt, target=pod) for pod in known.pods()])
+    except SuiteError:
+        return {}
+    wrong = {pod.label: message.summary([one]) for one in seen if not right(one) for pod in _pods(one)}
+    return wrong if len(wrong) < len(seen) else {}
 
 
 def _question(asks: Asks, attempt: Attempt, servers: Servers) -> Attempt:

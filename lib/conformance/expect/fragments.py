@@ -67,15 +67,21 @@ class Fragments:
     def _failure(polled: Polled, index: int) -> Exception:
         """``index``: of the attempt with the large datagram, which the small one's follows."""
         large, small = polled.seen(index), polled.seen(index + 1)
+        if not polled.agreed(index + 1, _connected):
+            beside = {
+                "beside": f"datagrams of {WHOLE} bytes in the same rounds: {message.summary(large)}",
+                "do": "see CONN-3 for UDP on this way: nothing is said about large datagrams while small ones vanish",
+            }
+            text = polled.message(index + 1, f"datagrams of {SMALLEST} bytes answered", beside)
+            broken = message.of_control(text)
+            return ControlBroken(broken, control=polled.attempts[index + 1].label, seen=[*large, *small])
         lines = {
             "beside": f"datagrams of {SMALLEST} bytes in the same rounds: {message.summary(small)}",
             "do": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, "
             "on both nodes and between them",
         }
-        text = polled.message(index, f"datagrams of {WHOLE} bytes CONNECTED", lines)
-        if polled.agreed(index + 1, _connected):
-            return Nonconformance(text, seen=[*large, *small])
-        return ControlBroken(f"control failed: {text}", control=polled.attempts[index + 1].label, seen=[*large, *small])
+        text = polled.message(index, f"a datagram of {WHOLE} bytes answered", lines)
+        return Nonconformance(text, seen=[*large, *small])
 
 
 def _connected(seen: Observation) -> bool:

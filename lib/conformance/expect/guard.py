@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from conformance.errors import EnvironmentBroken
+from conformance.expect import message
 from conformance.model.endpoint import Workload
 from conformance.settings import Timings
 from conformance.timing import Clock, hold
@@ -55,5 +56,5 @@ def unless_changed(expect: Guarded, workloads: Iterable[Workload], verdict: Exce
     try:
         pods_unchanged(expect, workloads, doubtful=True)
     except EnvironmentBroken as broken:
-        return EnvironmentBroken(f"{broken}, while this was seen: {verdict}")
+        return EnvironmentBroken(message.explained(str(verdict), by=str(broken)))
     return verdict

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from conformance.expect.answered import unexpected_backend
 from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
-from conformance.model.observation import Observation
+from conformance.model.observation import Observation, Verdict
 
 MARK = "<---- WRONG"
+CONTROL = "control failed: "
 
 
 def headline(
@@ -37,8 +38,8 @@ def headline(
 def summary(seen: Sequence[Observation]) -> str:
     """The verdicts of some observations of one attempt: ``CONNECTED``, or ``TIMED_OUT 7 times, last CONNECTED``.
 
-    What a name resolved to belongs to the verdict, and who answered in place of a backend: ``RESOLVED to
-    203.0.113.9``, ``CONNECTED with ns/another-pod``.
+    What a name resolved to belongs to the verdict, who answered in place of a backend, and why a question failed:
+    ``RESOLVED to 203.0.113.9``, ``an answer of ns/another-pod``, ``DNS_FAILED (REFUSED from 10.96.0.10:53)``.
     """
     return tally([_word(observation) for observation in seen]) if seen else "nothing"
 
@@ -81,19 +82,42 @@ def connectivity(
     seconds: float,
     further: Mapping[str, str],
     observed: str = "",
+    so: str = "",
 ) -> str:
-    """The whole message about one attempt; ``further`` lines are shown in order (policies, controls, see).
+    """The whole message about one attempt; ``further`` lines are shown in order (policies, controls, what to do).
 
-    ``observed``: for the first line, where what is wrong is not the verdict.
+    ``observed``: for the first line, where what is wrong is not the verdict.  ``so``: what the first line ends with.
     """
     lines = {"because": because, "observed": details(seen), **further}
     width = max(map(len, lines))
     return "\n".join(
         [
-            headline(claims, attempt, expected, seen, seconds, observed=observed),
+            headline(claims, attempt, expected, seen, seconds, observed=observed) + (f": {so}" if so else ""),
             *(f"  {key:{width}}  {text}" for key, text in lines.items()),
         ]
     )
+
+
+def of_control(text: str, when: str = "") -> str:
+    """A message about a control: ``POL-1  control before the change failed: ns/client ...``, the ids first.
+
+    ``when``: words that say which control it is; they take the place of what was said of it before.
+    """
+    kind = f"control {when} failed: " if when else CONTROL
+    ids, rest = _ids(text)
+    return f"{ids}{kind}{rest.removeprefix(CONTROL)}"
+
+
+def explained(text: str, by: str) -> str:
+    """A message about what was seen, with what explains it: ``POL-1  pod ns/a restarted, while this was seen: ...``."""
+    ids, rest = _ids(text)
+    return f"{ids}{by}, while this was seen: {rest}"
+
+
+def _ids(text: str) -> tuple[str, str]:
+    """What a message begins with, up to two spaces in its first line, and the rest; empty: it begins without ids."""
+    ids, gap, _ = text.partition("\n")[0].partition("  ")
+    return (ids + gap, text[len(ids + gap) :]) if gap else ("", text)
 
 
 def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
@@ -110,6 +134,10 @@ def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
 
 
 def _word(observation: Observation) -> str:
-    answers = f" to {', '.join(observation.answers)}" if observation.answers else ""
+    answers = f" to {', '.join(sorted(observation.answers))}" if observation.answers else ""
     other = unexpected_backend(observation)
-    return f"{observation.verdict.value}{answers}{f' with {other}' if other else ''}"
+    if observation.verdict is Verdict.DNS_FAILED and observation.detail:
+        why = observation.detail.partition(" for ")[0]
+        within = f" within {observation.attempt.give_up_after:g} s" if why.startswith("no answer") else ""
+        return f"{observation.verdict.value} ({why}{within})"
+    return f"an answer of {other}" if other else f"{observation.verdict.value}{answers}"

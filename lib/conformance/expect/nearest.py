@@ -1,8 +1,8 @@
 """What lies nearer than the path that failed: what its nodes lack for each other's pods, or what closes a backend.
 
-A Service whose backend is closed by its own address is no matter of Services: a policy that stays, or the network,
-explains both.  A path between nodes whose routes, forwarding entries, VNI or port are wrong is explained by them.  It
-decides nothing, and is asked once an expectation has failed, about the way that is told first.
+A Service whose backend is closed by its own address is no matter of Services alone: a policy that stays, or the
+network, explains both.  A path between nodes whose routes, forwarding entries, VNI or port are wrong is explained by
+them.  It decides nothing, and is asked once an expectation has failed, about the way that is told first.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from conformance.errors import SuiteError
 from conformance.expect import message
+from conformance.expect.advice import SERVICES, kube_proxy
 from conformance.expect.answered import ARRIVED, plain
 from conformance.expect.between_nodes import Blamed
 from conformance.expect.names import Asks
@@ -19,8 +20,6 @@ from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
 
-SERVICES = (Path.CLUSTER_IP, Path.NODE_PORT, Path.NAME)
-"""Ways to a pod that are not its own address."""
 SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
 """How a path ends that leads nowhere."""
 TRIES = 2
@@ -59,30 +58,35 @@ def nearest(
     if target.path is Path.POD_IP:
         found = overlay(attempt.source, target)
         observed = f", while {found.wrong[0]}" if found.wrong else ""
-        return Nearest(observed=observed, lines=named | _lines(found))
+        lines = named | _lines(found)
+        if target.backends and seen[-1].verdict is Verdict.TIMED_OUT:
+            lines.setdefault("do", _advice(there, target))
+        return Nearest(observed=observed, lines=lines)
     if target.path not in SERVICES or not target.backends:
-        return Nearest(lines=named)
+        return Nearest(lines={**named, "do": _advice(there, target)} if target.backends else named)
     own = _by_own_address(asks, attempt, target)
     if not own:
         return Nearest(lines=named)
     told = "; ".join(f"{goal}: {message.summary(several)}" for goal, several in own.items())
     if any(answer.verdict in ARRIVED for several in own.values() for answer in several):
-        node = attempt.source.node
         return Nearest(
             lines={
                 "own address": f"{told}: the pods are open, what leads to them is not",
-                "do": f"compare kube-proxy's rules on node {node} with the Service's EndpointSlices",
+                "do": kube_proxy(attempt.source, target),
             }
         )
     found = overlay(attempt.source, target)
     if found.wrong:
         return Nearest(
-            observed=f", by the backend's own address too: not the Service but {found.wrong[0]}",
+            observed=f", by the backend's own address too, while {found.wrong[0]}",
             lines={"own address": told} | named | _lines(found),
         )
-    blamed = f"policy {there[0]}" if len(there) == 1 else "a policy there" if there else "what closes the pods"
+    cause = ": the path to the pod is closed, not only the Service"
+    if there:
+        which = f"policy {there[0]}" if len(there) == 1 else f"one of {len(there)} policies there"
+        cause = f"; {which} may close it"
     return Nearest(
-        observed=f", by the backend's own address too: not the Service but {blamed}",
+        observed=f", by the backend's own address too{cause}",
         lines={"own address": told} | named | _lines(found) | {"do": _advice(there, target)},
     )
 
@@ -92,7 +96,8 @@ def _lines(found: Blamed) -> dict[str, str]:
     if found.wrong:
         return {
             "overlay": found.shown,
-            "do": "see VXLAN-2, VXLAN-3 and VXLAN-9; restart calico-node, or calico-node-windows, on that node",
+            "do": "see VXLAN-2, VXLAN-3 and VXLAN-9; then restart calico-node on that node (on Windows that resets its "
+            "pods' connections)",
         }
     return {"overlay": found.unread} if found.unread else {}
 
@@ -111,7 +116,12 @@ def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, l
 
 
 def _advice(policies: Sequence[str], target: Target) -> str:
+    if len(policies) == 1:
+        return f"read policy {policies[0]}; if it allows this, see VXLAN-4"
     if policies:
-        return "look at these policies first: what Services do is not seen while they close the pods"
+        return "read the policies there; if they allow this, see VXLAN-4"
     nodes = ", ".join(dict.fromkeys(backend.node for backend in target.backends))
-    return f"no policy was found that is to close it: look at Felix of node {nodes}, which may keep an old one"
+    return (
+        "no policy was found that selects these pods: see CONN-3, VXLAN-2 and VXLAN-4 for this pair of nodes first; "
+        f"then Felix' log on node {nodes}"
+    )

@@ -92,7 +92,7 @@ class NodeReadings:
         self.expect.context.attach(f"read on node {pod.node}", readings.table(rows, found))
         wrong = [name for name, fact in found.items() if fact.value != wanted]
         if wrong:
-            tries = f" ({counted(len(settled.answers), 'try', 'tries')}, {settled.seconds:.1f} s)"
+            tries = f"read {counted(len(settled.answers), 'time')}, {settled.seconds:.1f} s"
             text = readings.deviation(
                 self.expect.context.claims, wrong, found, expected=expected, because=because, do=do, tries=tries
             )

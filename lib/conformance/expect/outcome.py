@@ -6,18 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, SuiteError
-from conformance.expect import message, picture
-from conformance.expect.answered import as_wanted, with_who
+from conformance.expect import advice, message, picture
+from conformance.expect.answered import as_wanted, unexpected_backend, with_who
 from conformance.expect.decide import Broken, BrokenControl, Held, Path, Standing, Why, Wrong
+from conformance.expect.names import UNSENT
 from conformance.expect.nearest import Nearest
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.observation import Observation
+from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 
 SHOWN = 12
 """Rows of a table that a message shows whole; of a larger one it shows those that are wrong."""
 NAMED = 6
 """Pairs of nodes that a message names."""
+SHORT_LIVED = frozenset({Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER})
+"""Connected, and then of no use."""
 
 
 @dataclass
@@ -42,7 +45,12 @@ class Outcome:
     @property
     def expected(self) -> str:
         """As messages say it."""
-        return "CONNECTED" if self.path.want else "TIMED_OUT"
+        if not self.path.want:
+            return "TIMED_OUT"
+        target = self.path.attempt.target
+        if target is not None and any(map(unexpected_backend, self.seen)):
+            return f"an answer of {' or '.join(f'{pod.namespace}/{pod.pod}' for pod in target.backends)}"
+        return "CONNECTED"
 
     @property
     def held(self) -> bool:
@@ -96,7 +104,9 @@ class Outcome:
             return with_who(because, self.standing.seen) if self.path.want else because
         if isinstance(self.standing, Broken):
             return str(self.standing.error)
-        why = self.standing.why if isinstance(self.standing, Wrong | BrokenControl) else Why.BROKEN
+        why = str(self.standing.why if isinstance(self.standing, Wrong | BrokenControl) else Why.BROKEN)
+        if why == Why.CLOSED and any(seen.verdict in SHORT_LIVED for seen in self.seen):
+            why = "no connection stays"
         return f"{self.label}  expected {self.expected}, observed {message.summary(self.seen)}: {why}"
 
 
@@ -110,10 +120,13 @@ def failure(
     name_leads_to: Callable[[Outcome], str],
     felix: Callable[[Outcome], str] = lambda outcome: "",
     nearer: Callable[[Outcome], Nearest] = lambda outcome: Nearest(),
+    enforced_at: advice.Side = "both",
+    removed: bool = False,
 ) -> Exception | None:
     """The worst of the routes' failures, which tells of the others too; None: every route is as it is to be.
 
-    ``nearer`` finds what explains that a route is closed better than the route itself.
+    ``nearer`` finds what explains that a route is closed better than the route itself.  ``enforced_at``: whose node
+    enforces the policies.  ``removed``: they were removed just now, so that the routes are to be open again.
     """
     wrong = sorted((outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank)
     if not wrong:
@@ -127,24 +140,29 @@ def failure(
     if fares := felix(first):
         further["Felix"] = fares
     if len(outcomes) > 1:
-        further["beside"] = f"{len(outcomes) - len(wrong)} of {len(outcomes)} attempts were as expected"
+        further["beside"] = f"{len(outcomes) - len(wrong)} of {len(outcomes)} paths as expected"
     if len({outcome.nodes for outcome in outcomes}) > 1:
         further["by node"] = _by_node(outcomes)
-    told, expected = first.path, first.expected
+    told, expected, so = first.path, first.expected, ""
     if isinstance(first.standing, BrokenControl) and not first.path.want:
         if first.standing.why is Why.CONTROL and (lost := _lost_control(first.path)):
-            told, expected = lost, "CONNECTED beside each time-out"
+            told, expected = lost, "CONNECTED each time"
+            so = _undecided(lost, first)
             further["control of"] = f"{first.label}  expected {first.expected}, observed {message.summary(first.seen)}"
             further["so"] = "a source or a server that had lost its network would look just like a denial"
         else:
             further["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
     seen = [tried.seen for tried in told.tries if tried.seen is not None]
-    led = name_leads_to(first)
     near = nearer(first) if first.path.want else Nearest()
-    observed = message.summary(seen) + (f", and the name leads to {led}" if led else "") + near.observed
+    if timed := _when(first):
+        further["when"] = timed
+    further |= near.lines
+    if "do" not in near.lines or (removed and "policies there" not in near.lines):
+        further["do"] = _advice(first, told, enforced_at, removed=removed)
+    observed = message.summary(seen) + _led(first, seen, name_leads_to(first)) + near.observed
     text = message.connectivity(
         claims, told.attempt, expected=expected, because=because, seen=seen, seconds=seconds,
-        further={**further, **near.lines}, observed=observed,
+        further=further, observed=observed, so=so,
     )  # fmt: skip
     if len(outcomes) > 1:
         shown = outcomes if len(outcomes) <= SHOWN else wrong[:SHOWN]
@@ -153,7 +171,7 @@ def failure(
     flat = [seen for outcome in outcomes for seen in outcome.seen]
     if first.verdict is ClaimVerdict.VIOLATED:
         return Nonconformance(text, seen=flat)
-    return ControlBroken(f"control failed: {text}", control=told.attempt.label, seen=flat)
+    return ControlBroken(message.of_control(text), control=told.attempt.label, seen=flat)
 
 
 def _lost_control(path: Path) -> Path | None:
@@ -169,6 +187,62 @@ def _connected(path: Path) -> float:
     """Share of the attempts that connected."""
     seen = [tried.seen for tried in path.tries if tried.seen is not None]
     return sum(as_wanted(each, True) for each in seen) / len(seen) if seen else 0.0
+
+
+def _undecided(lost: Path, denied: Outcome) -> str:
+    """What the control that was lost leaves undecided: ``2 of 4 tries connected, so the denial of ...``."""
+    seen = [tried.seen for tried in lost.tries if tried.seen is not None]
+    connected = sum(as_wanted(each, True) for each in seen)
+    source = denied.path.attempt.source
+    return (
+        f"{connected} of {counted(len(seen), 'try', 'tries')} connected, so the denial of {source.namespace}/"
+        f"{source.pod} cannot be judged"
+    )
+
+
+def _led(outcome: Outcome, seen: Sequence[Observation], led: str) -> str:
+    """What a first line says of a name in the target's place; ``led``: to what it leads now, or the verdict."""
+    target = outcome.path.attempt.target
+    if seen and seen[-1].verdict in UNSENT and target is not None:
+        again = f"; asked again, it leads to {led}" if led and led not in UNSENT else ""
+        return f": {target.host} does not resolve, so nothing was sent{again}"
+    return f", and the name leads to {led}" if led else ""
+
+
+def _when(outcome: Outcome) -> str:
+    """Whether a route that is to be closed was closed late or never; empty: it is about something else."""
+    path, standing = outcome.path, outcome.standing
+    if path.want or not isinstance(standing, Wrong):
+        return ""
+    if standing.why is Why.LEAK:
+        return str(standing.why)
+    if standing.why is not Why.OPEN:
+        return ""
+    tries = [tried for tried in path.tries if tried.seen is not None]
+    arrived = [tried for tried in tries if tried.seen is not None and tried.seen.verdict not in DENIED_VERDICTS]
+    allowed = f"it has to be by {path.rule.within:g} s"
+    if len(arrived) == len(tries):
+        return f"not closed in {path.seconds:.1f} s; {allowed}"
+    return f"closed late or not for good: a packet still arrived {arrived[-1].at:.1f} s after this began; {allowed}"
+
+
+def _advice(first: Outcome, told: Path, enforced_at: advice.Side, *, removed: bool) -> str:
+    """Where to look first; ``told``: the path that the first line is about."""
+    standing, attempt = first.standing, first.path.attempt
+    if told is not first.path:
+        control = told.attempt
+        node = control.target.backends[0].node if control.target and control.target.backends else "of the server"
+        return f"look at {control.source.namespace}/{control.source.pod} and node {node} for packet loss"
+    if not first.path.want:
+        verdicts = {seen.verdict for seen in first.seen}
+        if isinstance(standing, Wrong) and (standing.why is Why.NO_DENIAL or verdicts == {Verdict.REFUSED}):
+            return "policies drop without an answer: look for a firewall, a missing route or a closed port that answers"
+        if isinstance(standing, BrokenControl):
+            return advice.open_path(attempt, first.seen)
+        return advice.felix(attempt, enforced_at)
+    if removed and first.seen and first.seen[-1].verdict in DENIED_VERDICTS:
+        return f"the policies are gone, what they programmed may not be: {advice.felix(attempt, enforced_at)}"
+    return advice.open_path(attempt, first.seen)
 
 
 def name_ways(error: Exception, outcomes: Sequence[Outcome]) -> None:

@@ -72,12 +72,11 @@ class Overlay:
         expect.context.attach("expected and observed", self._table(polled, count + same))
         if within_dead or unreached:
             index = (within_dead or unreached)[0]
-            line = polled.headline(index, "CONNECTED" if within_dead else "an answer")
-            raise ControlBroken(
-                f"control failed: {line} {'inside one node' if within_dead else 'from node to node'}, so that the "
-                "overlay cannot be judged",
-                control=attempts[index].label, seen=polled.seen(index),
-            )  # fmt: skip
+            lines = {"do": "see CONN-3 for pods of one node; where nodes do not reach each other, look at the underlay"}
+            head, _, rest = polled.message(index, "CONNECTED" if within_dead else "an answer", lines).partition("\n")
+            who = "pods inside one node" if within_dead else "nodes"
+            text = f"{head}: {who} do not reach each other, so the overlay cannot be judged\n{rest}"
+            raise ControlBroken(message.of_control(text), control=attempts[index].label, seen=polled.seen(index))
         found = {index: self._otherwise(*between[index], last[index]) for index in dead}
         for index, (source, target) in enumerate(between):
             verdict, reason = ClaimVerdict.CONFIRMED, with_who(because, polled.seen(index)[-1:])
@@ -87,8 +86,8 @@ class Overlay:
                 reason = f"{attempts[index].label}  {last[index].verdict}{f': {names[0]}' if names else ''}"
             expect.context.decided(source, target, verdict, reason)
         beside = (
-            f"{len(dead)} of {count} routes between nodes are dead; routes inside one node connect, and {node.node} "
-            f"reaches {', '.join(addresses)} ({UNTOLD} there)"
+            f"{len(dead)} of {count} routes between nodes do not connect; routes inside one node connect, and "
+            f"{node.node} reaches {', '.join(addresses)} ({UNTOLD} there)"
         )
         unexplained = [index for index in dead if not found[index].wrong]
         if unexplained:
@@ -107,15 +106,17 @@ class Overlay:
         names = [name for blame in found.values() for name in blame.wrong]
         lines = {
             "beside": beside,
-            "entries": found[index].unread or "both nodes have route, forwarding and VNI as they should be",
+            "routes": found[index].unread or "both nodes have route, forwarding entry and VNI as they should be",
         }
-        lines |= {"also": f"other routes are dead for another reason: {names[0]}"} if names else {}
+        lines |= {"also": f"other routes do not connect for another reason: {names[0]}"} if names else {}
         lines["do"] = (
             "UDP 4789 is blocked between the nodes, or not answered: open it in firewalls and security groups, both "
             "ways; on Windows: Get-NetFirewallRule -Name OverlayTraffic4789UDP"
         )
         head, _, rest = polled.message(index, "CONNECTED", lines).partition("\n")
-        return Unmet(f"{head}: UDP 4789 (VXLAN) does not pass between the nodes\n{rest}", seen=polled.seen(index))
+        unread = found[index].unread.partition(": ")[0]
+        why = "probably does not pass between the nodes; " + unread if unread else "does not pass between the nodes"
+        return Unmet(f"{head}: UDP 4789 (VXLAN) {why}\n{rest}", seen=polled.seen(index))
 
     @staticmethod
     def _explained(polled: Polled, index: int, found: Mapping[int, Blamed], beside: str) -> ControlBroken:
@@ -123,10 +124,11 @@ class Overlay:
         first, *others = dict.fromkeys(name for blame in found.values() for name in blame.wrong)
         lines = {"beside": beside} | ({"also": "; ".join(others[:3])} if others else {})
         lines["do"] = (
-            "look at VXLAN-2 and VXLAN-9, and restart calico-node or calico-node-windows on the node it is about"
+            "see VXLAN-2 and VXLAN-9; compare that node's routes with the projectcalico.org annotations of both nodes; "
+            "then restart calico-node there (on Windows that resets its pods' connections)"
         )
         head, _, rest = polled.message(index, "CONNECTED", lines).partition("\n")
-        text = f"control failed: {head}: {first}, so that UDP 4789 cannot be judged\n{rest}"
+        text = message.of_control(f"{head}: {first}, so that UDP 4789 cannot be judged\n{rest}")
         return ControlBroken(text, control=first, seen=polled.seen(index))
 
     def _otherwise(self, source: Workload, target: Target, last: Observation) -> Blamed:

@@ -48,8 +48,10 @@ class Pages:
         seen = polled.seen(0)
         page = f"{_said(seen[-1], text)}: {' '.join(_page(seen[-1]).split())[:200] or 'empty'}"
         observed = message.tally([_said(observation, text) for observation in seen])
+        pods = " and ".join(f"{pod.namespace}/{pod.pod}" for pod in target.backends) or target.label
+        do = f"read the log of {pods}, and ask for the page by hand: another server or image may answer there"
         wrong = Nonconformance(
-            polled.message(0, f"HTTP 200 and {text!r}", {"page": page}, observed=observed), seen=seen
+            polled.message(0, f"HTTP 200 and {text!r}", {"page": page, "do": do}, observed=observed), seen=seen
         )
         tally.wrong(source, target, unless_changed(self.expect, [source, *target.backends], wrong))
 
@@ -63,5 +65,5 @@ def _said(seen: Observation, text: str) -> str:
     if seen.verdict is not Verdict.CONNECTED:
         return seen.verdict.value
     if other := unexpected_backend(seen):
-        return f"{seen.verdict.value} with {other}"
+        return f"an answer of {other}"
     return f"HTTP {seen.status}{' without it' if seen.status == 200 and text not in _page(seen) else ''}"

@@ -16,6 +16,7 @@ from conformance.expect.tally import Tally
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
+from conformance.model.counted import counted
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.new_pod import Stage
@@ -32,8 +33,9 @@ LOOK_AT: dict[OS, str] = {
     "windows": "look for the ACL of priority 65500 (In, Block) on the new endpoint: Get-HnsEndpoint on its node",
 }
 LOOK_FOR_HOST: dict[OS, str] = {
-    "linux": "Felix accepts what a node sends to its own pods (chain cali-OUTPUT)",
-    "windows": "the ACL allow-host-to-endpoint (priority 900, In, Allow) on the endpoint: Get-HnsEndpoint on its node",
+    "linux": "check that chain cali-OUTPUT on node {node} accepts the node's own traffic to the pod",
+    "windows": "look for the ACL allow-host-to-endpoint (priority 900, In, Allow) of the pod: Get-HnsEndpoint on node "
+    "{node}",
 }
 
 
@@ -142,7 +144,10 @@ class PodStartup:
             if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
                 line = polled.headline(index, "TIMED_OUT")
                 failure = ControlBroken(
-                    f"control failed: {line}: its egress policy is not in force, so its first action says nothing",
+                    message.of_control(
+                        f"{line}: its egress policy is not in force, so its first action says nothing\n"
+                        f"  do  read Felix' log on node {one.pod.node}"
+                    ),
                     control=attempt.label,
                     seen=seen,
                 )
@@ -167,14 +172,14 @@ class PodStartup:
             attempt = self._attempt(new_pod.pod, target)
             connected = new_pod.connected_first()
             line = (
-                f"{', '.join(self.expect.context.claims)}  {attempt.label}  expected TIMED_OUT, observed CONNECTED "
-                "(its first action, 1 try)"
+                f"{', '.join(self.expect.context.claims) or 'no claim'}  {attempt.label}  expected TIMED_OUT, observed "
+                f"CONNECTED (1 try, its first action, given up after {attempt.give_up_after:g} s)"
             )
             verdict = ClaimVerdict.VIOLATED if connected else ClaimVerdict.CONFIRMED
             self.expect.context.decided(new_pod.pod, target, verdict, line if connected else because, "closed")
-            wrong += [line] if connected else []
+            wrong += [f"{line}\n  because  {because}\n  do       {LOOK_AT[new_pod.pod.os]}"] if connected else []
         if wrong:
-            raise Nonconformance(f"{wrong[0]}\n  because  {because}")
+            raise Nonconformance(wrong[0])
 
     def become_ready(
         self, client: Workload, new_pods: Sequence[NewPod], *, beside: Target, because: str, port: int = ECHO_PORT
@@ -200,29 +205,33 @@ class PodStartup:
         if not as_wanted(witness, True):
             line = message.headline(claims, witness.attempt, "CONNECTED", [witness], settled.seconds)
             raise ControlBroken(
-                f"control failed: {line}; a dead client would look like a denial",
+                message.of_control(f"{line}: a dead client would look like a denial\n  do  {_client(client)}"),
                 control=witness.attempt.label,
                 seen=[witness],
             )
         for seen in answers:
             if seen.verdict is not Verdict.TIMED_OUT:
                 line = message.headline(claims, seen.attempt, "TIMED_OUT", [seen], settled.seconds)
-                text = f"control failed: {line}: no policy is in force that could keep the kubelet out"
-                raise ControlBroken(text, control=seen.attempt.label, seen=[seen])
+                text = (
+                    f"{line}: no policy is in force that could keep the kubelet out\n"
+                    "  do  read Felix' log on that node: the new pod's policy is not in force"
+                )
+                raise ControlBroken(message.of_control(text), control=seen.attempt.label, seen=[seen])
         wrong = []
         for one, target, ready in zip(new_pods, targets, settled.last, strict=True):
             expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
             line = (
-                f"{', '.join(claims)}  kubelet of node {one.pod.node} -> {one.pod.label}  expected Ready, observed "
-                f"{'Ready' if ready else 'not Ready'} ({len(settled.seen)} tries, {settled.seconds:.1f} s)"
+                f"{', '.join(claims) or 'no claim'}  kubelet of node {one.pod.node} -> {one.pod.label}  expected Ready "
+                f"by its readiness probe, observed {'Ready' if ready else 'not Ready'} "
+                f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)"
             )
             verdict = ClaimVerdict.CONFIRMED if ready else ClaimVerdict.VIOLATED
             told = f"{because}; {UNTOLD}: the kubelet does not say whom it found ready"
             expect.context.decided(None, one.pod, verdict, told if ready else line, "open")
-            wrong += [] if ready else [line]
+            do = LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node)
+            wrong += [] if ready else [f"{line}\n  because  {because}\n  do       {do}"]
         if wrong:
-            do = "do       look for the rule of the pod's own node: " + LOOK_FOR_HOST[new_pods[0].pod.os]
-            raise Nonconformance(f"{wrong[0]}\n  because  {because}\n  {do}")
+            raise Nonconformance(wrong[0])
 
     @staticmethod
     def routes(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Route]:
@@ -256,12 +265,22 @@ class PodStartup:
             return Nonconformance(text, seen=seen)
         if not as_wanted(last.beside, True):
             line = message.headline(claims, attempts[1], "CONNECTED", beside, watched.seconds)
-            text = f"control failed: {line}; a dead client would look like a denial"
-            return ControlBroken(text, control=attempts[1].label, seen=beside)
+            text = f"{line}: a dead client would look like a denial\n  do  {_client(attempts[0].source)}"
+            return ControlBroken(message.of_control(text), control=attempts[1].label, seen=beside)
         line = message.headline(claims, attempts[0], "TIMED_OUT", seen, watched.seconds)
         if not watched.converged:
-            return EnvironmentBroken(f"{line}: its first action was still {last.stage}")
+            return EnvironmentBroken(
+                f"{line}: its first action was still {last.stage}\n"
+                "  do  look at the pod's events, and at its node's load"
+            )
         if last.new_pod.verdict is not Verdict.TIMED_OUT:
-            text = f"control failed: {line}: that is neither an answer of the pod nor a silent drop"
-            return ControlBroken(text, control=attempts[0].label, seen=seen)
+            text = (
+                f"{line}: that is neither an answer of the pod nor a silent drop\n"
+                "  do  look at the routes to the new pod on both nodes (VXLAN-2)"
+            )
+            return ControlBroken(message.of_control(text), control=attempts[0].label, seen=seen)
         return None
+
+
+def _client(client: Workload) -> str:
+    return f"look at {client.namespace}/{client.pod} and at packet loss on node {client.node}"

@@ -105,12 +105,13 @@ def deviation(
     expected: str,
     because: str,
     do: str,
-    tries: str = "",
+    tries: str = "read once",
 ) -> str:
     """The message about the facts of these names, the first of them first; ``tries``: how often it was read."""
     name = wrong[0]
+    wanted = facts[name].wanted or expected
     lines = [
-        f"{', '.join(claims) or 'no claim'}  {name}  expected {expected}, observed {shown(facts[name].value)}{tries}",
+        f"{', '.join(claims) or 'no claim'}  {name}  expected {wanted}, observed {shown(facts[name].value)} ({tries})",
         f"  because  {because}",
         f"  read     {facts[name].source}",
     ]

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from conformance.errors import Nonconformance
 from conformance.expect import message
 from conformance.expect.answered import DNS_UNTOLD
-from conformance.expect.dns_servers import SEARCHED, Heard, Servers, listen
+from conformance.expect.dns_servers import COMPARE, SEARCHED, Heard, Servers, listen, telling_otherwise
 from conformance.expect.poll import Polling, poll
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -108,20 +108,24 @@ def resolves(
             expect.context.decided(attempt.source, attempt.target, ClaimVerdict.CONFIRMED, reason, "behaviour")
             continue
         cause = heard.get(attempt.label)
+        otherwise = {} if cause else telling_otherwise(expect, attempt, told, expect.context.dns)
         too_late = told(seen[-1]) and not right(seen[-1])
         observed = f"{message.summary(seen)}{_named(seen[-1] if too_late else None, cause)}"
+        observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest" if otherwise else ""
         reason = f"{attempt.label}  observed {observed}{over}"
         expect.context.decided(attempt.source, attempt.target, ClaimVerdict.VIOLATED, reason, "behaviour")
+        nothing = str(Verdict.NO_SUCH_NAME) if record == "A" else f"an empty answer (no {record})"
+        right_answer = f"RESOLVED to {', '.join(wanted)}" if wanted else nothing
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {slow(attempt):g} s" if is_slow else ""
         text = message.connectivity(
             expect.context.claims,
             attempt,
-            expected=(f"RESOLVED to {', '.join(wanted)}" if wanted else Verdict.NO_SUCH_NAME.value) + over + within,
+            expected=right_answer + over + within,
             because=because,
             seen=seen,
             seconds=polled.settled.seconds,
-            further=cause.lines if cause else {"do": _advice(seen[-1], wanted)},
+            further=cause.lines if cause else {**_of_pods(otherwise), "do": _advice(seen[-1], wanted)},
             observed=observed,
         )
         wrong.append(Nonconformance(text, seen=seen))
@@ -140,13 +144,17 @@ def _named(late: Observation | None, cause: Heard | None) -> str:
     if cause is not None and cause.silent:
         return f", and DNS pod {cause.named_silent} is silent"
     if cause is not None and cause.answered_late:
-        return f", slow: answered after {cause.server.seconds:.1f} s"
+        return f"; asked again, {cause.server.attempt.query} is answered after {cause.server.seconds:.1f} s"
     if cause is not None and cause.answered:
         return f", while {cause.server.attempt.query} is answered"
     return ""
 
 
+def _of_pods(otherwise: dict[str, str]) -> dict[str, str]:
+    return {"DNS pods": "; ".join(f"{pod}: {told}" for pod, told in otherwise.items())} if otherwise else {}
+
+
 def _advice(seen: Observation, wanted: Sequence[str]) -> str:
     if wanted and seen.verdict is Verdict.NO_SUCH_NAME:
         return SEARCHED
-    return "compare with the Service and with CoreDNS' log in kube-system"
+    return COMPARE

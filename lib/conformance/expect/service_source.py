@@ -123,12 +123,11 @@ class ServiceSource:
                     self.expect.context.claims, plain[-1].attempt, f"source {client.address}", plain, _span(plain),
                     observed=_observed(plain),
                 )  # fmt: skip
-                raise ControlBroken(
-                    f"control failed: {line} by pod address: what the server sees by ClusterIP says nothing about "
-                    "Services (NAT-1)",
-                    control="the source by pod address",
-                    seen=plain,
+                text = message.of_control(
+                    f"{line} by pod address: what the server sees by ClusterIP says nothing about Services\n"
+                    "  do  see NAT-1 first: what rewrites the source without a Service"
                 )
+                raise ControlBroken(text, control="the source by pod address", seen=plain)
         through = self.pairs.through(self.service)
         self.expect.reachable([*through, *self._strangers(direct=False)], because=because)
         told = self.expect.told(through, because=because)
@@ -163,11 +162,13 @@ class ServiceSource:
     def _wrong(self, client: Workload, seen: Sequence[Observation], wanted: str, because: str) -> Nonconformance:
         build = f"build {client.windows_build or 'unknown'}"
         flag = self.nodes.told(client.node)
+        addresses = Addresses(self.facts)
+        observed = message.tally([addresses.named(observation.seen_client, client) for observation in seen])
         return Nonconformance(
             message.connectivity(
                 self.expect.context.claims,
                 seen[-1].attempt,
-                expected=f"source {wanted}",
+                expected=f"source {addresses.named(wanted, client)}",
                 because=because,
                 seen=seen,
                 seconds=_span(seen),
@@ -176,7 +177,7 @@ class ServiceSource:
                     f"({flag.source})",
                     "do": f"compare Get-HnsPolicyList on node {client.node}, and kube-proxy's log there",
                 },
-                observed=_observed(seen),
+                observed=f"source {observed}",
             ),
             seen=seen,
         )

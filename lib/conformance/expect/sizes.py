@@ -114,11 +114,11 @@ class Sizes:
                 follower.seconds,
                 observed=f"one of {follower.mtu}",
             )
-            raise ControlBroken(
-                f"control failed: {line}: {setting.value} is set ({setting.source}): the pod is older than the "
-                "setting, or the setting is not in force",
-                control=following.label, seen=follower.seen,
-            )  # fmt: skip
+            text = message.of_control(
+                f"{line}: {setting.value} is set ({setting.source}): the pod is older than the setting, or the setting "
+                "is not in force\n  do  start new pods, and look at calico-node's log for the setting"
+            )
+            raise ControlBroken(text, control=following.label, seen=follower.seen)
         for ignoring, mate in by:
             own = self._own(ignoring, mate)
             self.expect.context.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
@@ -238,7 +238,7 @@ class Sizes:
         text = message.connectivity(
             self.expect.context.claims,
             carried.above.attempt,
-            expected=f"packets over {carried.mtu} bytes PROHIBITED by the sender's own system",
+            expected=_refused(carried),
             because=because,
             seen=seen,
             seconds=carried.seconds + again.settled.seconds,
@@ -249,7 +249,7 @@ class Sizes:
                 "do": "compare the MTU of the pod with that of the way: underlay - 50 for VXLAN; and let ICMP "
                 "fragmentation-needed pass",
             },
-            observed=f"{message.summary(seen)} from {carried.mtu + 1} bytes on: larger packets vanish",
+            observed=f"no answer from {carried.mtu + 1} bytes on",
         )
         return Nonconformance(text, seen=seen)
 
@@ -258,7 +258,7 @@ class Sizes:
         above, small = again.seen(0), again.seen(1)
         text = again.message(
             0,
-            f"packets over {carried.mtu} bytes PROHIBITED by the sender's own system",
+            _refused(carried),
             {
                 "beside": f"packets of {SMALLEST} bytes in the same rounds: {message.summary(small)}",
                 "do": "look at the server's pod: it answers now and then",
@@ -270,8 +270,12 @@ class Sizes:
         if away or any(
             observation.verdict is Verdict.CONNECTED or observation.verdict in ANSWERED for observation in above
         ):
-            return ControlBroken(f"control failed: {text}", control=carried.above.attempt.label, seen=flat)
+            return ControlBroken(message.of_control(text), control=carried.above.attempt.label, seen=flat)
         return ProbeBroken(text, flat)
+
+
+def _refused(carried: Carried) -> str:
+    return f"packets over {carried.mtu} bytes refused by the sender (message too long)"
 
 
 def _hole(round_: Sequence[Observation]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError
-from conformance.expect import timeline
+from conformance.expect import message, timeline
 from conformance.expect.guard import pods_unchanged, unless_changed
 from conformance.expect.timeline import Mark
 from conformance.expect.traffic import Expect
@@ -59,7 +59,13 @@ class StreamExpect:
         try:
             opened = self.streams.open(routes)
         except NotOpened as failed:
-            raise ControlBroken(f"control failed: {failed}, expected to open and to stay", control="stream") from failed
+            way, _, what = str(failed).removeprefix("stream ").partition(": ")
+            text = (
+                f"{', '.join(self.expect.context.claims) or 'no claim'}  {way}  stream  expected to open and to stay, "
+                f"observed {what or 'nothing'}\n"
+                "  do        see CONN-3 for this pair of pods first, then Felix' log on their nodes"
+            )
+            raise ControlBroken(message.of_control(text), control="stream") from failed
         self._open += opened
         return opened
 
@@ -79,7 +85,7 @@ class StreamExpect:
         """What was to be expected of a stream that is lost without a new connection in time; empty: it is not."""
         within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
         late = state.recovered_after is None or state.recovered_after > within
-        return f"a new connection within {within:.0f} s of the loss" if state.lost and late else ""
+        return f"a new connection within {within:g} s of the loss" if state.lost and late else ""
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""
@@ -130,6 +136,7 @@ class StreamExpect:
         parts += [f"  policies  {', '.join(policies)}"] if policies else []
         felix = context.felix_on(*(end.workload for end in state.ends))
         parts += [f"  Felix     {felix}"] if felix else []
+        parts.append(f"  do        {_advice(state)}")
         text = "\n".join([*parts, timeline.excerpt(state, self.marks)])
         wrong = Nonconformance(text)
         source = state.client.workload
@@ -169,3 +176,12 @@ class StreamExpect:
     def _patience(self, streams: Sequence[Stream]) -> list[OsTimings]:
         systems = sorted({workload.os for stream in streams for workload in (stream.client, stream.server)})
         return [self.expect.timings.of(system) for system in systems]
+
+
+def _advice(state: StreamState) -> str:
+    """Where to look for what lost it."""
+    ends = [end.workload for end in state.ends]
+    nodes = " and ".join(dict.fromkeys(f"node {workload.node}" for workload in ends))
+    acls = " and ".join(dict.fromkeys(f"node {workload.node}" for workload in ends if workload.os == "windows"))
+    shown = f"Get-HnsEndpoint's ACLs on {acls}; " if acls else ""
+    return f"test a new connection by hand; {shown}Felix' log on {nodes}"

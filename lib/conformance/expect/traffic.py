@@ -201,7 +201,8 @@ class Expect:
                     because=because,
                     seen=seen,
                     seconds=sum(observation.seconds for observation in seen),
-                    further={"also wrong": "; ".join(others)} if others else {},
+                    further=({"also wrong": "; ".join(others)} if others else {})
+                    | {"do": f"look for NAT on node {seen[-1].attempt.source.node}: natOutgoing of the IPPools"},
                     observed=f"source {message.tally([observation.seen_client for observation in seen])}",
                 ),
                 seen=seen,
@@ -312,10 +313,12 @@ class Expect:
                 )
         if len(outcomes) > 1:
             self.context.attach("matrix", table(outcomes))
+        change = self.context.change()
         wrong = failure(
             outcomes, claims=self.context.claims, because=because, seconds=seconds, policies=self.context.policies(),
             name_leads_to=self._name_leads_to, felix=lambda outcome: self.context.felix_on(*_pods(outcome.path)),
-            nearer=self._nearest,
+            nearer=self._still_closed if about_denial else self._nearest,
+            enforced_at=change.enforced_at if change else "both", removed=about_denial,
         )  # fmt: skip
         if wrong is not None:
             name_ways(wrong, outcomes)
@@ -383,7 +386,9 @@ class Expect:
                 text = message.headline(
                     self.context.claims, outcome.path.attempt, outcome.expected, outcome.seen, outcome.path.seconds
                 )
-                outcome.standing = Broken(EnvironmentBroken(f"{broken}, while this was seen: {text}"))
+                do = "do  read that pod's events, and its log with kubectl logs --previous"
+                told = f"{message.explained(text, by=str(broken))}\n  {do}"
+                outcome.standing = Broken(EnvironmentBroken(told))
 
     def _has_changed(self, outcome: Outcome) -> bool:
         try:
@@ -415,6 +420,12 @@ class Expect:
 
     def _nearest(self, outcome: Outcome) -> Nearest:
         return nearest(self, outcome.path.attempt, outcome.seen, self.context.policies_there, self.context.overlay)
+
+    def _still_closed(self, outcome: Outcome) -> Nearest:
+        """The same of a route that was closed by policies which are removed: nearest of all is that they stay."""
+        near, change = self._nearest(outcome), self.context.change()
+        stays = f", as before the {change.what}" if change is not None and not near.observed else ""
+        return replace(near, observed=near.observed + stays)
 
     def _attempt(self, source: Workload, target: Target, kind: Kind) -> Attempt:
         patience = self.timings.of(source.os)

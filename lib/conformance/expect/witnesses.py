@@ -12,6 +12,7 @@ from difflib import ndiff
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
+from conformance.expect import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.routes import Route
 from conformance.expect.tally import Tally
@@ -90,8 +91,9 @@ class Opens:
         try:
             yield
         except ControlBroken as failed:
+            text = message.of_control(str(failed), when)
             raise ControlBroken(
-                f"witness failed {when}: {failed}\n  without it nothing shows that the change took effect",
+                f"{text}\n  without this control nothing shows that the change took effect",
                 control="witness", seen=failed.seen,
             ) from failed  # fmt: skip
 
@@ -153,8 +155,8 @@ class AclLists:
                 text = (
                     f"{', '.join(self.expect.context.claims) or 'no claim'}  HNS endpoint of {pod.label}  expected "
                     f"another ACL list, observed the same {counted(len(had), 'rule')}{after} "
-                    f"({len(settled.seen)} tries, {settled.seconds:.1f} s)\n  because  {because}\n"
-                    "  do       compare Get-HnsEndpoint before and after, and read Felix' log on that node\n"
+                    f"({counted(len(settled.seen), 'try', 'tries')}, {settled.seconds:.1f} s)\n  because  {because}\n"
+                    f"  do       compare Get-HnsEndpoint before and after, and read Felix' log on node {pod.node}\n"
                     f"  the lists, - before and + after:\n{shown}"
                 )
                 tally.wrong(None, pod, unless_changed(self.expect, [pod], Nonconformance(text)))

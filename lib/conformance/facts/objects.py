@@ -117,7 +117,8 @@ class CalicoObjects:
 
     def pools(self, field: str) -> dict[str, Fact[str]]:
         """A field of every enabled IPv4 pool, such as ``ipipMode``."""
-        return self._of_pools(field, lambda spec: str(spec.get(field) or "Never"))
+        found = self._of_pools(field, lambda spec: str(spec.get(field) or "Never"))
+        return {f"{name} .spec.{field}": fact for name, fact in found.items()}
 
     def pool_cidrs(self) -> dict[str, Fact[str]]:
         """CIDR of every enabled IPv4 pool that gives addresses to pods."""

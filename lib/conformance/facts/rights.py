@@ -47,15 +47,18 @@ DEPLOYING: tuple[Right, ...] = (
 )
 """What tests with pods need (role standard)."""
 
-POLICIES: tuple[Right, ...] = tuple(
-    Right(verb, resource, group, needed_for="apply the policies under test and remove them")
-    for group, resources, verbs in (
-        ("networking.k8s.io", ("networkpolicies",), ("create", "patch", "delete")),
-        ("projectcalico.org", ("networkpolicies", "globalnetworkpolicies", "tier.networkpolicies",
-                               "tier.globalnetworkpolicies", "tiers"), ("create", "get", "update", "delete")),
-    )
-    for resource in resources
-    for verb in verbs
+POLICIES: tuple[Right, ...] = (
+    Right("patch", "namespaces", needed_for="give a label to one of its namespaces"),
+    *(
+        Right(verb, resource, group, needed_for="apply the policies under test and remove them")
+        for group, resources, verbs in (
+            ("networking.k8s.io", ("networkpolicies",), ("create", "patch", "delete")),
+            ("projectcalico.org", ("networkpolicies", "globalnetworkpolicies", "tier.networkpolicies",
+                                   "tier.globalnetworkpolicies", "tiers"), ("create", "get", "update", "delete")),
+        )
+        for resource in resources
+        for verb in verbs
+    ),
 )  # fmt: skip
 """What tests of policies need beside pods (role standard).  Calico's are made by POST, and by PUT where this run has
 made them before: its API server does not apply."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact
-from conformance.model.host import HnsNetwork, LinuxFacts, RemoteSubnet, RouteEntry
+from conformance.model.host import FdbEntry, HnsNetwork, LinuxFacts, RemoteSubnet, RouteEntry
 
 DEVICE = "vxlan.calico"
 ANNOUNCED = "as announced"
@@ -50,6 +50,7 @@ def routes(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
         found[_route(seen.node, block, peer)] = Fact(
             ANNOUNCED if right else told or NO_ROUTE,
             f"routes of node {seen.node}: {told or 'none'}; node {peer.name} announces {tunnel}",
+            wanted=f"via {tunnel} dev {DEVICE} (node {peer.name} announces it)",
         )
     return found
 
@@ -64,7 +65,7 @@ def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
         if (neighbour.device, neighbour.address) == (DEVICE, peer.tunnel)
     }
     mac = peer.mac or next(iter(macs), "")
-    ends = {entry.destination for entry in seen.fdb if entry.device == DEVICE and entry.mac.lower() == mac and mac}
+    ends = {_end(entry) for entry in seen.fdb if entry.device == DEVICE and entry.mac.lower() == mac and mac}
     if peer.os == "windows" and not peer.mac:
         told = f"node {peer.name} announces no MAC address"
     elif not macs:
@@ -83,8 +84,17 @@ def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
             f"entries of {DEVICE} on node {seen.node}: {peer.tunnel or 'no tunnel'} has MAC address {listed(macs)}, "
             f"{mac or 'no MAC address'} leads to {listed(ends)}; node {peer.name} is {peer.address}, its tunnel's MAC "
             f"address {peer.mac or 'is not known'}",
+            wanted=f"{peer.tunnel or 'its tunnel'} by {mac or 'its MAC address'} to {peer.address} (node {peer.name} "
+            "announces it)",
         )
     }
+
+
+def _end(entry: FdbEntry) -> str:
+    """Where an entry leads, with what of it differs from the device: the kernel tells nothing else."""
+    port = f" port {entry.port}" if entry.port is not None else ""
+    vni = f" with VNI {entry.vni}" if entry.vni is not None else ""
+    return f"{entry.destination}{port}{vni}"
 
 
 def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: int) -> dict[str, Fact[str]]:
@@ -101,6 +111,8 @@ def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: i
             told or ANNOUNCED,
             f"RemoteSubnetRoute policies of HNS network Calico on node {node}: {there or 'none'}; node {peer.name} is "
             f"{peer.address}, its tunnel's MAC address {peer.mac or 'is not known'}, the VNI {vni}",
+            wanted=f"to {peer.address} with VNI {vni}{f' and MAC address {peer.mac}' if peer.mac else ''} (node "
+            f"{peer.name} announces it)",
         )
     return found
 

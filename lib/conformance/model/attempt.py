@@ -42,8 +42,8 @@ class Attempt:
 
     @property
     def label(self) -> str:
-        """``ns/client (windows, node w1) -> 10.244.2.9:80/tcp``."""
+        """``ns/client (windows, node w1) -> 10.244.2.9:80/tcp``, or ``... -> DNS A web.demo`` by its own resolver."""
         where = self.target.label if self.target else ""
         if self.kind is Kind.DNS:
-            where = f"{self.record} {self.query}{f' at {where}' if where else ''}"
+            where = f"DNS {self.record} {self.query}{f' at {where}' if where else ''}"
         return f"{self.source.label} -> {where or '?'}"

@@ -18,6 +18,8 @@ class Fact(Generic[T]):
     value: T | None
     source: str
     """``Installation default .spec.calicoNetwork.bgp``, or ``not known: no right to get installations``."""
+    wanted: str = ""
+    """What in particular it is to be, for messages, where the value says ``as announced`` or the like."""
 
     @property
     def known(self) -> bool:

@@ -123,6 +123,10 @@ class FdbEntry:
     mac: str
     destination: str
     """Address of the other tunnel end; empty where there is none."""
+    vni: int | None = None
+    """The VNI of what is sent there; None: the device's own."""
+    port: int | None = None
+    """The UDP port of the other end; None: the device's own."""
 
 
 @dataclass(frozen=True, kw_only=True)

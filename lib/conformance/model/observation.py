@@ -70,6 +70,8 @@ class Observation:
     """Address the server saw as its client; empty when the server does not tell."""
     served_by: str = ""
     """Pod that answered, as the server named itself; empty when it does not tell."""
+    served_port: int = 0
+    """Port that it answered on, as the server says it; 0: it does not tell."""
     status: int | None = None
     """HTTP status."""
     body: bytes = b""

@@ -76,9 +76,10 @@ class StreamEnd:
 
     @property
     def words(self) -> str:
-        """``client RESET``, ``server STALLED 2.4 s``."""
-        quiet = f" {self.quiet:.1f} s" if self.verdict is StreamVerdict.STALLED and self.quiet is not None else ""
-        return f"{self.side} {self.verdict}{quiet}"
+        """``client RESET``, ``server heard nothing for 2.4 s``."""
+        if self.verdict is StreamVerdict.STALLED and self.quiet is not None:
+            return f"{self.side} heard nothing for {self.quiet:.1f} s"
+        return f"{self.side} {self.verdict}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +105,7 @@ class StreamState:
 
     @property
     def words(self) -> str:
-        """``client RESET, server STALLED 2.4 s, a new connection after 0.10 s``."""
+        """``client RESET, server heard nothing for 2.4 s, a new connection after 0.10 s``."""
         parts = [end.words for end in self.ends]
         if self.recovered_after is not None:
             parts.append(f"a new connection after {self.recovered_after:.2f} s")
@@ -112,6 +113,12 @@ class StreamState:
             times = "try" if self.recovery_tries == 1 else "tries"
             parts.append(f"no new connection in {self.recovery_tries} {times}")
         return ", ".join(parts)
+
+    @property
+    def lost_at(self) -> float | None:
+        """Unix seconds.  The first sign at either end that it was lost; None: there was none."""
+        signs = [event.at for event, _ in self.timeline if event.what in ("stalled", "ended")]
+        return min(signs) if self.lost and signs else None
 
     @property
     def label(self) -> str:

@@ -1,6 +1,8 @@
-"""Labels and annotations of the run's own pods, changed while a test runs and put back after it."""
+"""Labels and annotations of the run's own pods and namespaces, changed while a test runs and put back after it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from conformance.errors import SuiteError
 from conformance.kube.changes import Changes
@@ -11,7 +13,7 @@ from conformance.model.endpoint import Workload
 IRRELEVANT = "conformance/irrelevant"
 """A key that no policy selects."""
 GUEST = "conformance/guest"
-"""The key by which policies of ``policy/resets/membership-*.yaml`` know guests."""
+"""The key by which policies of ``policy/members`` and ``policy/resets/membership-*.yaml`` know guests."""
 
 
 class Relabel:
@@ -25,6 +27,12 @@ class Relabel:
         """Give pods the label by which guests are known."""
         for pod in guests:
             self._set(pod, "labels", GUEST, "welcome")
+
+    def invite(self, *guests: Workload, all_of: Sequence[Workload]) -> None:
+        """Give that label to pods, and to the namespaces of others."""
+        self.label_as_guest(*guests)
+        for namespace in dict.fromkeys(pod.namespace for pod in all_of):
+            self._change(ObjectRef(api_version="v1", kind="Namespace", name=namespace), "labels", GUEST, "welcome")
 
     def add_irrelevant_label(self, *pods: Workload) -> None:
         """Give pods a label and an annotation that no policy selects."""
@@ -48,6 +56,9 @@ class Relabel:
             raise failures[0]
 
     def _set(self, pod: Workload, field: str, key: str, value: str) -> None:
-        target = ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace)
+        self._change(ObjectRef(api_version="v1", kind="Pod", name=pod.pod, namespace=pod.namespace), field, key, value)
+
+    def _change(self, target: ObjectRef, field: str, key: str, value: str) -> None:
         self._made.append((target, field, key))  # before it is made: its answer may be lost
-        self._changes.patch(target, {"metadata": {field: {key: value}}}, f"the test's change of {field} of a pod")
+        why = f"the test's change of {field} of a {target.kind.lower()}"
+        self._changes.patch(target, {"metadata": {field: {key: value}}}, why)

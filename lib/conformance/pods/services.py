@@ -33,6 +33,7 @@ class Service:
     domain: str
     cluster_ip: str
     node_port: int | None
+    node_port_udp: int | None = None
     backends: tuple[Workload, ...]
 
     @property
@@ -72,9 +73,17 @@ class Service:
 
     def on(self, there: Workload) -> Target:
         """Its NodePort at the node that a pod runs on."""
-        if self.node_port is None:
+        return self._target(there.node_address, self._given(self.node_port), Path.NODE_PORT)
+
+    def on_udp(self, there: Workload) -> Target:
+        """Its NodePort for datagrams there."""
+        target = self._target(there.node_address, self._given(self.node_port_udp), Path.NODE_PORT)
+        return dataclasses.replace(target, protocol="udp")
+
+    def _given(self, port: int | None) -> int:
+        if port is None:
             raise ValueError(f"Service {self.name} has no NodePort")
-        return self._target(there.node_address, self.node_port, Path.NODE_PORT)
+        return port
 
     def _target(self, host: str, port: int, path: Path) -> Target:
         label = f"Service {self.name}" if path is not Path.NODE_PORT else f"NodePort of {self.name}"
@@ -138,13 +147,22 @@ class Services:
         """For each pair of backends the first one's NodePort at the second one's node, and at its own node."""
         return [(self.node_port(here).on(elsewhere), self.node_port(here).on(here)) for here, elsewhere in pairs]
 
-    def node_ports_at(self, backend: Workload, elsewhere: Sequence[Workload]) -> list[Target]:
-        """That pod's NodePort at the nodes of these pods."""
-        return [self.node_port(backend).on(workload) for workload in elsewhere]
+    def node_ports_at(self, elsewhere: Sequence[Workload], *backends: Workload) -> list[Target]:
+        """The NodePort of each of these backends at the nodes of the other pods, but at its own."""
+        return [
+            self.node_port(backend).on(there)
+            for backend in backends
+            for there in elsewhere
+            if there.node != backend.node
+        ]
 
     def node_ports(self, backends: Sequence[Workload]) -> list[Target]:
         """For each of these pods a NodePort Service of its own, at the node that it runs on."""
         return [self.node_port(backend).on(backend) for backend in backends]
+
+    def node_ports_udp(self, backends: Sequence[Workload]) -> list[Target]:
+        """The same, for datagrams."""
+        return [self.node_port(backend).on_udp(backend) for backend in backends]
 
     def _over(self, backend: Workload, kind: str) -> Service:
         seat = self._worker_pods.seat_of(backend)
@@ -175,9 +193,16 @@ class Services:
             namespace=backend.namespace,
             domain=self._domain,
             cluster_ip=str(spec.get("clusterIP") or ""),
-            node_port=spec["ports"][0].get("nodePort"),
+            node_port=_node_port(spec, "TCP"),
+            node_port_udp=_node_port(spec, "UDP"),
             backends=(backend,),
         )
+
+
+def _node_port(spec: Obj, protocol: str) -> int | None:
+    """The first NodePort for a protocol."""
+    ports = (port.get("nodePort") for port in spec["ports"] if port.get("protocol", "TCP") == protocol)
+    return next(ports, None)
 
 
 def cluster_domain(kube: Kube) -> str:

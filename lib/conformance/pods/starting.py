@@ -74,17 +74,36 @@ def verdict_on(
     for pod in pods:
         fault = own_fault(pod)
         if fault:
-            return EnvironmentBroken(f"{_head(pod, claims)} {fault} (1 try), which says nothing about it: {error}")
+            return EnvironmentBroken(
+                f"{_head(pod, claims)} {fault} ({_waited(error)}), which says nothing about the network: {error}\n"
+                f"  do       kubectl describe pod and kubectl logs --previous of {_name(pod)}"
+            )
     late = [pod for pod in pods if str(pod["metadata"]["name"]) in str(error)]
     if not late or not late[0]["spec"].get("nodeName"):
         return error
+    seen = f"{_head(late[0], claims)} {pod_state(late[0])} ({_waited(error)})"
+    node = late[0]["spec"]["nodeName"]
     if why := nothing_ran(late[0], events(late[0])):
-        seen = f"{_head(late[0], claims)} {pod_state(late[0])} (1 try)"
-        return EnvironmentBroken(f"{seen}: {why}, which says nothing about its network: {error}")
-    return Nonconformance(f"{_head(late[0], claims)} {pod_state(late[0])} (1 try): {error}\n  because  {because}")
+        return EnvironmentBroken(
+            f"{seen}: {why}, which says nothing about its network: {error}\n"
+            f"  do       read the events of {_name(late[0])} and the kubelet's log on node {node}"
+        )
+    return Nonconformance(
+        f"{seen}: {error}\n  because  {because}\n"
+        f"  do       read the events of {_name(late[0])}, and calico-node's log on node {node}"
+    )
+
+
+def _waited(error: EnvironmentBroken) -> str:
+    """How long the pods were waited for, as the error says it: ``waited 360 s``."""
+    found = re.search(r"after ([0-9.]+ s)", str(error))
+    return f"waited {found[1]}" if found else "waited for it"
+
+
+def _name(pod: Obj) -> str:
+    return f"{pod['metadata'].get('namespace')}/{pod['metadata']['name']}"
 
 
 def _head(pod: Obj, claims: Sequence[str]) -> str:
-    meta, node = pod["metadata"], pod["spec"].get("nodeName") or "none yet"
-    where = f"{meta.get('namespace')}/{meta['name']} (node {node})"
+    where = f"{_name(pod)} (node {pod['spec'].get('nodeName') or 'none yet'})"
     return f"{', '.join(claims) or 'no claim'}  {where}  expected Ready, observed"

@@ -51,7 +51,10 @@ def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
             for route in found["routes"]
         ),
         fdb=tuple(
-            FdbEntry(device=str(item["device"]), mac=str(item["mac"]), destination=str(item["destination"]))
+            FdbEntry(
+                device=str(item["device"]), mac=str(item["mac"]), destination=str(item["destination"]),
+                vni=_own(item["vni"]), port=_own(item["port"]),
+            )
             for item in found["fdb"]
         ),
         neighbours=tuple(
@@ -59,6 +62,10 @@ def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
             for neighbour in found["neighbours"]
         ),
     )  # fmt: skip
+
+
+def _own(found: Any) -> int | None:
+    return None if found is None else int(found)
 
 
 def _vxlan(found: dict[str, Any] | None) -> Vxlan | None:

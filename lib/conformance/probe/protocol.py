@@ -151,29 +151,41 @@ def observation(attempt: Attempt, result: dict[str, Any], when: When, tries: int
         raise ProbeBroken(
             f"{attempt.label}: garbled result {result!r}: {problem}", transport="garbled result"
         ) from None
-    client, served_by = identity(result.get("headers") or {}, body)
+    client, served_by, served_port = identity(result.get("headers") or {}, body)
     return Observation(
         attempt=attempt, verdict=Verdict[word], at=unix(when.sent), seconds=seconds, began=began, clock=when.clock,
         began_at=None if began is None else unix(when.started + began),
         began_at_error=None if began is None or math.isinf(when.error) else when.error,
         detail=detail, local=str(result.get("local") or ""), remote=str(result.get("remote") or ""),
-        seen_client=client, served_by=served_by, status=result.get("status"), body=body,
+        seen_client=client, served_by=served_by, served_port=served_port, status=result.get("status"), body=body,
         answers=tuple(str(answer) for answer in result.get("answers") or ()), tries=tries,
     )  # fmt: skip
 
 
-def identity(headers: dict[str, Any], body: bytes) -> tuple[str, str]:
-    """(client's address, pod) as an echo server says them in its headers or identity line; empty when it is none."""
+def identity(headers: dict[str, Any], body: bytes) -> tuple[str, str, int]:
+    """(client's address, pod, its port) as an echo server says them in its headers and its identity line.
+
+    Empty, and 0, is what it does not say; the headers do not say the port.
+    """
+    line = _identity_line(body)
+    port = line.get("server_port")
+    told = port if isinstance(port, int) else 0
     if "x-probe-client" in headers:
-        return str(headers["x-probe-client"]), str(headers.get("x-probe-pod") or "")
-    if body.startswith(b"{"):
-        try:
-            line = json.loads(body.split(b"\n", 1)[0])
-        except ValueError:
-            return "", ""
-        if isinstance(line, dict) and "client" in line and "pod" in line:
-            return str(line["client"]), str(line["pod"])
-    return "", ""
+        return str(headers["x-probe-client"]), str(headers.get("x-probe-pod") or ""), told
+    if "client" in line and "pod" in line:
+        return str(line["client"]), str(line["pod"]), told
+    return "", "", 0
+
+
+def _identity_line(body: bytes) -> dict[str, Any]:
+    """What the first line of an echo server's answer says; nothing where it is no identity line."""
+    if not body.startswith(b"{"):
+        return {}
+    try:
+        line = json.loads(body.split(b"\n", 1)[0])
+    except ValueError:
+        return {}
+    return line if isinstance(line, dict) else {}
 
 
 def same_pod(workload: Workload, served_by: str) -> bool:

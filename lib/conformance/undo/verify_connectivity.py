@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError, first_line
+from conformance.expect.context import Context
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.kube.changes import Changes
@@ -71,7 +72,7 @@ def connectivity_problem(
             systems: tuple[OS, ...] = ("linux", "windows")
             clients = [client for os in systems for client in worker_pods.clients(os)]
             servers = [server.tcp(DEMO_PORT) for os in systems for server in worker_pods.servers(os)]
-            expect = Expect(prober, settings.timings)
+            expect = Expect(prober, settings.timings, Context(claims=("after restore",)))
             problem = "not every pod reaches every other"
             expect.reachable(clients, servers, because=RESTORED)
             problem = "not known whether Services work"

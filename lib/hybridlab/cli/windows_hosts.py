@@ -46,7 +46,7 @@ def _state(
 
     def remote_routes() -> list[dict[str, Any]]:
         return [
-            remote_subnet_route(block.cidr, node.felix_vni, block.tunnel_mac, block.node_address)
+            remote_subnet_route(block.cidr, block.vni or node.felix_vni, block.tunnel_mac, block.node_address)
             for block in felix.routing.remote_blocks
             if "route" not in block.lacks
         ]

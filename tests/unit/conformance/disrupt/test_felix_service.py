@@ -55,7 +55,7 @@ def test_the_service_is_restarted_and_another_process_awaited(cluster: Any, pati
 
 
 def test_a_service_that_does_not_come_back_stays_noted(cluster: Any, patience: Any, clock: Any) -> None:
-    with pytest.raises(EnvironmentBroken, match=f"Felix on node {NODE} is not back 20 s after its service was"):
+    with pytest.raises(EnvironmentBroken, match=f"Felix on node {NODE}  expected a new process within 20 s of its"):
         felix(cluster, patience, clock, Host(restarts=False)).restart_each([NODE])
     assert cluster.noted == [f"felix-restart {{'node': '{NODE}'}}"]
 

@@ -191,7 +191,8 @@ def observation(attempt: Attempt, verdict: Verdict, **more: str) -> Observation:
     """What was seen; an attempt whose answer names a pod is answered by a backend of its target."""
     if "served_by" not in more:
         more["served_by"] = backend_named(attempt, verdict)
-    return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=0.012, **more)  # type: ignore[arg-type]
+    seconds = attempt.give_up_after if verdict is Verdict.TIMED_OUT else 0.012
+    return Observation(attempt=attempt, verdict=verdict, at=0.0, seconds=seconds, **more)  # type: ignore[arg-type]
 
 
 def backend_named(attempt: Attempt, verdict: Verdict) -> str:

@@ -38,12 +38,12 @@ def expecting(**answers: list[Answer]) -> Expect:
 
 @pytest.mark.parametrize("target", [SERVICE, replace(SERVICE, protocol="udp"), replace(SERVICE, path=Path.NODE_PORT)])
 def test_a_service_that_leads_to_another_pod_is_not_reached(target: Target) -> None:
-    with pytest.raises(Nonconformance, match="expected CONNECTED, observed CONNECTED with ns/another-pod"):
+    with pytest.raises(Nonconformance, match="expected an answer of ns/backend, observed an answer of ns/another-pod"):
         expecting(friend=[by("ns/another-pod")]).reachable(FRIEND, target, because="kube-proxy sends it on")
 
 
 def test_a_pod_s_address_that_another_pod_has_by_now_is_not_reached() -> None:
-    with pytest.raises(Nonconformance, match="expected CONNECTED, observed CONNECTED with ns/another-pod"):
+    with pytest.raises(Nonconformance, match="expected an answer of ns/backend, observed an answer of ns/another-pod"):
         expecting(friend=[by("ns/another-pod")]).reachable(FRIEND, BACKEND.tcp(8080), because="nothing forbids it")
 
 
@@ -53,7 +53,7 @@ def test_a_service_may_lead_elsewhere_until_its_rules_are_there() -> None:
 
 
 def test_whom_another_pod_saw_says_nothing_about_the_source() -> None:
-    with pytest.raises(Nonconformance, match="observed CONNECTED with ns/another-pod"):
+    with pytest.raises(Nonconformance, match="observed an answer of ns/another-pod"):
         expecting(friend=[by("ns/another-pod")]).sources(
             [(FRIEND, BACKEND.tcp(8080))], lambda client: [client.address], because="no NAT"
         )
@@ -65,7 +65,7 @@ def test_an_answer_without_a_whole_name_is_taken_for_the_backends(who: str) -> N
 
 
 def test_a_path_is_not_seen_open_when_another_pod_answers() -> None:
-    with pytest.raises(ControlBroken, match=r"control failed: .* observed CONNECTED with ns/another-pod"):
+    with pytest.raises(ControlBroken, match=r"control failed: .* observed an answer of ns/another-pod"):
         expecting(friend=[by("ns/another-pod")]).control(FRIEND, SERVICE, because="no policy is in force yet")
 
 
@@ -85,7 +85,36 @@ def test_a_denial_by_service_is_a_bare_connect_that_nothing_answers() -> None:
 def test_a_closed_way_that_another_pod_answers_is_a_broken_control_and_no_leak() -> None:
     expect = expecting(friend=[by("ns/backend")], stranger=[*[by("ns/backend")] * 3, by("ns/another-pod")])
     expect.control([FRIEND, STRANGER], SERVICE, because="no policy is in force yet")
-    with pytest.raises(ControlBroken, match="expected TIMED_OUT, observed CONNECTED with ns/another-pod"):
+    with pytest.raises(ControlBroken, match="expected TIMED_OUT, observed an answer of ns/another-pod"):
         expect.blocked(
             STRANGER, SERVICE, beside=[FRIEND, (STRANGER, BYSTANDER)], because="its label is missing", kind=Kind.HTTP
         )
+
+
+ECHO = replace(SERVICE, backend_port=8080)
+"""A Service in front of the suite's echo servers."""
+
+
+def on_port(port: int) -> Answer:
+    """The backend's answer, which says on which port it came in."""
+
+    def answer(attempt: Attempt, _: int) -> Observation:
+        said = observation(attempt, Verdict.CONNECTED, served_by="ns/backend", seen_client=FRIEND.address)
+        return replace(said, served_port=port, status=200)
+
+    return answer
+
+
+def test_a_service_that_leads_to_another_port_of_its_backend_is_not_reached() -> None:
+    with pytest.raises(Nonconformance, match="observed an answer of port 80 of ns/backend"):
+        expecting(friend=[on_port(80)]).reachable(FRIEND, ECHO, because="kube-proxy sends it on")
+    expecting(friend=[on_port(8080)]).reachable(FRIEND, ECHO, because="kube-proxy sends it on")
+
+
+def test_a_service_of_echo_servers_that_leads_to_another_server_is_not_reached() -> None:
+    def stranger(attempt: Attempt, _: int) -> Observation:
+        return replace(observation(attempt, Verdict.CONNECTED), status=200, served_by="")
+
+    with pytest.raises(Nonconformance, match="observed an answer of a server that does not say who it is"):
+        expecting(friend=[stranger]).told([(FRIEND, ECHO)], because="kube-proxy sends it on")
+    expecting(friend=[stranger]).reachable(FRIEND, replace(ECHO, backend_port=80), because="a web page says no name")

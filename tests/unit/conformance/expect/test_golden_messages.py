@@ -26,13 +26,13 @@ GOLDEN = [
     pytest.param(
         [tcp(Verdict.CONNECTED, detail="HTTP/1.1 200 OK", status=200, seen_client="192.168.0.5")] * 3,
         "TIMED_OUT",
-        {"policies": "ns/allow-friend (31 s)"},
+        {"policies": "ns/allow-friend, applied 31 s ago"},
         """\
 POL-1  ns/stranger (windows, node windows-1) -> 192.168.0.9:80/tcp  expected TIMED_OUT, \
 observed CONNECTED (3 tries, 30.0 s)
   because   its namespace lacks team=friend
   observed  CONNECTED after 12 ms; HTTP/1.1 200 OK; HTTP 200; the server saw 192.168.0.5
-  policies  ns/allow-friend (31 s)""",
+  policies  ns/allow-friend, applied 31 s ago""",
         id="open where it is to be closed",
     ),
     pytest.param(
@@ -63,7 +63,7 @@ observed REFUSED (2 tries, 30.0 s)
         "RESOLVED to 10.96.0.7",
         {},
         """\
-POL-1  ns/stranger (windows, node windows-1) -> A web.demo.svc.cluster.local.  expected RESOLVED to 10.96.0.7, \
+POL-1  ns/stranger (windows, node windows-1) -> DNS A web.demo.svc.cluster.local.  expected RESOLVED to 10.96.0.7, \
 observed RESOLVED to 203.0.113.9 (3 tries, 30.0 s)
   because   its namespace lacks team=friend
   observed  RESOLVED after 4 ms; answers 203.0.113.9""",

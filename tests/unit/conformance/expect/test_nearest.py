@@ -71,29 +71,29 @@ def only_the_service_is_closed(attempt: Attempt) -> Verdict:
 def test_a_policy_that_closes_the_backend_too_is_blamed_before_the_service() -> None:
     assert message(closed, COMPANY_WIDE) == [
         "CONN-4  ns/friend (linux, node linux-1) -> 10.96.0.7:80/tcp (Service web)  expected CONNECTED, "
-        f"observed TIMED_OUT, by the backend's own address too: not the Service but policy {COMPANY_WIDE}",
+        f"observed TIMED_OUT, by the backend's own address too; policy {COMPANY_WIDE} may close it",
         "  because         Services lead to their pods",
-        "  observed        TIMED_OUT after 12 ms",
+        "  observed        TIMED_OUT after 5000 ms",
         "  own address     192.168.9.9:8080/tcp (server, windows, node windows-2): TIMED_OUT",
         f"  policies there  {COMPANY_WIDE}",
-        "  do              look at these policies first: what Services do is not seen while they close the pods",
+        f"  do              read policy {COMPANY_WIDE}; if it allows this, see VXLAN-4",
     ]
 
 
-def test_where_no_policy_is_found_felix_may_keep_an_old_one() -> None:
+def test_where_no_policy_is_found_the_path_between_the_nodes_is_looked_at_before_felix() -> None:
     first, *_, last = message(closed)
     assert first.endswith(
-        "observed TIMED_OUT, by the backend's own address too: not the Service but what closes the pods"
+        "observed TIMED_OUT, by the backend's own address too: the path to the pod is closed, not only the Service"
     )
     assert last == (
-        "  do           no policy was found that is to close it: look at Felix of node windows-2, which may keep an "
-        "old one"
+        "  do           no policy was found that selects these pods: see CONN-3, VXLAN-2 and VXLAN-4 for this pair of "
+        "nodes first; then Felix' log on node windows-2"
     )
 
 
 def test_of_several_policies_none_is_picked() -> None:
     first, *rest = message(closed, COMPANY_WIDE, "NetworkPolicy ns/deny (networking.k8s.io/v1)")
-    assert first.endswith("not the Service but a policy there")
+    assert first.endswith("by the backend's own address too; one of 2 policies there may close it")
     assert f"  policies there  {COMPANY_WIDE}; NetworkPolicy ns/deny (networking.k8s.io/v1)" in rest
 
 
@@ -110,7 +110,10 @@ def test_a_service_whose_backend_is_open_is_what_fails() -> None:
 def test_a_way_by_the_pods_own_address_names_the_policies_at_its_ends() -> None:
     first, *rest = message(closed, COMPANY_WIDE, target=SERVER.tcp(8080))
     assert first.endswith("observed TIMED_OUT")
-    assert rest[2:] == [f"  policies there  {COMPANY_WIDE}"]
+    assert rest[2:] == [
+        f"  policies there  {COMPANY_WIDE}",
+        f"  do              read policy {COMPANY_WIDE}; if it allows this, see VXLAN-4",
+    ]
 
 
 @pytest.mark.parametrize("silent", [DROPPED, Verdict.UNREACHABLE])
@@ -122,13 +125,14 @@ def test_a_path_between_nodes_that_lack_a_route_says_which(silent: Verdict, cont
     assert first.endswith(f"expected CONNECTED, observed {silent}, while {NO_ROUTE}")
     assert rest[2:] == [
         f"  overlay   {NO_ROUTE}; {NO_WAY_BACK}",
-        "  do        see VXLAN-2, VXLAN-3 and VXLAN-9; restart calico-node, or calico-node-windows, on that node",
+        "  do        see VXLAN-2, VXLAN-3 and VXLAN-9; then restart calico-node on that node (on Windows that resets "
+        "its pods' connections)",
     ]
 
 
 def test_a_service_whose_backend_has_no_way_to_it_is_not_what_fails() -> None:
     first, *rest = message(closed, COMPANY_WIDE, overlay=Blamed((NO_ROUTE,)))
-    assert first.endswith(f"by the backend's own address too: not the Service but {NO_ROUTE}")
+    assert first.endswith(f"by the backend's own address too, while {NO_ROUTE}")
     assert f"  policies there  {COMPANY_WIDE}" in rest
     assert f"  overlay         {NO_ROUTE}" in rest
 
@@ -140,7 +144,7 @@ def test_a_service_whose_backend_is_open_is_blamed_on_no_route() -> None:
 
 def test_nodes_that_could_not_be_read_are_told() -> None:
     _, *rest = message(closed, target=SERVER.tcp(8080), overlay=Blamed(unread="what node linux-1 has is not known"))
-    assert rest[2:] == ["  overlay   what node linux-1 has is not known"]
+    assert rest[2] == "  overlay   what node linux-1 has is not known"
 
 
 class Nodes:
@@ -161,7 +165,7 @@ def test_both_ends_are_read_there_and_back_and_one_that_cannot_be_read_hides_not
     found = blamed(nodes, FRIEND, SERVER.tcp(8080))
     assert nodes.asked == [("linux-1", "windows-2"), ("windows-2", "linux-1")]
     assert found.wrong == ("route of node linux-1 to windows-2: no route",)
-    assert found.unread == "what node windows-2 has could not be read: no HostProcess pod"
+    assert found.unread == "routes of node windows-2 could not be read: no HostProcess pod"
 
 
 def test_within_one_node_no_overlay_is_read() -> None:
@@ -172,15 +176,42 @@ def test_within_one_node_no_overlay_is_read() -> None:
 
 def test_a_control_by_a_service_blames_the_policy_as_well() -> None:
     first, *_ = message(closed, COMPANY_WIDE, control=True)
-    assert first.startswith("control failed: CONN-4  ns/friend (linux, node linux-1) -> 10.96.0.7:80/tcp (Service web)")
-    assert first.endswith(f"not the Service but policy {COMPANY_WIDE}")
+    assert first.startswith("CONN-4  control failed: ns/friend (linux, node linux-1) -> 10.96.0.7:80/tcp (Service web)")
+    assert first.endswith(f"by the backend's own address too; policy {COMPANY_WIDE} may close it")
 
 
 def test_what_answers_is_blamed_on_no_policy() -> None:
     def refused(attempt: Attempt) -> Verdict:
         return Verdict.REFUSED
 
-    assert len(message(refused, COMPANY_WIDE)) == 3
+    *_, do = message(refused, COMPANY_WIDE)
+    assert do == "  do        nothing listens at 10.96.0.7:80/tcp (Service web): look at the server's pod and its log"
+
+
+NODE_PORT = replace(SERVICE, path=Path.NODE_PORT, host="10.0.0.13", port=30080, name="NodePort of web")
+
+
+@pytest.mark.parametrize(
+    ("address", "advice"),
+    [
+        (
+            "10.0.0.12",
+            "compare Get-HnsPolicyList and kube-proxy's log on node windows-2 with the Service's EndpointSlices",
+        ),
+        ("10.0.0.11", "compare kube-proxy's rules on node linux-1 with the Service's EndpointSlices"),
+        ("10.0.0.13", "look at kube-proxy on the node with address 10.0.0.13, which was called: its log and rules "),
+    ],
+    ids=["the server's node", "the client's node", "another node"],
+)
+def test_of_a_node_port_the_node_is_looked_at_whose_address_was_called(address: str, advice: str) -> None:
+    server = replace(SERVER, node_address="10.0.0.12")
+    called = replace(NODE_PORT, host=address, backends=(server,))
+
+    def only_the_node_port_is_closed(attempt: Attempt) -> Verdict:
+        return DROPPED if attempt.target == called else UP
+
+    *_, do = message(only_the_node_port_is_closed, target=called)
+    assert do.startswith(f"  do           {advice}")
 
 
 def test_a_backend_that_cannot_be_asked_changes_no_verdict() -> None:
@@ -217,16 +248,17 @@ def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
         name_leads_to=lambda outcome: "",
     )  # fmt: skip
     assert isinstance(broken, ControlBroken)
-    assert str(broken).splitlines()[:7] == [
-        "control failed: POL-1  ns/friend (linux, node linux-1) -> 192.168.9.9:8080/tcp (server, windows, node "
-        "windows-2)  expected CONNECTED beside each time-out, observed TIMED_OUT 2 times, CONNECTED 2 times, "
-        "last CONNECTED (4 tries, 12.0 s)",
+    assert str(broken).splitlines()[:8] == [
+        "POL-1  control failed: ns/friend (linux, node linux-1) -> 192.168.9.9:8080/tcp (server, windows, node "
+        "windows-2)  expected CONNECTED each time, observed TIMED_OUT 2 times, CONNECTED 2 times, last CONNECTED "
+        "(4 tries, 12.0 s): 2 of 4 tries connected, so the denial of ns/stranger cannot be judged",
         "  because     only friends may enter",
         "  observed    CONNECTED after 12 ms",
-        "  beside      1 of 2 attempts were as expected",
+        "  beside      1 of 2 paths as expected",
         "  by node     INCONCLUSIVE linux-2 -> windows-2; 1 other pair of nodes as expected",
         "  control of  ns/stranger (linux, node linux-2) -> 192.168.9.9:8080/tcp (server, windows, node windows-2)  "
         "expected TIMED_OUT, observed TIMED_OUT",
         "  so          a source or a server that had lost its network would look just like a denial",
+        "  do          look at ns/friend and node windows-2 for packet loss",
     ]
     assert broken.control == control.attempt.label

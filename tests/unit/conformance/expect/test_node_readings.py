@@ -58,7 +58,9 @@ class Nodes:
 
 def routes(node: str, *values: str | None) -> dict[str, Fact[str]]:
     return {
-        f"route of node {node} to block 192.168.{number}.0/26 of node w9": Fact(value, f"routes of node {node}: none")
+        f"route of node {node} to block 192.168.{number}.0/26 of node w9": Fact(
+            value, f"routes of node {node}: none", f"via 192.168.{number}.2 dev vxlan.calico (node w9 announces it)"
+        )
         for number, value in enumerate(values)
     }
 
@@ -78,8 +80,8 @@ def test_a_node_that_lacks_something_is_named_with_what_was_read_and_the_others_
     assert (
         str(unmet.value)
         == """\
-VXLAN-2  route of node l2 to block 192.168.1.0/26 of node w9  expected as announced, observed no route \
-(121 tries, 30.0 s)
+VXLAN-2  route of node l2 to block 192.168.1.0/26 of node w9  expected via 192.168.1.2 dev vxlan.calico \
+(node w9 announces it), observed no route (read 121 times, 30.0 s)
   because  Felix lays routes
   read     routes of node l2: none
   also     route of node l2 to block 192.168.2.0/26 of node w9: via 10.0.0.1 dev eth0

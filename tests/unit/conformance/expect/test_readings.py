@@ -12,22 +12,22 @@ from conformance.model.decision import Seen
 from conformance.model.facts import Fact, NodeFacts
 
 POOLS = {
-    "IPPool a": Fact("Never", "its .spec.ipipMode (projectcalico.org/v3)"),
-    "IPPool b": Fact("Always", "its .spec.ipipMode (projectcalico.org/v3)"),
+    "IPPool a .spec.ipipMode": Fact("Never", "its .spec.ipipMode (projectcalico.org/v3)"),
+    "IPPool b .spec.ipipMode": Fact("Always", "its .spec.ipipMode (projectcalico.org/v3)"),
 }
 ATTACHED: dict[str, str] = {}
 REQUIRES = Readings(Context(claims=("ENC-1",), attach=ATTACHED.__setitem__))
 
 
 def test_values_as_wanted_pass() -> None:
-    REQUIRES.equal({"IPPool a": POOLS["IPPool a"]}, "Never", because="x", do="y")
+    REQUIRES.equal({"IPPool a": POOLS["IPPool a .spec.ipipMode"]}, "Never", because="x", do="y")
 
 
 def test_a_deviation_names_object_expected_observed_source_and_the_command_that_mends_it() -> None:
     with pytest.raises(Unmet) as unmet:
         REQUIRES.equal(POOLS, "Never", because="Windows has no IPIP", do="kubectl patch ...")
     assert str(unmet.value).splitlines() == [
-        "ENC-1  IPPool b  expected Never, observed Always",
+        "ENC-1  IPPool b .spec.ipipMode  expected Never, observed Always (read once)",
         "  because  Windows has no IPIP",
         "  read     its .spec.ipipMode (projectcalico.org/v3)",
         "  do       kubectl patch ...",
@@ -72,7 +72,7 @@ def test_each_node_that_is_read_about_is_a_decision_of_its_own() -> None:
         w1={"blocks of node w1": Fact("one block", "s")}, w2={"blocks of node w2": Fact("no block", "s")}
     )
     assert str(error).startswith(
-        "IPAM-6  blocks of node w2  expected one block, observed no block\n  because  one network"
+        "IPAM-6  blocks of node w2  expected one block, observed no block (read once)\n  because  one network"
     )
     assert [(seen.target, seen.about, seen.verdict, seen.reason) for seen in kept] == [
         ("w1", ("20348",), ClaimVerdict.CONFIRMED, "one network"),

@@ -63,18 +63,18 @@ def failing(
 def test_an_answer_in_seconds_is_named_slow_with_its_seconds() -> None:
     text, decided = failing(lambda attempt, _: answered(attempt, 3.1), Dns())
     assert text.splitlines() == [
-        "CONN-6  ns/friend (linux, node linux-1) -> A web.demo.svc.cluster.local  expected RESOLVED to 10.96.0.7 "
+        "CONN-6  ns/friend (linux, node linux-1) -> DNS A web.demo.svc.cluster.local  expected RESOLVED to 10.96.0.7 "
         "within 2.5 s, observed RESOLVED to 10.96.0.7, "
         f"slow: answered after 3.1 s ({text.split('(')[2].split(')')[0]})",
         "  because      DNS knows every Service",
         "  observed     RESOLVED after 3100 ms; answers 10.96.0.7",
         f"  asked again  waiting up to 15 s: {KNOWN} is answered after 3.10 s, slow",
-        "  DNS pods     ns/coredns-1 (linux, node linux-2) is answered after 3.10 s, slow; "
-        "ns/coredns-2 (linux, node linux-3) is answered after 3.10 s, slow",
+        "  DNS pods     ns/coredns-1 (linux, node linux-2) answers after 3.10 s, slow; "
+        "ns/coredns-2 (linux, node linux-3) answers after 3.10 s, slow",
         "  do           look at the load of the DNS pods, and for loss between node linux-1 and their nodes",
     ]
     assert [seen.reason for seen in decided] == [
-        "ns/friend (linux, node linux-1) -> A web.demo.svc.cluster.local  observed RESOLVED to 10.96.0.7, "
+        "ns/friend (linux, node linux-1) -> DNS A web.demo.svc.cluster.local  observed RESOLVED to 10.96.0.7, "
         "slow: answered after 3.1 s"
     ]
 
@@ -82,7 +82,10 @@ def test_an_answer_in_seconds_is_named_slow_with_its_seconds() -> None:
 def test_an_answer_that_comes_after_the_question_was_given_up_is_slow_and_no_silence() -> None:
     text, _ = failing(lambda attempt, _: answered(attempt, 7.0), Dns())
     first, *_ = text.splitlines()
-    assert "expected RESOLVED to 10.96.0.7 within 2.5 s, observed DNS_FAILED, slow: answered after 7.0 s (" in first
+    assert (
+        f"expected RESOLVED to 10.96.0.7 within 2.5 s, observed DNS_FAILED ({SILENT} within 5 s); asked again, {KNOWN} "
+        "is answered after 7.0 s ("
+    ) in first
 
 
 def test_the_dns_pod_that_is_silent_is_named_beside_the_one_that_answers() -> None:
@@ -119,7 +122,9 @@ def test_a_dns_pod_that_is_asked_itself_is_the_target_of_the_decision() -> None:
         return answered(attempt, 99.0 if silent else 0.003)
 
     text, decided = failing(second, Dns(), at=(FIRST, SECOND))
-    assert "-> A web.demo.svc.cluster.local at 192.168.2.4:53/udp (coredns-2, linux, node linux-3)  expected" in text
+    assert (
+        "-> DNS A web.demo.svc.cluster.local at 192.168.2.4:53/udp (coredns-2, linux, node linux-3)  expected" in text
+    )
     assert [(seen.target, str(seen.verdict)) for seen in decided] == [("linux-2", "CONFIRMED"), ("linux-3", "VIOLATED")]
 
 
@@ -130,8 +135,8 @@ def test_a_short_name_that_nobody_knows_says_what_pods_are_to_search() -> None:
     text, _ = failing(unknown, Dns())
     assert text.splitlines()[2:] == [
         "  observed  NO_SUCH_NAME after 12 ms; no A record for web.default.svc.cluster.local, web",
-        "  do        compare the names that were asked for with what a kubelet lets pods search: NAMESPACE.svc.DOMAIN, "
-        "svc.DOMAIN and DOMAIN; on Windows the first alone",
+        "  do        compare the pod's DNS search list (Linux: /etc/resolv.conf; Windows: ipconfig /all) with "
+        "NAMESPACE.svc.DOMAIN, svc.DOMAIN and DOMAIN; Windows has only the first",
     ]
 
 
@@ -143,10 +148,8 @@ def test_a_name_that_dns_refuses_while_it_answers_others_is_no_fault_of_the_serv
 
     text, _ = failing(refused, Dns())
     first, *_, last = text.splitlines()
-    assert f"observed DNS_FAILED, while {KNOWN} is answered (" in first
-    assert last.startswith(
-        "  do           compare the names that were asked for with what a kubelet lets pods search: "
-    )
+    assert f"observed DNS_FAILED (REFUSED from 10.96.0.10:53), while {KNOWN} is answered (" in first
+    assert last.startswith("  do           compare the pod's DNS search list (")
 
 
 @pytest.mark.parametrize("dns", [None, Dns(refused=True)])
@@ -158,7 +161,7 @@ def test_what_cannot_be_found_out_about_dns_changes_no_verdict(dns: Dns | None) 
 
     text, _ = failing(breaks, dns)
     assert "observed DNS_FAILED (" in text
-    assert text.endswith("compare with the Service and with CoreDNS' log in kube-system")
+    assert text.endswith("and read CoreDNS' log in kube-system")
 
 
 def test_a_slow_answer_to_a_name_on_the_way_to_a_server_is_named_slow() -> None:
@@ -173,4 +176,25 @@ def test_a_slow_answer_to_a_name_on_the_way_to_a_server_is_named_slow() -> None:
     expect = Expect(prober, load_timings(), Context(claims=("CONN-6",)), prober.clock)
     with pytest.raises(Nonconformance) as failed:
         expect.reachable(FRIEND, server, because="DNS knows every Service")
+    assert (
+        f"observed DNS_FAILED ({SILENT} within 5 s): web.demo.svc.cluster.local does not resolve, so nothing was sent; "
+        "asked again, it leads to 10.96.0.7, slow: answered after 7.0 s ("
+    ) in str(failed.value)
     assert "observed DNS_FAILED, and the name leads to 10.96.0.7, slow: answered after 7.0 s" in str(failed.value)
+
+
+def test_the_dns_pod_that_tells_otherwise_is_named_with_what_it_tells() -> None:
+    def stale(attempt: Attempt, number: int) -> Observation:
+        direct = attempt.target.host if attempt.target else ""
+        wrong = direct == SECOND.address or (not direct and number % 2 == 0)
+        return replace(answered(attempt), answers=("10.96.0.9", "10.96.0.8")) if wrong else answered(attempt)
+
+    text, _ = failing(stale, Dns())
+    first, *rest = text.splitlines()
+    assert ", and DNS pod ns/coredns-2 (linux, node linux-3) tells otherwise than the rest (" in first
+    assert "  DNS pods  ns/coredns-2 (linux, node linux-3): RESOLVED to 10.96.0.8, 10.96.0.9" in rest
+
+
+def test_where_every_dns_pod_tells_the_same_none_is_singled_out() -> None:
+    text, _ = failing(lambda attempt, _: replace(answered(attempt), answers=("10.96.0.9",)), Dns())
+    assert "tells otherwise" not in text

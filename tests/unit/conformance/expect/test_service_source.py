@@ -133,7 +133,8 @@ def test_another_address_than_the_modes_is_a_violation(mode: str) -> None:
         limited(Town(by_service=wrong), ALONE, mode=mode)
     first, *rest = str(raised.value).splitlines()
     assert first.startswith("SVC-1  ns/client (windows, node windows-1) -> 10.96.0.9:80/tcp (Service web)")
-    assert f"expected source {right}, observed source {wrong}" in first
+    whose = {SOURCE_VIP: "source VIP of windows-1", NODE: "address of node windows-1"}
+    assert f"expected source {right} ({whose[right]}), observed source {wrong} ({whose[wrong]}) (" in first
     assert any("--enable-dsr False" in line for line in rest)
     limited(Town(by_service=right), ALONE, mode=mode)
 
@@ -143,7 +144,7 @@ def test_a_client_that_is_seen_and_admitted_confirms_dsr() -> None:
 
 
 def test_a_rewritten_source_violates_dsr() -> None:
-    with pytest.raises(Nonconformance, match=r"expected source 192\.168\.0\.70, observed source 192\.168\.0\.66"):
+    with pytest.raises(Nonconformance, match=r"source 192\.168\.0\.70 .ns/client., observed source 192\.168\.0\.66 "):
         capable(Town(), EVERYWHERE)
 
 
@@ -156,14 +157,15 @@ def test_a_neighbour_that_is_admitted_too_violates_both() -> None:
 
 
 def test_a_source_that_is_rewritten_at_times_violates_dsr() -> None:
-    with pytest.raises(Nonconformance, match=r"expected source 192\.168\.0\.70, observed source 192\.168\.0\.66"):
+    with pytest.raises(Nonconformance, match=r"source 192\.168\.0\.70 .ns/client., observed source 192\.168\.0\.66 "):
         capable(Town(by_service=OWN, at_times=SOURCE_VIP), EVERYWHERE)
 
 
 def test_a_source_that_is_rewritten_by_pod_address_too_decides_nothing() -> None:
-    first = r"SVC-1  ns/client .* expected source 192.168.0.70, observed source 10.0.0.11 \(3 tries, \d+.\d s\) .*NAT-1"
-    with pytest.raises(ControlBroken, match=first):
+    first = r"SVC-1  control failed: ns/client .* source 192.168.0.70, observed source 10.0.0.11 \(3 tries, \d+.\d s\)"
+    with pytest.raises(ControlBroken, match=first) as broken:
         limited(Town(directly=NODE), ALONE)
+    assert "do  see NAT-1 first" in str(broken.value)
 
 
 def test_a_source_that_is_now_kept_and_now_not_is_a_violation_and_no_lifted_limitation() -> None:

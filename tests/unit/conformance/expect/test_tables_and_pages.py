@@ -187,7 +187,7 @@ def test_rules_that_come_late_are_not_the_issue() -> None:
 
 def test_another_pod_that_answers_is_neither_the_issue_nor_its_absence() -> None:
     led_astray, kept = issue(who="ns/another-pod", p80=UP, p81=UP)
-    with pytest.raises(Nonconformance, match="observed CONNECTED with ns/another-pod"):
+    with pytest.raises(Nonconformance, match="observed an answer of ns/another-pod"):
         led_astray.may_fail(CLIENT, GOALS, because="x")
     assert [seen.verdict for seen in kept] == [ClaimVerdict.VIOLATED]
 

@@ -360,7 +360,7 @@ def test_the_first_line_says_what_a_name_resolved_to_instead(expect: Make) -> No
 
 
 def test_a_path_that_was_never_open_is_a_broken_control_and_no_violation(expect: Make) -> None:
-    with pytest.raises(ControlBroken, match=r"control failed: POL-1  ns/friend .* expected CONNECTED"):
+    with pytest.raises(ControlBroken, match=r"POL-1  control failed: ns/friend .* expected CONNECTED"):
         expect(friend=[DROPPED]).control(FRIEND, SERVER, because="no policy is in force yet")
 
 
@@ -388,7 +388,7 @@ def test_a_path_that_is_closed_because_its_pod_restarted_is_no_violation(expect:
     dead = expect(friend=[DROPPED])
     dead.prober.restarted = {"friend"}  # type: ignore[attr-defined]
     with pytest.raises(
-        EnvironmentBroken, match=r"ns/friend .* restarted 1 time, while this was seen: POL-1  ns/friend"
+        EnvironmentBroken, match=r"POL-1  pod ns/friend .* restarted 1 time, while this was seen: ns/friend"
     ):
         dead.reachable(FRIEND, SERVER, because="nothing forbids it")
 

@@ -142,8 +142,8 @@ def test_pools_are_read_where_they_are_served_and_disabled_ones_left_out() -> No
         named("d", cidr="172.16.0.0/16", vxlanMode="Always"),
     ]
     found = reads({(CRD, "IPPool"): pools}).pools("ipipMode")
-    assert values(found) == {"IPPool a": "Always", "IPPool d": "Never"}
-    assert found["IPPool a"].source == "its .spec.ipipMode (crd.projectcalico.org/v1)"
+    assert values(found) == {"IPPool a .spec.ipipMode": "Always", "IPPool d .spec.ipipMode": "Never"}
+    assert found["IPPool a .spec.ipipMode"].source == "its .spec.ipipMode (crd.projectcalico.org/v1)"
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,8 @@ def test_a_route_that_is_missing_or_otherwise_is_told(routes: Any, told: str) ->
         (replace(GOOD, neighbours=()), "no neighbour entry for 192.168.4.1"),
         (replace(GOOD, fdb=()), f"no forwarding entry for {MAC}"),
         (replace(GOOD, fdb=(replace(GOOD.fdb[0], destination="10.0.0.99"),)), "leads to 10.0.0.99"),
+        (replace(GOOD, fdb=(replace(GOOD.fdb[0], vni=4999),)), "leads to 10.0.0.14 with VNI 4999"),
+        (replace(GOOD, fdb=(replace(GOOD.fdb[0], port=8472),)), "leads to 10.0.0.14 port 8472"),
         (
             replace(GOOD, fdb=(*GOOD.fdb, replace(GOOD.fdb[0], destination="10.0.0.99"))),
             "leads to 10.0.0.14, 10.0.0.99",
@@ -144,7 +146,16 @@ def test_a_route_that_is_missing_or_otherwise_is_told(routes: Any, told: str) ->
         ),
         (replace(GOOD, fdb=(replace(GOOD.fdb[0], device="br0"),)), "no forwarding entry"),
     ],
-    ids=["no neighbour", "no entry", "another node", "two nodes", "another MAC", "another device"],
+    ids=[
+        "no neighbour",
+        "no entry",
+        "another node",
+        "another VNI",
+        "another port",
+        "two nodes",
+        "another MAC",
+        "another device",
+    ],
 )
 def test_forwarding_that_is_not_to_the_announcing_node_is_told(wrong: LinuxFacts, told: str) -> None:
     assert told in only(Cluster(wrong).facts().forwarding("l1"))

@@ -9,7 +9,7 @@ import pytest
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Workload
-from conformance.pods.relabel import Relabel
+from conformance.pods.relabel import GUEST, Relabel
 
 
 def pod(name: str) -> Workload:
@@ -59,3 +59,13 @@ def test_one_pod_with_errors_keeps_no_other_from_losing_its_label_and_is_tried_a
     assert not labels.of["b"]
     relabel.undo()
     assert not labels.of["c"]
+
+
+def test_guests_are_invited_with_all_pods_of_a_namespace_and_leave_again() -> None:
+    labels = Labels()
+    labels.of["demo"] = {}
+    relabel = Relabel(labels)  # type: ignore[arg-type]
+    relabel.invite(pod("a"), all_of=[pod("b"), pod("c")])
+    assert labels.of == {"a": {GUEST: "welcome"}, "b": {}, "c": {}, "demo": {GUEST: "welcome"}}
+    relabel.undo()
+    assert labels.of == {"a": {}, "b": {}, "c": {}, "demo": {}}

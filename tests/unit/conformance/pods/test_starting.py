@@ -53,7 +53,7 @@ def test_a_container_that_fails_by_itself_breaks_the_environment(container: dict
     verdict = verdict_on([pod(container)], NOT_READY, ["DEMO-1"], "x", said("Pulled"))
     assert isinstance(verdict, EnvironmentBroken)
     first = str(verdict).splitlines()[0]
-    assert first.startswith(f"DEMO-1  ns/web-1 (node w1)  expected Ready, observed {words} (1 try)")
+    assert first.startswith(f"DEMO-1  ns/web-1 (node w1)  expected Ready, observed {words} (waited 360 s)")
     assert "after 360 s" in first
 
 

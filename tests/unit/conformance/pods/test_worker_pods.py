@@ -214,7 +214,7 @@ def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_a
         pods.start("windows-server", because="nothing else is missing")
     first = str(raised.value).splitlines()[0]
     assert first.startswith(
-        "DEMO-1  demo/windows-server-1-abc (node w1)  expected Ready, observed Pending, not ready (1 try)"
+        "DEMO-1  demo/windows-server-1-abc (node w1)  expected Ready, observed Pending, not ready (waited for it)"
     )
     assert [(seen.target, seen.verdict) for seen in kept] == [("w1", ClaimVerdict.VIOLATED)]
 

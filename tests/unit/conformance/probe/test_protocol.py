@@ -90,3 +90,12 @@ def test_an_attempt_without_a_target_is_refused(kind: Kind, make: Any) -> None:
 def test_an_attempt_in_milliseconds_by_mistake_or_without_time_is_refused(make: Any) -> None:
     with pytest.raises(ValueError, match="give_up_after"):
         protocol.spec(make.attempt(80, give_up=0.0))
+
+
+def test_an_identity_line_says_the_port_and_a_page_says_nothing() -> None:
+    line = b'{"client": "192.0.2.1", "client_port": 5, "server": "192.0.2.2", "server_port": 8080, "pod": "ns/a"}\n'
+    assert protocol.identity({}, line) == ("192.0.2.1", "ns/a", 8080)
+    head = {"x-probe-client": "192.0.2.1", "x-probe-pod": "ns/a"}
+    assert protocol.identity(head, line) == ("192.0.2.1", "ns/a", 8080)
+    assert protocol.identity(head, b"pages of text") == ("192.0.2.1", "ns/a", 0)
+    assert protocol.identity({}, b"<H1>{</H1>") == ("", "", 0)

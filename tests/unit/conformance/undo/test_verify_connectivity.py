@@ -19,7 +19,7 @@ from conformance.undo import dead_runs
 from conformance.undo.journal import Entry, Outcome, Restored
 from conformance.undo.verify_connectivity import Disrupted, services_problem
 
-DEAD = "no claim  client -> Service web  expected CONNECTED, observed TIMED_OUT"
+DEAD = "after restore  client -> Service web  expected CONNECTED, observed TIMED_OUT"
 
 
 @dataclass
