@@ -6,7 +6,7 @@ BIN ?= $(VENV)/bin
 # Bytecode is kept even where the environment says otherwise, as container images like to: runs and tests start hundreds of
 # Python processes, and without it each compiles some hundreds of modules anew (0.2 s of a lab's start).
 export PYTHONDONTWRITEBYTECODE =
-.PHONY: help conformance test report new-claim check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-reliability check-false-alarms check-wheel kube-binaries
+.PHONY: help conformance test report new-claim check-cluster env nftables clean check-lint check-types check-selftest check-conformance check-detection check-detection-share check-roles check-reliability check-false-alarms check-wheel kube-binaries
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -69,6 +69,11 @@ check-wheel:
 	git ls-files -z | tar c --null -T - | tar x -C $$folder/source && \
 	$(PYTHON) -m venv $$folder/venv && $$folder/venv/bin/pip install --quiet $$folder/source && \
 	cd $$folder/elsewhere && $$folder/venv/bin/calico-conformance run --claim DEMO-2
+
+# The field guide's commands, whole, under each role of manifests/rbac, on a lab as slow as a real cluster; an hour, most of
+# it waiting.  How long each command took is printed.
+check-roles:
+	$(BIN)/pytest tests/lab/rbac -m slow -n 0 -rP -p no:cacheprovider
 
 # One share of those rows, chosen by the commit's id and printed in the run's header.  A row that differs is run once more,
 # and both are counted in the last line: its waits are as short as the lab allows, so that a busy machine can miss them.

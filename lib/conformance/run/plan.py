@@ -240,7 +240,7 @@ def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) ->
     if needs.vni_delivery and facts.install.value == "manual":
         return (
             f"nothing in the cluster carries a VNI to Windows nodes: installation by manual ({facts.install.source}), "
-            "where each host has it in Calico's config.ps1",
+            "where each host has its own configuration of Calico",
             "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
         )
     if needs.external_target and settings.external_target is None:
