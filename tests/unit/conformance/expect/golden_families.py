@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from ipaddress import IPv4Network
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -160,7 +161,7 @@ def read(claim: str, name: str, wanted: Any, found: Any, do: str) -> None:
 
 
 PEER = Peer(name="w9", os="windows", address="10.0.0.14", tunnel="192.168.1.2", mac="00:15:5d:00:00:14",
-            blocks=(vxlan_entries.ipaddress.IPv4Network("192.168.1.0/26"),))  # fmt: skip
+            blocks=(IPv4Network("192.168.1.0/26"),))  # fmt: skip
 ROUTE = RouteEntry(destination="192.168.1.0/26", gateway="192.168.1.2", device="vxlan.calico", onlink=True, table=254)
 MAC = Neighbour(device="vxlan.calico", address=PEER.tunnel, mac=PEER.mac)
 NODE = LinuxFacts(node="linux-1", links=(), routes=(ROUTE,), fdb=(), neighbours=(MAC,))

@@ -22,6 +22,7 @@ from conformance.model.decision import Seen
 from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
+from conformance.pods.groups import Pairs
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.network import Network
 from tests.unit.conformance.expect.stand_ins import ScriptedProber, observation, workload
@@ -220,7 +221,7 @@ def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
     commands = Commands(run, load_timings(), context)
     expect = Town().expect()
     expect.context = context
-    Beyond(expect, commands, None).ping([CLIENT], SERVER, because=BECAUSE)
+    Beyond(expect, commands, None).ping(Pairs([(CLIENT, SERVER)]), because=BECAUSE)
     commands.nc_opens([(CLIENT, SERVER.tcp(80))], because=BECAUSE)
     assert [seen.reason for seen in kept] == [
         f"{BECAUSE}; who answered could not be told: a reply to a ping names an address and no pod",
