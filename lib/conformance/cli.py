@@ -22,7 +22,7 @@ from conformance.qualify import again, gate, waivers
 from conformance.qualify.compare import as_json, as_markdown, as_text, compare
 from conformance.qualify.sets import sets
 from conformance.qualify.stored import StoredReport, read
-from conformance.report import page
+from conformance.report import page, terminal
 
 ROOT = product.root()
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
@@ -93,11 +93,9 @@ def _files(_: argparse.Namespace) -> int:
 
 
 def _rerun(options: argparse.Namespace) -> int:
-    """Hands over to pytest, whose exit code it is."""
+    """As ``run``, which leaves its report beside the others."""
     again.to_run_again(read(options.report), digest())
-    program = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), str(ROOT / "suites")]
-    arguments = [f"--rerun-of={options.report}", *options.rest]
-    return subprocess.run([*program, *arguments], check=False).returncode
+    return _run([f"--rerun-of={options.report}", *options.rest])
 
 
 def _set_lines() -> list[str]:
@@ -120,22 +118,10 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _summary(report: StoredReport) -> list[str]:
-    """What the end of the run said: claims with a verdict, worst first, what qualifies, counts."""
+    """Which run it was, and what its end said."""
     run = report.run
-    lines = [f"run {run.get('id')} of {run.get('started')}, exit code {run.get('exit_code')}: {run.get('command')}"]
-    for word in report.plain["counts"]:
-        for claim in report.claims.values():
-            if claim.word == word and claim.results:
-                first = (claim.reason or claim.statement).splitlines()[0].removeprefix(f"{claim.id}  ")
-                lines.append(f"{word:12} {claim.id:9} {first}")
-    lines += [f"gate: {item['headline']}" for item in report.plain.get("gates") or []]
-    lines += [f"waived: {text}" for text in (report.plain.get("waived") or {}).values()]
-    lines += [f"note: {note}" for note in run.get("notes") or []]
-    lines.append("claims: " + ", ".join(f"{count} {word}" for word, count in report.plain["counts"].items()))
-    lines.append(
-        f"evidence: {report.evidence or 'none'}{'; a lab qualifies nothing' if report.evidence == 'lab' else ''}"
-    )
-    return lines
+    told = (line for line, _ in terminal.summary(report.plain, Path(report.where)))
+    return [f"run {run['id']} of {run['started']}: {run['command']}", *told]
 
 
 def _gate(options: argparse.Namespace) -> int:

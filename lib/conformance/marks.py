@@ -48,6 +48,7 @@ def needs(
     v3_api: bool = False,
     calico_policy: bool = False,
     calicoctl: bool = False,
+    vni_delivery: bool = False,
     external_target: bool = False,
     outside: str = "",
 ) -> pytest.MarkDecorator:
@@ -64,6 +65,7 @@ def needs(
             v3_api=v3_api,
             calico_policy=calico_policy,
             calicoctl=calicoctl,
+            vni_delivery=vni_delivery,
             external_target=external_target,
             outside=outside,
         )

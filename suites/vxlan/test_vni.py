@@ -25,7 +25,7 @@ def test_every_windows_network_has_the_configured_vni(
 
 
 @verifies("VXLAN-9", part="changed", active=True)
-@needs(v3_api=True, host_network=True)
+@needs(v3_api=True, host_network=True, vni_delivery=True)
 def test_a_windows_network_keeps_its_vni_when_another_is_delivered(vni: VniChange) -> None:
     vni.prepare(because="all nodes have one VNI")
     vni.deliver(because="Windows is told the new VNI, and a new pod is networked")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from conformance.catalog import catalog
+from conformance.cli import main
 from conformance.model.claim import ClaimVerdict
 from conformance.report import allure_results, junit
-from tests.golden import schema
+from tests.golden import left_by_a_run, schema
 
 from .conftest import Project, Run
 
@@ -294,6 +296,31 @@ def test_every_failure_names_the_command_that_repeats_it(run: Run) -> None:
 def test_the_summary_says_what_kind_of_evidence_it_is(run: Run) -> None:
     assert "evidence: lab (Windows 20348.2762, emulated)" in run.out
     assert run.report["run"]["evidence"] == "lab"
+
+
+def test_show_says_again_what_the_run_said_at_its_end(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = run.out.splitlines()
+    begins = next(number for number, line in enumerate(lines) if re.fullmatch("=+ claims =+", line))
+    ends = next(number for number, line in enumerate(lines) if line.startswith("report: "))
+    assert main(["show", str(run.folder)]) == 0
+    first, *again, last = capsys.readouterr().out.splitlines()
+    assert again == lines[begins + 1 : ends]
+    assert first.startswith(f"run {run.report['run']['id']} of ")
+    assert last.partition("(")[2] == lines[ends].partition("(")[2]
+
+
+def test_every_claim_says_why_it_is_about_the_cluster(run: Run) -> None:
+    assert run.claim("VXLAN-1")["applies"].startswith("it is about this cluster: mode vxlan (")
+    assert run.claim("DEMO-7")["applies"] == "it is about every cluster"
+    assert all(claim["applies"].startswith("it is about ") for claim in run.report["claims"])
+
+
+def test_a_run_leaves_what_the_page_about_it_names_and_nothing_else(run: Run) -> None:
+    assert run.folder
+    assert left_by_a_run.untold(run.folder) == []
+    always = {"report.html", "conformance.json", "junit.xml", "junit-claims.xml", "allure/", "attachments/"}
+    assert always <= set(left_by_a_run.told())
+    assert [name for name in always if not (run.folder / name).exists()] == []
 
 
 def test_the_tables_here_leave_no_verdict_out() -> None:

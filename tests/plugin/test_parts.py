@@ -38,3 +38,28 @@ def test_sets_demand_only_claims_that_have_tests() -> None:
 def test_a_networking_mode_has_a_set_once_claims_about_it_alone_have_tests(mode: str) -> None:
     alone = {claim for claim in parts.collected() if catalog()[claim].applies.modes == (mode,)}
     assert (mode in sets()) is bool(alone), f"claims about {mode} alone that have tests: {sorted(alone)}"
+
+
+CONDITIONS = {
+    "mode": "modes", "platform": "platforms", "datastore": "datastores", "installation": "installs", "CNI": "cnis",
+    "Calico": "calico", "Kubernetes": "kubernetes", "builds": "windows_builds", "DSR": "dsr",
+}  # fmt: skip
+"""Word of ``unless`` to the claim's condition that it speaks of."""
+
+
+def test_a_set_excuses_a_claim_only_by_a_condition_that_the_claim_has() -> None:
+    """Any other word would excuse nothing, and a reader would believe that it does."""
+    vain = [
+        (each.name, demand.claim, word)
+        for each in sets().values()
+        for demand in each.demands
+        for word in demand.unless
+        if getattr(catalog()[demand.claim].applies, CONDITIONS[word]) in (None, ())
+    ]
+    assert vain == []
+
+
+def test_a_set_that_narrows_a_claim_names_parts_that_the_suite_has() -> None:
+    known = parts.collected()
+    chosen = [demand for each in sets().values() for demand in each.demands if demand.only]
+    assert [demand.claim for demand in chosen if not set(demand.parts) <= set(known[demand.claim])] == []

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from conformance.report import junit
+
 from .conftest import Project
 
 GOOD = """
@@ -86,6 +88,24 @@ def test_a_waived_violation_does_not_count_and_is_shown_as_waived_not_as_green(p
     assert run.verdict("DEMO-5") == "VIOLATED"
     assert "waived: DEMO-5: DEMO-5 VIOLATED, waived by jane until 2099-12-31: known on this lane" in run.out
     assert list(run.report["waived"]) == ["DEMO-5"]
+
+
+def test_junit_counts_no_failure_that_a_waiver_accepts_and_allure_says_who_waived_it(project: Project) -> None:
+    """CI systems count failures by themselves: an accepted exception is not to fail the job that exit code 0 passes."""
+    project.suite(BAD + BAD.replace("DEMO-5", "DEMO-6").replace("test_bad", "test_other"))
+    (project.path / "waivers.yaml").write_text(WAIVER)
+    run = project.run("--waivers=waivers.yaml")
+    assert run.folder is not None
+    said = junit.statuses(run.folder / "junit.xml")
+    assert said == {"suites/test_it.py::test_bad": "skipped", "suites/test_it.py::test_other": "failure"}
+    assert "(waived: DEMO-5 VIOLATED, waived by jane until 2099-12-31" in (run.folder / "junit.xml").read_text()
+    results = [json.loads(path.read_text()) for path in (run.folder / "allure").glob("*-result.json")]
+    told = {
+        item["name"][:6]: {"name": "tag", "value": "waived"} in item["labels"] and "Waived: " in item["description"]
+        for item in results
+        if item["status"] == "failed"
+    }
+    assert told == {"DEMO-5": True, "DEMO-6": False}
 
 
 def test_a_waiver_hides_no_other_violation(project: Project) -> None:

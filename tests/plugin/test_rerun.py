@@ -83,6 +83,28 @@ def test_what_said_nothing_about_the_cluster_gives_way_to_a_later_decision(
     assert second.claim(claim)["flaky"] is False
 
 
+def test_evidence_has_the_date_of_the_run_that_saw_it_and_an_attestation_is_kept(project: Project) -> None:
+    project.suite(SUITE)
+    (project.path / "attest.yaml").write_text(
+        "- {claim: PLAT-9, answer: VIOLATED, who: jane, when: 2026-01-02, evidence: ticket 4711}"
+    )
+    first = started(project, "--attest=attest.yaml").report
+    today = first["run"]["started"][:10]
+    for claim in first["claims"]:
+        if claim["evidence"]:
+            claim["evidence"]["date"] = "2026-01-02"
+    (project.path / "old.json").write_text(json.dumps(first))
+    (project.path / "mended").touch()
+    second = started(project, "--rerun-of=old.json")
+    dates = {claim: second.claim(claim)["evidence"]["date"] for claim in ("DEMO-5", "DEMO-7", "ENC-3", "PLAT-9")}
+    assert dates == {
+        "DEMO-5": f"2026-01-02, {today}", "DEMO-7": today, "ENC-3": "2026-01-02", "PLAT-9": "2026-01-02",
+    }  # fmt: skip
+    assert second.claim("PLAT-9")["verdict"] == "VIOLATED"
+    assert second.report["attested"] == {"PLAT-9": "attested by jane on 2026-01-02: ticket 4711"}
+    assert second.code == 1, "what a person said is violated counts in a rerun too"
+
+
 def test_a_rerun_can_be_continued_and_still_shows_what_was_seen_first(rerun: tuple[Project, Run, Run]) -> None:
     project, _, second = rerun
     third = started(project, f"--rerun-of={second.folder}")

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.catalog import catalog
+from conformance.catalog import IsolationKind, catalog
 from conformance.qualify import waivers
 from conformance.qualify.sets import sets
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "docs" / "examples" / "ci").iterdir())
 OPTIONS = (ROOT / "lib" / "conformance" / "plugin" / "options.py").read_text()
+GUIDE = ROOT / "docs" / "release-qualification.md"
 WAIVERS = ROOT / "docs" / "examples" / "waivers.yaml"
 RUN = "reports/2026-11-22T10-00-00Z-0a1b2c"
 """A run's folder, as conformance.run.directory names it."""
@@ -62,6 +63,33 @@ def test_an_example_names_no_file_of_its_own_but_the_lane_s_kubeconfig(path: Pat
     """Copied as it is, the job gets as far as the lane."""
     commands = "".join(line for line in path.read_text().splitlines() if ".venv/bin/pytest" in line)
     assert re.findall(r"--(waivers|attest|baseline|timings|images)\b", commands) == []
+
+
+def needed(names: str) -> set[str]:
+    """Options without which a set can only be incomplete on a cluster that is named."""
+    found = set()
+    for claim in (catalog()[demand.claim] for each in sets().named(names) for demand in each.demands):
+        if claim.isolation.kind is IsolationKind.NODE_EXCLUSIVE:
+            found.add("--allow-disruptive")
+        if claim.isolation.kind is IsolationKind.DISRUPTIVE:
+            found.add("--allow-cluster-disruptive")
+        if claim.needs.external_target:
+            found.add("--external-target")
+    return found
+
+
+@each_example
+def test_an_example_allows_what_the_sets_that_it_requires_need(path: Path) -> None:
+    """Else its gate is incomplete every night, whatever the release."""
+    (command,) = (line for line in path.read_text().splitlines() if "--require=" in line)
+    (required,) = re.findall(r"--require=([a-z,-]+)", command)
+    assert needed(required) - set(re.findall(r"--[a-z-]+", command)) == set()
+
+
+@pytest.mark.parametrize("name", sets())
+def test_the_page_for_release_managers_names_what_a_set_needs(name: str) -> None:
+    (row,) = re.findall(rf"^\| `{name}` \|.*$", GUIDE.read_text(), re.MULTILINE)
+    assert set(re.findall(r"`(--[a-z-]+)", row)) == needed(name)
 
 
 def test_githubs_runners_execute_the_programs_for_windows() -> None:

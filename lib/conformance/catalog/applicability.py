@@ -19,6 +19,12 @@ class Applies:
     """The claim is about this cluster; ``assumed`` says what was taken for granted on the way."""
 
     assumed: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    """The facts that fulfil its conditions, each with where it was read."""
+
+    def __str__(self) -> str:
+        """``it is about this cluster: mode vxlan (IPPool default ...)``."""
+        return f"it is about this cluster: {'; '.join(self.shown)}" if self.shown else "it is about every cluster"
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,11 @@ def applicability(claim: Claim, facts: Facts) -> Applicability:
         for outcome in outcomes:
             if isinstance(outcome, wanted):
                 return outcome
-    return Applies(tuple(line for outcome in outcomes if isinstance(outcome, Applies) for line in outcome.assumed))
+    held = [outcome for outcome in outcomes if isinstance(outcome, Applies)]
+    return Applies(
+        tuple(line for outcome in held for line in outcome.assumed),
+        tuple(line for outcome in held for line in outcome.shown),
+    )
 
 
 def direct_server_return(node: NodeFacts) -> bool:
@@ -100,9 +110,10 @@ def _word(name: str, wanted: tuple[str, ...], fact: Fact[Any]) -> Applicability:
     condition = f"{name} {' or '.join(wanted)}"
     if fact.value is None:
         return Undecided(condition, fact.source)
+    here = f"{name} {fact.value} ({fact.source})"
     if str(fact.value).casefold() in {word.casefold() for word in wanted}:
-        return Applies()
-    return NotApplicable(name.split(maxsplit=1)[0], condition, f"{name} {fact.value} ({fact.source})")
+        return Applies(shown=(here,))
+    return NotApplicable(name.split(maxsplit=1)[0], condition, here)
 
 
 def _calico(claim: Claim, wanted: Range, facts: Facts) -> Applicability:
@@ -121,9 +132,10 @@ def _version(name: str, wanted: Range, fact: Fact[str]) -> Applicability:
     except ValueError:
         version = NEWEST
         assumed = (f"{name} version {fact.value or 'unknown'} ({fact.source}) is judged as the newest",)
+    here = assumed[0] if assumed else f"{name} {fact.value} ({fact.source})"
     if version in wanted:
-        return Applies(assumed)
-    return NotApplicable(name, condition, assumed[0] if assumed else f"{name} {fact.value} ({fact.source})")
+        return Applies(assumed, (here,))
+    return NotApplicable(name, condition, here)
 
 
 def _builds(wanted: Range, facts: Facts) -> Applicability:
@@ -131,8 +143,8 @@ def _builds(wanted: Range, facts: Facts) -> Applicability:
     nodes = facts.by_os("windows")
     unknown = [node.name for node in nodes if node.windows_build is None]
     known = [node for node in nodes if node.windows_build is not None]
-    if any(Version.of(*(node.windows_build or ())) in wanted for node in known):
-        return Applies()
+    if met := [node for node in known if Version.of(*(node.windows_build or ())) in wanted]:
+        return Applies(shown=(f"Windows builds {wanted}: {', '.join(f'{node.name} {node.revision}' for node in met)}",))
     if unknown:
         return Undecided(condition, f"the build of {', '.join(unknown)} is not known")
     there = ", ".join(f"{node.name} {node.revision}" for node in known)
@@ -146,7 +158,9 @@ def _dsr(wanted: bool, facts: Facts) -> Applicability:
         return NotApplicable("DSR", condition, "no Windows node")
     states = {keeps_clients(node) for node in nodes}
     if wanted in states or None in states:  # a test about it looks into the nodes of which it is not known
-        return Applies()
+        words = {True: "with it", False: "without it", None: "not known"}
+        told_of = ", ".join(f"{node.name} {words[keeps_clients(node)]}" for node in nodes)
+        return Applies(shown=(f"direct server return: {told_of}",))
     incapable = [node.name for node in nodes if not direct_server_return(node)]
     if wanted and len(incapable) == len(nodes):
         return NotApplicable("DSR", condition, f"the builds of {', '.join(incapable)} cannot do it")

@@ -95,6 +95,8 @@ class Needs:
     """Calico policies can be written: projectcalico.org/v3 is served, or calicoctl was given."""
     calicoctl: bool = False
     """``--calicoctl PATH`` was given."""
+    vni_delivery: bool = False
+    """Something in the cluster carries a VNI to Windows nodes: the operator, or Calico's DaemonSet there."""
     external_target: bool = False
     """A host beyond the cluster that answers ping and TCP: ``--external-target ADDRESS``; a lab has its own."""
     outside: str = ""
@@ -110,6 +112,7 @@ class Needs:
             v3_api=self.v3_api or other.v3_api,
             calico_policy=self.calico_policy or other.calico_policy,
             calicoctl=self.calicoctl or other.calicoctl,
+            vni_delivery=self.vni_delivery or other.vni_delivery,
             external_target=self.external_target or other.external_target,
             outside=self.outside or other.outside,
         )

@@ -195,7 +195,7 @@ def _conditions(node: Any, file: str) -> Conditions:
 
 
 def _needs(node: Any, file: str) -> Needs:
-    flags = ("host_network", "host_process", "v3_api", "calico_policy", "calicoctl", "external_target")
+    flags = ("host_network", "host_process", "v3_api", "calico_policy", "calicoctl", "vni_delivery", "external_target")
     values: dict[str, Any] = {}
     for key, value in _fields(node, file, optional=("linux", "windows", *flags, "outside")).items():
         if key in flags:

@@ -16,6 +16,7 @@ from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.routes import Route
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
+from conformance.model.claim import ClaimVerdict
 from conformance.undo.journal import Journalled, Outcome
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
@@ -180,18 +181,26 @@ class VniChange:
         return {node: self.vni.vsid(node) for node in self.windows}
 
     def _demand(self, found: Mapping[str, int | None], wanted: int, because: str) -> None:
-        """Every Windows node has this VSID.  Raises Nonconformance."""
-        wrong = {node: vsid for node, vsid in found.items() if vsid != wanted}
-        if wrong:
-            node, vsid = next(iter(wrong.items()))
-            claims = ", ".join(self.expect.context.claims) or "no claim"
-            raise Nonconformance(
-                f"{claims}  HNS network Calico of node {node}  expected VSID {wanted}, observed {vsid or 'no network'} "
-                f"(VNI {self._delivered.before} -> {self._delivered.vni}, {self._delivered.seconds:.1f} s)\n"
-                f"  because  {because}\n"
-                f"  read     Get-HnsNetwork: {_told(found)}\n"
-                f"  do       compare VXLAN_VNI of calico-node-windows and vxlan_vni of the CNI configuration on {node}"
-            )
+        """Every Windows node has this VSID, each decided on its own if one has not.  Raises Nonconformance."""
+        delivery, claims = self._delivered, ", ".join(self.expect.context.claims) or "no claim"
+        heads = {
+            node: f"{claims}  HNS network Calico of node {node}  expected VSID {wanted}, observed "
+            f"{vsid or 'no network'} (VNI {delivery.before} -> {delivery.vni}, {delivery.seconds:.1f} s)"
+            for node, vsid in found.items()
+            if vsid != wanted
+        }
+        if not heads:
+            return
+        for pod in {server.node: server for server in self._demo_pods.windows_servers}.values():
+            verdict = ClaimVerdict.VIOLATED if pod.node in heads else ClaimVerdict.CONFIRMED
+            self.expect.context.decided(None, pod, verdict, heads.get(pod.node, because), "read")
+        node, head = next(iter(heads.items()))
+        raise Nonconformance(
+            f"{head}\n"
+            f"  because  {because}\n"
+            f"  read     Get-HnsNetwork: {_told(found)}\n"
+            f"  do       compare VXLAN_VNI of calico-node-windows and vxlan_vni of the CNI configuration on {node}"
+        )
 
     def _across(self) -> None:
         """Windows to Windows across nodes: no document says what becomes of it, so it is recorded only."""

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from conformance.model.endpoint import Workload
+from conformance.probe.golden_servers import Servers
 
 
 @dataclass
 class ProbeProtocol:
     """The check of one test."""
 
-    hold: Callable[[Workload], object]
-    """Holds the golden conversations with an agent in a pod.  Raises ProbeBroken with the line that differs."""
+    hold: Callable[[Workload, Servers | None], object]
+    """Holds the golden conversations with the agents of a pod, those that need servers where there are some.  Raises
+    ProbeBroken with the line that differs."""
+    serving: Callable[[Workload], AbstractContextManager[Servers | None]]
+    """Runs the servers in a Linux pod meanwhile, or none."""
 
     def holds(self, pods: Sequence[Workload], *, because: str) -> None:
-        """They are held with an agent in each of these pods, word for word.  Raises ProbeBroken (``because`` of it)."""
-        with ThreadPoolExecutor(max(1, len(pods))) as pool:
-            list(pool.map(self.hold, pods))
+        """They are held with the agents of each of these pods, one of them Linux, word for word.
+
+        Raises ProbeBroken (``because`` of it).
+        """
+        linux = next(pod for pod in pods if pod.os == "linux")
+        with self.serving(linux) as servers, ThreadPoolExecutor(len(pods)) as pool:
+            list(pool.map(lambda pod: self.hold(pod, servers), pods))

@@ -1,4 +1,6 @@
-"""What makes a run impossible, all reasons at once: no right to read, no Linux node, no Windows node, no Calico.
+"""What makes a run impossible, all reasons at once.
+
+No right to read, a platform that is not supported, no Linux node, no Windows node, no Calico.
 
 What is a claim (strict affinity, IPIP, build numbers ...) is not looked at here: it runs as a claim.
 """
@@ -14,6 +16,11 @@ from conformance.kube.rights import Right, missing
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts, NodeFacts
 
+OPENSHIFT = (
+    "OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods, which listen on port 80 and "
+    "use the node's network, and no bindings for them are shipped: pods that do not start say nothing about Calico"
+)
+
 
 def preflight(
     kube: Kube,
@@ -24,6 +31,8 @@ def preflight(
 ) -> None:
     """Raises ClusterUnusable with every reason.  ``unusable`` says why a node cannot take pods, "" when it can."""
     reasons = lacking_rights(kube, rights)
+    if facts.platform.value == "openshift":
+        reasons.append(OPENSHIFT)
     systems: tuple[OS, ...] = ("linux", "windows")
     for os in systems:
         nodes, name = facts.by_os(os), os.capitalize()

@@ -1,7 +1,8 @@
 """Which update a Windows node has: the KB number, where something on the node names it.
 
 Kubernetes gives build and revision (``.status.nodeInfo.kernelVersion``, ``10.0.20348.2762``) and no KB number.  Which
-update brought a revision stands in Microsoft's update history and nowhere in a cluster; it is not guessed here.
+update brought a revision stands in Microsoft's update history and nowhere in the API; it is not guessed here.  Windows
+itself lists what is installed: :mod:`conformance.run.node_updates`.
 """
 
 from __future__ import annotations

@@ -8,9 +8,11 @@ from typing import Literal
 from conformance.model.decision import Decision
 from conformance.model.verdict import PRECEDENCE, ClaimKind, ClaimVerdict, precedence
 
-__all__ = ["PRECEDENCE", "UNDERLAY", "ClaimKind", "ClaimResult", "ClaimVerdict", "precedence"]
+__all__ = ["ACTIVE_HALF", "PRECEDENCE", "UNDERLAY", "ClaimKind", "ClaimResult", "ClaimVerdict", "precedence"]
 
 
+ACTIVE_HALF = "active half"
+"""The part of a claim that changes something, where no test of it has a name for it."""
 UNDERLAY = "underlay"
 """Name of the measurement that says which underlay subnets the nodes stood in; summaries show it beside the verdict."""
 

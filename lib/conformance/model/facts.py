@@ -48,7 +48,8 @@ class NodeFacts:
     dsr: Fact[bool] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
     """kube-proxy on this Windows node runs with ``--enable-dsr=true``; its build may not be able to do it."""
     update: Fact[str] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
-    """The KB number of this Windows node's update, ``KB5044281``, where something on the node names it."""
+    """KB numbers of this Windows node's updates, ``KB5044281``: of what names them on the node, else those that Windows
+    lists, where a run looked into the node; with commas."""
 
     @property
     def worker(self) -> bool:

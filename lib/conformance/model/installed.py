@@ -32,3 +32,13 @@ class Installed:
     """Node to its kubelet's version."""
     unread: tuple[str, ...] = ()
     """What could not be read, and why."""
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """``tigera-operator`` or ``calico-node felix`` to ``v3.31.2``; several versions where nodes differ."""
+        found: dict[str, list[str]] = {}
+        for component in self.components:
+            same = component.container == component.workload
+            name = component.workload if same else f"{component.workload} {component.container}"
+            found.setdefault(name, []).append(component.version)
+        return {name: ", ".join(filter(None, dict.fromkeys(several))) for name, several in found.items()}

@@ -188,11 +188,14 @@ class Controller:
         if self.problems:
             session.exitstatus = 4
             return result
-        self.run.take_in_dsr()
+        self.run.take_in("dsr")
+        self.run.take_in("update")
         now = self._tests()
         self.interrupted = int(exitstatus) in (2, 3)
         again = rerun_of(config)
         tests = again.together(now) if again else now
+        claims = claim_outcomes(catalog(), self.run.facts, tests, whole=again.whole if again else selects_all(config))
+        before = again.attested if again else {}
         report = RunReport(
             run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -206,9 +209,13 @@ class Controller:
             },
             facts=self.run.facts,
             tests=tests,
-            claims=self.qualification.answered(
-                claim_outcomes(catalog(), self.run.facts, tests, whole=again.whole if again else selects_all(config))
-            ),
+            claims=self.qualification.answered(again.answered(claims) if again else claims),
+            attested=before,
+            dates={
+                claim: date
+                for claim, date in (again.dates if again else {}).items()
+                if claim not in before or claim not in self.qualification.attested
+            },
             suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
             cut_short=self._cut_short(now) or self._cut_short(tests),
@@ -228,8 +235,8 @@ class Controller:
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
         folder = self.run.directory.path
+        write_json(report, folder / "conformance.json")  # first: of whatever breaks then nothing is lost
         page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
-        write_json(report, self.run.directory.path / "conformance.json")
         self._agree(config, report)
         return result
 
@@ -348,7 +355,7 @@ class Controller:
         if not self.report or not self.run.directory:
             return
         terminalreporter.section("claims", sep="=")
-        for line, tone in terminal.summary(self.report, _shown(self.state)):
+        for line, tone in terminal.summary(to_json(self.report), _shown(self.state)):
             terminalreporter.write_line(line, **_MARKUP[tone])
         if self.compared:
             terminalreporter.section("compared with the baseline", sep="=")

@@ -73,7 +73,8 @@ class Qualification:
         status = 0 if pytest_status == 1 and excused and not remaining else pytest_status
         codes = [exit_code(tests, status, by_user=by_user)]
         waived = self._waived(report.claims)
-        if any(self._attested_against(claim) for claim in report.claims):
+        attested = {**report.attested, **{claim: str(said) for claim, said in self.attested.items()}}
+        if any(self._attested_against(claim, attested) for claim in report.claims):
             codes.append(1)
         stored = parse(to_json(report), "this run")
         gates = gate.judge(stored, self.required, self.waivers, catalog())
@@ -95,13 +96,13 @@ class Qualification:
                 report,
                 exit_code=_first(codes),
                 waived=waived,
-                attested={claim: str(said) for claim, said in self.attested.items()},
+                attested=attested,
                 notes=notes,
                 gates=tuple(
                     Gate(
                         name=result.name,
                         build=result.build,
-                        answer=result.answer,
+                        answer=result.word,
                         headline=result.headline,
                         obstacles=tuple(map(str, result.standing)),
                         waived=tuple(str(each) for each in result.obstacles if each.waiver),
@@ -122,9 +123,9 @@ class Qualification:
                 found[claim.claim.id] = str(accepted[0])
         return found
 
-    def _attested_against(self, outcome: ClaimOutcome) -> bool:
+    def _attested_against(self, outcome: ClaimOutcome, attested: Mapping[str, str]) -> bool:
         """Whether a person says that a claim is violated, and no waiver accepts it."""
-        if outcome.results or outcome.claim.id not in self.attested or outcome.verdict is not ClaimVerdict.VIOLATED:
+        if outcome.results or outcome.claim.id not in attested or outcome.verdict is not ClaimVerdict.VIOLATED:
             return False
         return waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
 

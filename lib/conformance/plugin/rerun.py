@@ -21,7 +21,7 @@ from conformance.model.verdict import ClaimKind
 from conformance.qualify import again
 from conformance.qualify.acceptable import UNDECIDED
 from conformance.qualify.stored import StoredReport, read
-from conformance.report.outcomes import TestOutcome, worst
+from conformance.report.outcomes import ClaimOutcome, TestOutcome, worst
 from conformance.report.run import Continued
 
 REMEDY = "name the cluster of that report (--kubeconfig, --context); a run's own lab ends with the run"
@@ -56,6 +56,30 @@ class Rerun:
         known = {field.name for field in fields(RanImage)}
         return tuple(
             from_plain(RanImage, {name: value for name, value in item.items() if name in known}) for item in plain
+        )
+
+    @property
+    def attested(self) -> Mapping[str, str]:
+        """Claim to what a person attested about it, as the earlier report has it."""
+        return {str(claim): str(said) for claim, said in (self.report.plain.get("attested") or {}).items()}
+
+    @property
+    def dates(self) -> Mapping[str, str]:
+        """Claim to the date of the earlier run's evidence, where tests or a person gave it."""
+        run = str(self.report.run["started"])[:10]
+        return {
+            str(claim["id"]): str(told.get("date") or run)
+            for claim in self.report.plain["claims"]
+            if (claim["results"] or claim["id"] in self.attested) and (told := claim.get("evidence") or {"date": run})
+        }
+
+    def answered(self, outcomes: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:
+        """The claims, with what a person attested to the earlier run."""
+        return tuple(
+            replace(outcome, verdict=self.report.claims[outcome.claim.id].verdict, reason=said, remedy="")
+            if (said := self.attested.get(outcome.claim.id)) and not outcome.results
+            else outcome
+            for outcome in outcomes
         )
 
     def check(self, facts: Facts, installed: Installed) -> None:

@@ -29,7 +29,7 @@ BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
 PRIVILEGED = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
 """For pods in a node's own network, which baseline refuses."""
 PROGRAMS = (
-    "agent.py", "stream_agent.py", "echo_server.py", "host_facts.py", "capture.py",
+    "agent.py", "stream_agent.py", "echo_server.py", "host_facts.py", "capture.py", "golden_server.py",
     "matrix-agent.ps1", "stream-agent.ps1", "echo-server.ps1",
 )  # fmt: skip
 

@@ -1,8 +1,9 @@
 """Golden conversations of the probe protocol, held with a real agent in a pod, word for word.
 
 They tell what a system's own interpreter does otherwise (Windows PowerShell 5.1, a FIPS policy, a code page) in the
-first minute of a run, by the line that differs.  The packaged ones connect to nothing but the pod's own echo server and
-a closed port, on loopback, where no network can spoil them; all of them are in ``tests/contract/golden``, whence
+first minute of a run, by the line that differs.  Most connect to nothing but the pod's own echo server and a closed
+port, on loopback, where no network can spoil them; those that are ``beside`` need the servers of ``golden_servers.py``,
+which are in another pod for all but one.  All of them are in ``tests/contract/golden``, whence
 ``tools/package_golden.py`` takes them.
 """
 
@@ -23,8 +24,9 @@ from conformance.kube.transcript import Transcript
 from conformance.model.endpoint import Workload
 from conformance.pods.roles import ECHO_PORT
 from conformance.probe import protocol
+from conformance.probe.golden_servers import Servers
 from conformance.probe.prober import Prober
-from conformance.probe.protocol import AGENTS
+from conformance.probe.protocol import AGENTS, STREAM_AGENTS
 from conformance.settings import OsTimings
 
 Document = dict[str, Any]
@@ -34,11 +36,24 @@ CLOSED_PORT = 1
 """Where nothing listens in the suite's pods."""
 
 
+REACHES: Document = {
+    "case": "the servers are reached",
+    "lines": [
+        {"to": {"type": "batch", "batch": "c", "attempts": [
+            {"id": 0, "kind": "http", "give_up_ms": 10_000, "host": "$HOST", "port": "$HTTP", "path": "/plain"},
+            {"id": 1, "kind": "udp", "give_up_ms": 10_000, "host": "$HOST", "port": "$SAME"},
+        ]}},
+        {"results": {"batch": "c", "results": [{"id": 0, "verdict": "CONNECTED"}, {"id": 1, "verdict": "CONNECTED"}]}},
+    ],
+}  # fmt: skip
+"""Held first with the servers of another pod: what differs there is the network's fault."""
+
+
 @functools.cache
-def conversations() -> tuple[Document, ...]:
-    """What is said between hello and quit, by case."""
+def conversations(program: str = "agent") -> tuple[Document, ...]:
+    """What is said between hello and quit to an ``agent`` or a ``stream agent``, by case."""
     text = resources.files(__package__).joinpath("golden.json").read_text(encoding="utf-8")
-    return tuple(json.loads(text))
+    return tuple(json.loads(text)[program])
 
 
 def filled(document: Any, values: Mapping[str, Any]) -> Any:
@@ -81,35 +96,49 @@ def hold(
     transcript: Transcript,
     *,
     echo_port: int = ECHO_PORT,
+    servers: Servers | None = None,
 ) -> int:
-    """Hold all of them with one agent of its own in a pod, which has an echo server on ``echo_port``; how many.
+    """Hold them with one agent of its own in a pod, which has an echo server on ``echo_port``; how many.
 
-    Raises ProbeBroken: it broke, or it said something else, with the line that differs.
+    Those that need ``servers`` only where there are some.  Raises ProbeBroken: it broke, or it said something else,
+    with the line that differs.
     """
-    values = {
+    values: dict[str, Any] = {
         "$ECHO": echo_port, "$REFUSING": CLOSED_PORT, "$POD": f"{workload.namespace}/{workload.pod}",
-        "$NODE": workload.node,
+        "$NODE": workload.node, **(servers.seen_from(workload) if servers else {}),
     }  # fmt: skip
+    streams = program in STREAM_AGENTS.values()
+    chosen = [item for item in conversations("stream agent" if streams else "agent") if servers or "beside" not in item]
+    far = servers.pod.label if servers and servers.pod != workload else ""
     talk = _Talk(kube, workload, program, patience, transcript)
     try:
         hello = talk.hear(patience.agent_hello, {"type": "hello"})
         if problem := protocol.stranger(hello, program):
             raise talk.broken(f"it is another program: {problem}")
-        for conversation in conversations():
-            talk.carry_out(filled(conversation, values))
+        if far and not streams:
+            talk.carry_out(filled(REACHES, values), far)
+        for conversation in chosen:
+            talk.carry_out(filled(conversation, values), far if "beside" in conversation else "")
     finally:
         talk.close()
-    return len(conversations())
+    return len(chosen)
 
 
-def hold_by(prober: Prober, transcript: Transcript, workload: Workload) -> int:
-    """As :func:`hold`, with the usual agent of the pod's system, inside the bounds of probing."""
-    patience, limits, program = prober.settings.timings.of(workload.os), prober.agents.limits, AGENTS[workload.os]
+def hold_by(prober: Prober, transcript: Transcript, workload: Workload, servers: Servers | None = None) -> int:
+    """As :func:`hold`, with the usual agent and stream agent of the pod's system, inside the bounds of probing."""
+    programs = (AGENTS[workload.os], STREAM_AGENTS[workload.os])
+    return sum(_hold_by(prober, transcript, workload, program, servers) for program in programs)
+
+
+def _hold_by(
+    prober: Prober, transcript: Transcript, workload: Workload, program: protocol.Program, servers: Servers | None
+) -> int:
+    patience, limits = prober.settings.timings.of(workload.os), prober.agents.limits
     prober.counts.starts[workload.node, workload.os] += 1
     count = limits.powershell_starts if workload.os == "windows" else limits.agents
     name = f"{'powershell' if workload.os == 'windows' else 'python'}-{workload.node}"
     with prober.slots.hold(name, count, patience.agent_slot):
-        return hold(prober.kube, workload, program, patience, transcript)
+        return hold(prober.kube, workload, program, patience, transcript, servers=servers)
 
 
 class _Talk:
@@ -126,8 +155,10 @@ class _Talk:
             on_end=self._heard.put, silence=patience.agent_silence, transcript=transcript,
         )  # fmt: skip
 
-    def carry_out(self, conversation: Document) -> None:
-        """Raises ProbeBroken at the first line that differs."""
+    def carry_out(self, conversation: Document, far: str = "") -> None:
+        """Raises ProbeBroken at the first line that differs.  ``far``: the other pod whose servers it is held with."""
+        between = f" (with servers in {far}: the network between them may be the reason)" if far else ""
+        look = "look whether the two pods reach each other; if they do, " if far else ""
         for line in conversation["lines"]:
             if "to" in line:
                 self._stream.send(json.dumps(line["to"]).encode("ascii"))
@@ -138,9 +169,10 @@ class _Talk:
                 found = self.hear(self._within, wanted) if "from" in line else self._whole_batch(wanted)
                 if problem := differs(wanted, found):
                     raise self.broken(
-                        f"golden conversation {conversation['case']!r}: {problem}\n"
+                        f"golden conversation {conversation['case']!r}{between}: {problem}\n"
                         f"  expected {json.dumps(wanted)[:SHOWN]}\n  observed {json.dumps(found)[:SHOWN]}\n"
-                        "  do       report both lines with the node's build: every verdict of this agent is in doubt"
+                        f"  do       {look}report both lines with the node's build: every verdict of this agent is in "
+                        "doubt"
                     )
 
     def _whole_batch(self, wanted: Document) -> Document:

@@ -128,6 +128,16 @@ class Hosts:
         said = self._text(node, script, empty_is_broken=False).decode("utf-8-sig", errors="replace")
         return [line.strip() for line in said.splitlines() if line.strip()]
 
+    def updates(self, node: str) -> list[str]:
+        """KB numbers of the updates that a Windows node lists as installed, ``KB5044281``, none where it lists none.
+
+        Windows lists what its component store serviced: cumulative updates, servicing stacks, .NET.  Raises as
+        :meth:`hns_networks`.
+        """
+        script = f"{STOP}Get-CimInstance Win32_QuickFixEngineering | ForEach-Object {{ $_.HotFixID }}"
+        said = self._text(node, script, empty_is_broken=False).decode("utf-8-sig", errors="replace")
+        return [line.strip() for line in said.splitlines() if line.strip()]
+
     def remove_hns_network(self, node: str, name: str = NETWORK) -> str:
         """Remove a node's HNS network, which cuts the node's own exec streams.
 

@@ -19,6 +19,8 @@ from conformance.qualify.stored import StoredClaim, StoredReport
 from conformance.qualify.waivers import Waiver, waiver_for
 
 Answer = Literal["qualified", "not qualified", "incomplete"]
+WOULD = "would qualify"
+"""What reports say in the place of ``qualified`` where the evidence is a lab's."""
 NO_BUILD = "no Windows build"
 """Stands for the build where a cluster has no Windows node whose build is known."""
 
@@ -68,11 +70,14 @@ class GateResult:
         return "incomplete" if self.standing else "qualified"
 
     @property
+    def word(self) -> str:
+        """The answer as it is told: a reader of this word alone must not take a lab's for a qualification."""
+        return WOULD if self.answer == "qualified" and self.evidence != "field" else self.answer
+
+    @property
     def headline(self) -> str:
         """``core, vxlan, Windows 20348: not qualified (2 in the way, 1 waived)``."""
-        words: str = self.answer
-        if self.evidence != "field" and self.answer == "qualified":
-            words = "would qualify; a lab qualifies nothing"
+        words = f"{WOULD}; a lab qualifies nothing" if self.word == WOULD else self.word
         waived = len(self.obstacles) - len(self.standing)
         counts = [f"{len(self.standing)} in the way"] * bool(self.standing) + [f"{waived} waived"] * bool(waived)
         build = self.build if self.build == NO_BUILD else f"Windows {self.build}"

@@ -8,6 +8,7 @@ knows what it would hide.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,14 @@ from typing import Any
 import yaml
 
 from conformance.errors import UsageProblem
+from conformance.model.claim import ACTIVE_HALF
 from conformance.model.verdict import ClaimVerdict
+from conformance.qualify.sets import suite_parts
 
 REQUIRED = ("claim", "verdicts", "reason", "link", "owner", "expires")
 OPTIONAL = ("part", "build")
+BUILD = re.compile(r"\d{5}( before \.\d+)?")
+"""As decisions name Windows builds (:func:`conformance.model.builds.build_name`)."""
 NEVER = (ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED)
 """INCONCLUSIVE says nothing, and CONFIRMED needs no waiver."""
 
@@ -90,6 +95,12 @@ def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.da
         raise UsageProblem(f"{where}: the catalog has no claim {claim}")
     if not isinstance(expires, datetime.date) or isinstance(expires, datetime.datetime):
         raise UsageProblem(f"{where} ({claim}): expires is no date such as 2026-12-31: {expires!r}")
+    parts = (*suite_parts().get(claim, ("",)), ACTIVE_HALF)
+    if (part := str(entry.get("part") or "")) and part not in parts:
+        known_parts = ", ".join(filter(None, parts))
+        raise UsageProblem(f"{where} ({claim}): the suite has no part {part!r} of it; there are {known_parts}")
+    if (build := str(entry.get("build") or "")) and not BUILD.fullmatch(build):
+        raise UsageProblem(f"{where} ({claim}): {build!r} is no Windows build such as 20348, or 17763 before .1432")
     if expires < today:
         raise UsageProblem(f"{where} ({claim}): it expired on {expires}; renew it with a reason, or remove it")
     return Waiver(
@@ -99,8 +110,8 @@ def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.da
         link=str(entry["link"]),
         owner=str(entry["owner"]),
         expires=expires,
-        part=str(entry.get("part") or ""),
-        build=str(entry.get("build") or ""),
+        part=part,
+        build=build,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,9 +33,13 @@ CATEGORIES = [
 """For readers of Allure 2; Allure 3 takes them from its own configuration (:mod:`conformance.report.html`)."""
 
 
+OF_NO_CLAIM = "The suite itself"
+"""Area of a test that decides no claim, such as that of the probes' own protocol."""
+
+
 def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
     """(kind, value) of a test's labels: epic = area, feature = claim, story is the test itself, tags of the catalog."""
-    pairs = [("epic", claim.area) for claim in claims]
+    pairs = [("epic", claim.area) for claim in claims] or [("epic", OF_NO_CLAIM)]
     pairs += [("feature", f"{claim.id} {claim.statement}") for claim in claims]
     pairs += [("claim", claim.id) for claim in claims]
     pairs += [("tag", tag) for tag in sorted({tag for claim in claims for tag in claim.tags})]
@@ -65,16 +70,7 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         builds = {node.revision for node in facts.by_os("windows") if node.revision}
         entries["windows_builds"] = ", ".join(sorted(builds)) or "unknown"
         entries["nodes"] = f"{len(facts.by_os('linux'))} Linux, {len(facts.by_os('windows'))} Windows"
-    for component in report.installed.components:
-        name = _name(
-            f"{component.workload}_{component.container}"
-            if component.container != component.workload
-            else component.workload
-        )
-        told = entries.get(name, "")
-        entries[name] = (
-            f"{told}, {component.version}" if told and component.version not in told else component.version or told
-        )
+    entries |= {re.sub("[- ]", "_", name): version for name, version in report.installed.versions.items()}
     entries |= {"suite": report.suite.get("version", ""), "catalog": report.suite.get("catalog", "")[:12]}
     entries |= {f"probing_{number}": line for number, line in enumerate(probing.lines(report.probing), 1)}
     lines = [f"{key}={_property(value)}" for key, value in entries.items() if value]
@@ -96,10 +92,6 @@ def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str
         except KeyError:
             continue
     return {"name": "calico-windows-conformance", "type": "local", **told}
-
-
-def _name(text: str) -> str:
-    return text.replace("-", "_")
 
 
 def add_missing(tests: Sequence[TestOutcome], claims: dict[str, Claim], folder: Path, present: set[str]) -> list[str]:

@@ -19,7 +19,7 @@ from allure_commons.model2 import Status
 from conformance.catalog import Claim
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.report.outcomes import ClaimOutcome, TestOutcome, underlay
+from conformance.report.outcomes import SEEN, ClaimOutcome, TestOutcome, underlay
 from conformance.report.run import RunReport
 
 STATUS = {
@@ -79,6 +79,7 @@ def _tell(
     builds = sorted({build for result in test.results for decision in result.decisions for build in decision.about})
     more = [("kind", str(claim.kind)) for claim in involved] + [("build", build) for build in builds]
     more += [("mode", _mode(report)), ("verdict", str(test.verdict)), ("evidence", report.evidence)]
+    more += [("tag", "waived")] if any(claim.id in report.waived for claim in involved) else []
     content["labels"] = [*content.get("labels", []), *_labels(more)]
 
 
@@ -89,7 +90,10 @@ def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) 
     yield f"**{test.verdict}** {_plain(test.reason)}".strip()
     for claim in claims:
         yield f"{claim.id} ({claim.kind}, {claim.modality}): {_plain(claim.statement)}"
-    if subnets := underlay(test.results):
+    for claim in claims:
+        if waiver := report.waived.get(claim.id):
+            yield f"Waived: {_plain(waiver)}"
+    if subnets := underlay(result.measured for result in test.results):
         yield f"Seen {_plain(subnets)}"
     if test.remedy:
         yield f"What to do: {_plain(test.remedy)}"
@@ -117,11 +121,10 @@ def _steps(results: Sequence[ClaimResult], content: Mapping[str, Any]) -> Iterat
 
 
 def _step(decision: Decision) -> str:
-    seen = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
     where = " to ".join(filter(None, (decision.source, decision.target))) or "the cluster"
     if decision.verdict is ClaimVerdict.CONFIRMED:
         return (
-            f"{where}: {', '.join(seen[half] for half in decision.halves) or 'as expected'}, because {decision.reason}"
+            f"{where}: {', '.join(SEEN[half] for half in decision.halves) or 'as expected'}, because {decision.reason}"
         )
     return f"{where}: {decision.verdict}: {decision.reason}"
 

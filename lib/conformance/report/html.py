@@ -85,9 +85,9 @@ def _evidence(run: Path) -> str:
 
 
 def _configuration(run: Path, output: Path) -> dict[str, object]:
-    lab = " (evidence: lab, qualifies no release)" if _evidence(run) == "lab" else ""
+    lab = " (lab, qualifies no release)" if _evidence(run) == "lab" else ""
     return {
-        "name": f"Calico for Windows conformance, {run.resolve().name}{lab}",
+        "name": f"Calico for Windows, {run.resolve().name}{lab}",
         "categories": {"rules": CATEGORIES},
         "output": str(output),
         "historyPath": str(run.resolve().parent / "history.jsonl"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from conformance.model.claim import ClaimResult, ClaimVerdict
 from conformance.report.outcomes import worst
@@ -26,7 +26,7 @@ def direction_matrix(results: Sequence[ClaimResult]) -> Matrix:
     return {path: {direction: worst(found) for direction, found in row.items()} for path, row in cells.items()}
 
 
-def render(matrix: Matrix) -> list[str]:
+def render(matrix: Mapping[str, Mapping[str, str]]) -> list[str]:
     """As lines of text with aligned columns; empty: there is nothing to show."""
     if not matrix:
         return []

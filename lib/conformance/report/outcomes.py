@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.catalog import Claim, IsolationKind, Modality, NotApplicable, applicability
-from conformance.model.claim import PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
+from conformance.model.claim import ACTIVE_HALF, PRECEDENCE, UNDERLAY, ClaimKind, ClaimResult, ClaimVerdict, precedence
 from conformance.model.decision import Decision, by_build, over_builds
 from conformance.model.facts import Facts
 from conformance.model.figures import Figures
 
 _OPEN = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
-ACTIVE_HALF = "active half"
-"""The part of a claim that changes something, where no test of it has a name for it."""
+SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
+"""Halves of a decision that was confirmed, as readers are told what was seen."""
+NO_TEST = "there is no test for it yet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,15 +74,20 @@ class ClaimOutcome:
     @property
     def on_builds(self) -> str:
         """``on 17763, 20348``, or ``VIOLATED on 17763, CONFIRMED on 20348``; empty: the verdict is of no build."""
-        found: dict[ClaimVerdict, list[str]] = {}
-        for build, verdict in self.builds.items():
-            found.setdefault(verdict, []).append(build)
-        if self.verdict not in found:  # what ended its test belongs to no node, and would be read as a build's
-            return ""
-        if list(found) == [self.verdict]:
-            return f"on {', '.join(self.builds)}"
-        order = sorted(found, key=precedence(self.claim.kind).index)
-        return ", ".join(f"{verdict} on {', '.join(found[verdict])}" for verdict in order)
+        return on_builds(self.claim.kind, self.verdict, self.builds)
+
+
+def on_builds(kind: ClaimKind, verdict: ClaimVerdict | None, builds: Mapping[str, ClaimVerdict]) -> str:
+    """As :attr:`ClaimOutcome.on_builds`, of a claim of some kind."""
+    found: dict[ClaimVerdict, list[str]] = {}
+    for build, said in builds.items():
+        found.setdefault(said, []).append(build)
+    if verdict not in found:  # what ended its test belongs to no node, and would be read as a build's
+        return ""
+    if list(found) == [verdict]:
+        return f"on {', '.join(builds)}"
+    order = sorted(found, key=precedence(kind).index)
+    return ", ".join(f"{said} on {', '.join(found[said])}" for said in order)
 
 
 def worst(verdicts: Collection[ClaimVerdict]) -> ClaimVerdict:
@@ -157,12 +163,12 @@ def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
         return ""
     if tried := next((result for result in results if result.active and result.part != ACTIVE_HALF), None):
         return f"its active half was not run: {tried.reason}"
-    return "its active half was not run: there is no test for it yet"
+    return f"its active half was not run: {NO_TEST}"
 
 
-def underlay(results: Sequence[ClaimResult]) -> str:
+def underlay(measured: Iterable[Mapping[str, object]]) -> str:
     """What underlay subnets a claim's tests stood in, each said once; empty: none of them says."""
-    return "; ".join(dict.fromkeys(str(result.measured[UNDERLAY]) for result in results if UNDERLAY in result.measured))
+    return "; ".join(dict.fromkeys(str(figures[UNDERLAY]) for figures in measured if UNDERLAY in figures))
 
 
 def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome:
@@ -176,9 +182,7 @@ def _untested(claim: Claim, facts: Facts | None, *, whole: bool) -> ClaimOutcome
         return ClaimOutcome(
             claim=claim, verdict=ClaimVerdict.NOT_RUN, reason="no program can decide it", remedy=claim.verify
         )
-    return ClaimOutcome(
-        claim=claim, verdict=ClaimVerdict.NOT_RUN, reason="there is no test for it yet", remedy="write one"
-    )
+    return ClaimOutcome(claim=claim, verdict=ClaimVerdict.NOT_RUN, reason=NO_TEST, remedy="write one")
 
 
 def exit_code(tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool = False) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from conformance.catalog import applicability
 from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import PRECEDENCE, ClaimVerdict
 from conformance.model.codec import to_plain
@@ -28,7 +29,7 @@ class Gate:
     name: str
     build: str
     answer: str
-    """``qualified``, ``not qualified`` or ``incomplete``."""
+    """``qualified``, ``would qualify`` (a lab's evidence), ``not qualified`` or ``incomplete``."""
     headline: str
     obstacles: tuple[str, ...]
     """What stands in the way, one line each."""
@@ -73,6 +74,8 @@ class RunReport:
     """What ``--require`` asked, one for each set and Windows build."""
     waived: Mapping[str, str] = field(default_factory=dict)
     """Claim to the waiver that accepts its verdict."""
+    dates: Mapping[str, str] = field(default_factory=dict)
+    """Claim to the date of its evidence in the earlier run, of a report that holds that run's verdicts too."""
     attested: Mapping[str, str] = field(default_factory=dict)
     """Claim to the attestation that gives its verdict."""
     installed: Installed = field(default_factory=Installed)
@@ -108,6 +111,13 @@ class RunReport:
         found = Counter(claim.word for claim in self.claims)
         order = [*(str(verdict) for verdict in PRECEDENCE), "not selected"]
         return {word: found[word] for word in order if found[word]}
+
+    def waiver_of(self, test: TestOutcome) -> str:
+        """The waiver that accepts what makes a test VIOLATED; empty: it is not, or something of it is not waived."""
+        guilty = [result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED]
+        if test.verdict is not ClaimVerdict.VIOLATED or not all(claim in self.waived for claim in guilty):
+            return ""
+        return "; ".join(dict.fromkeys(self.waived[claim] for claim in guilty))
 
 
 def to_json(report: RunReport) -> dict[str, Any]:
@@ -165,6 +175,7 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "verdict": str(outcome.verdict) if outcome.verdict else None,
         "reason": outcome.reason,
         "remedy": outcome.remedy,
+        "applies": str(applicability(claim, report.facts)) if report.facts else "",
         "decided_parts": list(outcome.decided),
         "missing_parts": list(outcome.missing),
         "builds": {build: str(verdict) for build, verdict in outcome.builds.items()},
@@ -180,7 +191,7 @@ def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None
     """What a verdict rests on; None: there is none, or nothing was looked at."""
     if outcome.verdict in (None, ClaimVerdict.NOT_RUN):
         return None
-    date = report.started[:10]
+    date = _date(outcome, report)
     if said := report.attested.get(outcome.claim.id, "") if not outcome.results else "":
         return {"kind": "attested", "date": date, "windows": [], "by": said}
     nodes = {
@@ -192,6 +203,16 @@ def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None
     windows = report.facts.by_os("windows") if report.facts else ()
     builds = {node.revision for node in windows if node.revision and node.name in nodes}
     return {"kind": report.evidence or "none", "date": date, "windows": sorted(builds), "by": ""}
+
+
+def _date(outcome: ClaimOutcome, report: RunReport) -> str:
+    """When it was seen: on the day of the run, of the earlier run that this one continues, or on both."""
+    again = report.continues.again if report.continues else {}
+    earlier = report.dates.get(outcome.claim.id, "")
+    days = set(earlier.split(", ")) if earlier else set()
+    if not earlier or any(result.test in again for result in outcome.results):
+        days.add(report.started[:10])
+    return ", ".join(sorted(days))
 
 
 def _test(test: TestOutcome) -> dict[str, Any]:

@@ -1,18 +1,18 @@
-"""The summary at the end of a run, as lines: everything a reader has to know before opening a report."""
+"""The summary at the end of a run, or of any report later, as lines: what a reader has to know before opening it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from conformance.catalog import IsolationKind
-from conformance.model.claim import ClaimVerdict
+from conformance.model.claim import ClaimKind, ClaimVerdict
+from conformance.model.codec import from_plain
 from conformance.report import probing
 from conformance.report.matrix import render
-from conformance.report.outcomes import ClaimOutcome, half, underlay
-from conformance.report.run import RunReport
-from conformance.report.statistics import lines
+from conformance.report.outcomes import NO_TEST, on_builds, underlay
+from conformance.report.probing import ProbingCost
+from conformance.report.statistics import PolicyEffect, Statistics, Tried, lines
 
 Tone = Literal["plain", "good", "warn", "bad"]
 
@@ -50,81 +50,101 @@ _TOLD = (
 _WITH_REASON = frozenset(_TOLD) - {ClaimVerdict.CONFIRMED}
 
 
-def summary(report: RunReport, where: Path) -> Iterator[tuple[str, Tone]]:
-    """Lines with their tone: verdict per decided claim, the matrix, counts, evidence, exit code, place."""
-    tested = [outcome for outcome in report.claims if outcome.results]
+def summary(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]:
+    """Lines with their tone: verdict per decided claim, the matrix, counts, evidence, exit code, place.
+
+    ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder or file.
+    """
+    run = plain["run"]
     for verdict in _TOLD:
-        for outcome in tested:
-            if outcome.verdict is verdict:
-                yield from _claim(outcome, TONES[verdict])
-    rows = render(report.matrix)
-    if rows:
-        yield "", "plain"
-        yield from ((row, "plain") for row in rows)
-    figures = [*lines(report.statistics), *probing.lines(report.probing)]
-    if figures:
-        yield "", "plain"
-        yield from ((line, "plain") for line in figures)
+        for claim in plain["claims"]:
+            if claim["results"] and claim["verdict"] == verdict:
+                yield from _claim(claim, verdict)
+    figures = [*lines(_statistics(plain)), *probing.lines(_probing(plain))]
+    for several in (render(plain.get("matrix") or {}), figures):
+        if several:
+            yield "", "plain"
+            yield from ((line, "plain") for line in several)
     yield "", "plain"
-    for claim, waiver in report.waived.items():
-        yield f"waived: {claim}: {waiver}", "warn"
-    for gate in report.gates:
-        yield f"gate: {gate.headline}", "good" if gate.answer == "qualified" else "bad"
-        yield from ((f"      {line}", "bad") for line in gate.obstacles)
-    yield f"claims: {_counts(report)}", "plain"
-    if again := report.continues:
-        better = sum(1 for before, now in again.again.values() if before != now)
-        told = f"{len(again.again)} tests run again, {better} say something else now"
-        yield f"continues: run {again.id} of {again.started}; {told}", "plain"
-    for note in report.notes:
+    for ident, waiver in (plain.get("waived") or {}).items():
+        yield f"waived: {ident}: {waiver}", "warn"
+    for gate in plain.get("gates") or ():
+        yield f"gate: {gate['headline']}", _tone(gate)
+        yield from ((f"      {line}", "bad") for line in gate["obstacles"])
+    yield f"claims: {_counts(plain)}", "plain"
+    if again := run.get("continues"):
+        better = sum(1 for before, now in again["again"].values() if before != now)
+        told = f"{len(again['again'])} tests run again, {better} say something else now"
+        yield f"continues: run {again['id']} of {again['started']}; {told}", "plain"
+    for note in run.get("notes") or ():
         yield f"note: {note}", "warn"
-    if report.facts:
-        yield _evidence(report), "plain"
-    meaning = _meaning(report)
-    yield f"report: {where}  (exit code {report.exit_code}: {meaning})", "plain" if report.exit_code == 0 else "bad"
+    if plain.get("facts"):
+        yield _evidence(plain), "plain"
+    yield f"report: {where}  (exit code {run['exit_code']}: {_meaning(plain)})", "bad" if run["exit_code"] else "plain"
 
 
-def _meaning(report: RunReport) -> str:
-    verdicts = {test.verdict for test in report.tests}
-    if report.exit_code == 1 and ClaimVerdict.VIOLATED not in verdicts:
+def _tone(gate: Mapping[str, Any]) -> Tone:
+    """Green is what needs no waiver."""
+    if gate["answer"] in ("not qualified", "incomplete"):
+        return "bad"
+    return "warn" if gate.get("waived") else "good"
+
+
+def _statistics(plain: Mapping[str, Any]) -> Statistics:
+    told = plain.get("statistics") or {}
+    tries = {
+        way: Tried(
+            attempts=found["attempts"],
+            by_tries={int(tries): count for tries, count in found["by_tries"].items()},
+            resent=found["resent"],
+        )
+        for way, found in (told.get("tries") or {}).items()
+    }
+    effects = {what: from_plain(PolicyEffect, found) for what, found in (told.get("policy_effect") or {}).items()}
+    return Statistics(tries=tries, policy_effect=effects)
+
+
+def _probing(plain: Mapping[str, Any]) -> ProbingCost:
+    return from_plain(ProbingCost, plain["probing"]) if plain.get("probing") else probing.cost(())
+
+
+def _meaning(plain: Mapping[str, Any]) -> str:
+    code, verdicts = plain["run"]["exit_code"], {test["verdict"] for test in plain.get("tests") or ()}
+    if code == 1 and ClaimVerdict.VIOLATED not in verdicts:
         return "what was asked of the run (--require, --fail-on, --baseline, --attest) fails"
-    if report.exit_code == 6 and ClaimVerdict.INCONCLUSIVE not in verdicts:
+    if code == 6 and ClaimVerdict.INCONCLUSIVE not in verdicts:
         return "nothing violated; what was asked of the run (--require, --baseline) could not be decided"
-    return EXIT_MEANINGS.get(report.exit_code, "")
+    return EXIT_MEANINGS.get(code, "")
 
 
-def _claim(outcome: ClaimOutcome, tone: Tone) -> Iterator[tuple[str, Tone]]:
-    first = (outcome.reason.splitlines() or [""])[0].removeprefix(f"{outcome.claim.id}  ")
-    text = first if outcome.verdict in _WITH_REASON and first else outcome.claim.statement
-    where = f"{outcome.on_builds}: " if outcome.on_builds else ""
-    yield f"{outcome.word:12} {outcome.claim.id:9} {where}{text}", tone
-    if outcome.missing:
-        decided = ", ".join(outcome.decided) or "none"
-        yield f"{'':22} decided: {decided}; without verdict: {', '.join(outcome.missing)}", tone
-    if (passive := half(outcome.claim, outcome.results)) and passive not in text:
+def _claim(claim: Mapping[str, Any], verdict: ClaimVerdict) -> Iterator[tuple[str, Tone]]:
+    tone, ident = TONES[verdict], claim["id"]
+    first = (claim["reason"].splitlines() or [""])[0].removeprefix(f"{ident}  ")
+    text = first if verdict in _WITH_REASON and first else claim["statement"]
+    builds = {build: ClaimVerdict(said) for build, said in (claim.get("builds") or {}).items()}
+    where = on_builds(ClaimKind(claim["kind"]), verdict, builds)
+    yield f"{verdict:12} {ident:9} {where}{': ' if where else ''}{text}", tone
+    if claim["missing_parts"]:
+        decided = ", ".join(claim["decided_parts"]) or "none"
+        yield f"{'':22} decided: {decided}; without verdict: {', '.join(claim['missing_parts'])}", tone
+    if (passive := claim.get("half") or "") and passive not in text:
         yield f"{'':22} {passive}", tone
-    if subnets := underlay(outcome.results):
+    if subnets := underlay(result["measured"] for result in claim["results"]):
         yield f"{'':22} {subnets}", tone
-    if outcome.remedy and outcome.verdict in _WITH_REASON and outcome.remedy not in text:
-        yield f"{'':22} {outcome.remedy}", tone
+    if claim["remedy"] and verdict in _WITH_REASON and claim["remedy"] not in text:
+        yield f"{'':22} {claim['remedy']}", tone
 
 
-def _counts(report: RunReport) -> str:
-    untested = sum(
-        1
-        for outcome in report.claims
-        if outcome.verdict is ClaimVerdict.NOT_RUN
-        and not outcome.results
-        and outcome.claim.isolation.kind is not IsolationKind.MANUAL
-    )
-    words = ", ".join(f"{count} {word}" for word, count in report.counts.items())
+def _counts(plain: Mapping[str, Any]) -> str:
+    words = ", ".join(f"{count} {word}" for word, count in plain["counts"].items())
+    untested = sum(1 for claim in plain["claims"] if not claim["results"] and claim["reason"] == NO_TEST)
     return f"{words} ({untested} of them have no test yet)" if untested else words
 
 
-def _evidence(report: RunReport) -> str:
-    assert report.facts is not None  # the caller looked
-    builds = sorted({node.revision for node in report.facts.by_os("windows") if node.revision})
+def _evidence(plain: Mapping[str, Any]) -> str:
+    nodes = [node for node in plain["facts"]["nodes"] if node["os"] == "windows"]
+    builds = sorted({".".join(map(str, node["windows_build"])) for node in nodes if node["windows_build"]})
     windows = f"Windows {', '.join(builds) or 'of unknown build'}"
-    if report.facts.evidence == "lab":
+    if plain["run"]["evidence"] == "lab":
         return f"evidence: lab ({windows}, emulated); it shows that the suite works and qualifies no release"
-    return f"evidence: field ({windows}, {report.started[:10]})"
+    return f"evidence: field ({windows}, {plain['run']['started'][:10]})"

@@ -127,14 +127,14 @@ class RunDirectory:
         """What all workers have used that came to their end."""
         return [json.loads(path.read_text()) for path in sorted(self.probing.glob("*.json"))]
 
-    def write_dsr(self, node: str, fact: Any) -> None:
-        """What a worker has found out about direct server return on a node."""
-        _write_whole(self.shared / f"dsr-{node}.json", fact)
+    def write_node_fact(self, name: str, node: str, fact: Any) -> None:
+        """What a worker has found out about a node: ``dsr`` or ``update``."""
+        _write_whole(self.shared / f"{name}-{node}.json", fact)
 
-    def read_dsr(self) -> dict[str, Any]:
+    def read_node_facts(self, name: str) -> dict[str, Any]:
         """By node, what workers have found out."""
-        found = sorted(self.shared.glob("dsr-*.json"))
-        return {path.stem.removeprefix("dsr-"): json.loads(path.read_text()) for path in found}
+        found = sorted(self.shared.glob(f"{name}-*.json"))
+        return {path.stem.removeprefix(f"{name}-"): json.loads(path.read_text()) for path in found}
 
     def write_problem(self, problem: str) -> None:
         """Something wrong with the test files, which all workers find alike."""

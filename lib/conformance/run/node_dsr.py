@@ -15,6 +15,8 @@ from conformance.facts import dsr
 from conformance.model.facts import Fact, Facts
 
 PROGRAM = "kube-proxy.exe"
+READ = f"command line of {PROGRAM}"
+"""How the source of what was read on a node begins."""
 
 
 class Hosts(Protocol):
@@ -66,9 +68,14 @@ class NodeDsr:
             raise
         for line in lines:
             if (value := dsr.told(line)) is not None:
-                return Fact(value, f"command line of {PROGRAM} on node {node}: {_cut(line)}")
+                return Fact(value, f"{READ} on node {node}: {_cut(line)}")
         said = f"{_cut(lines[0])} does not name --enable-dsr" if lines else f"no {PROGRAM} runs on node {node}"
         return read if read.known else Fact(None, f"{read.source}; {said}")
+
+
+def read_on_node(fact: Fact[bool]) -> bool:
+    """Whether it was read in a HostProcess pod of the node, so that more can be asked there."""
+    return fact.source.startswith(READ)
 
 
 def _cut(line: str) -> str:

@@ -237,6 +237,12 @@ def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) ->
         return f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})", (
             "install Calico's API server, or name a calicoctl by --calicoctl PATH"
         )
+    if needs.vni_delivery and facts.install.value == "manual":
+        return (
+            f"nothing in the cluster carries a VNI to Windows nodes: installation by manual ({facts.install.source}), "
+            "where each host has it in Calico's config.ps1",
+            "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
+        )
     if needs.external_target and settings.external_target is None:
         return "it needs a host beyond the cluster that answers ping", "name it by --external-target ADDRESS[:PORT]"
     if needs.calicoctl and not settings.calicoctl:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
 from conformance.kube.reach import Reach
@@ -17,6 +17,8 @@ from conformance.run.progress import Progress
 from conformance.run.provider import Connection, Inspection, Lock, Provider
 from conformance.settings import Settings, external_target
 
+NodeFact = Literal["dsr", "update"]
+"""Facts about a node that tests find out by looking into it, by their fields of NodeFacts."""
 CLEARING_UP = 20.0
 """s.  From an interruption on, for what has to be removed and put back.  CI systems kill what does not end in time
 (GitHub Actions after 7.5 s more, Kubernetes after 30 s); what is left is named, and the next run removes it."""
@@ -89,24 +91,27 @@ class Run:
             raise SuiteError("a cluster was asked for in a run that has none")
         return self.provider.connect(self.connection, self.settings, self.directory)
 
-    def learn_dsr(self, node: str, fact: Fact[bool]) -> None:
+    def learn(self, name: NodeFact, node: str, fact: Fact[Any]) -> None:
         """What a test found out about a node, for what is judged next, and for the run's other processes."""
-        self._take_in(node, fact)
+        self._take_in(name, node, fact)
         if self.directory:
-            self.directory.write_dsr(node, {"value": fact.value, "source": fact.source})
+            self.directory.write_node_fact(name, node, {"value": fact.value, "source": fact.source})
 
-    def take_in_dsr(self) -> Mapping[str, Fact[bool]]:
+    def take_in(self, name: NodeFact) -> Mapping[str, Fact[Any]]:
         """Take in what all processes have found out; node to what it is."""
-        found = self.directory.read_dsr() if self.directory else {}
-        facts = {node: Fact[bool](one["value"], one["source"]) for node, one in found.items()}
+        found = self.directory.read_node_facts(name) if self.directory else {}
+        facts = {node: Fact[Any](one["value"], one["source"]) for node, one in found.items()}
         for node, fact in facts.items():
-            self._take_in(node, fact)
+            self._take_in(name, node, fact)
         return facts
 
-    def _take_in(self, node: str, fact: Fact[bool]) -> None:
+    def _take_in(self, name: NodeFact, node: str, fact: Fact[Any]) -> None:
         if self.inspection:
             facts = self.inspection.facts
-            nodes = tuple(replace(item, dsr=fact) if item.name == node else item for item in facts.nodes)
+            nodes = tuple(
+                item if item.name != node else replace(item, dsr=fact) if name == "dsr" else replace(item, update=fact)
+                for item in facts.nodes
+            )
             self.inspection = replace(self.inspection, facts=replace(facts, nodes=nodes))
 
     def take_lock(self) -> None:

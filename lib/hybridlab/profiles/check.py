@@ -163,6 +163,8 @@ def _node_problem(group: NodeGroup) -> str:
             return f"windows_build is {group.windows_build!r}, expected like 10.0.20348.2762 (build and UBR)"
     elif group.windows_build:
         return "windows_build is for Windows nodes only"
+    elif group.windows_updates:
+        return "windows_updates is for Windows nodes only"
     elif group.windows_dsr is not None:
         return "windows_dsr is for Windows nodes only"
     for taint in group.taints:

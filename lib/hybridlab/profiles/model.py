@@ -150,6 +150,8 @@ class NodeGroup:
     control_plane: bool = False
     windows_build: str = ""
     """``10.0.20348.2762``: build and UBR of a Windows node."""
+    windows_updates: tuple[str, ...] = ()
+    """KB numbers of the updates that Windows lists as installed, ``KB5044281``; empty: it lists none."""
     os_image: str = ""
     kernel_version: str = ""
     container_runtime: str = "containerd://1.7.24"

@@ -73,8 +73,8 @@ class WindowsHost:
         self._acts: set[asyncio.Task[None]] = set()
 
     async def answer(self, question: str, arguments: Mapping[str, Any]) -> object:
-        """JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``, ``processes`` and ``files``; nothing
-        for the acts ``remove-network`` (id), ``restart-service`` (name) and ``stop-process`` (id).
+        """JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``, ``processes``, ``updates`` and
+        ``files``; nothing for the acts ``remove-network`` (id), ``restart-service`` (name) and ``stop-process`` (id).
 
         Raises HostRefused.
         """
@@ -91,6 +91,8 @@ class WindowsHost:
                 return self._services()
             case "processes":
                 return self._processes()
+            case "updates":
+                return [{"Description": "Update", "HotFixID": name} for name in self._machine.group.windows_updates]
             case "files":
                 return dict(self._state.files())
             case "remove-network":

@@ -28,6 +28,8 @@ def test_felix_is_restarted_as_a_service_where_it_is_one(tmp_path: Path) -> None
     assert {claim: verdict for claim, (verdict, _) in run.verdicts().items()} == {
         "RST-3": "CONFIRMED", "SVC-2": "CONFIRMED", "CONN-1": "CONFIRMED",
     }, run.output  # fmt: skip
+    told = [node["update"] for node in run.report["facts"]["nodes"] if node["os"] == "windows"]
+    assert all(each["source"].endswith("of the node lists no update") for each in told), told
     streams = "".join(path.read_text() for path in run.folder.glob("attachments/*test_felix_restart*/streams*.txt"))
     assert re.search(
         r"Felix on node windows-\d restarted in .*, service on windows-\d, process \d+ -> service", streams

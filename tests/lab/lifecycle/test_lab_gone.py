@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden import left_by_a_run
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -104,5 +106,7 @@ def test_a_signal_ends_the_run_within_30_s_with_a_report_and_no_process(running:
     out = running.end(30)
     assert running.process.returncode == 2, out[-3000:]
     assert json.loads((running.folder / "conformance.json").read_text())["tests"]
+    assert left_by_a_run.untold(running.folder) == []
+    assert list(running.folder.glob("transcript-*.txt"))
     assert running.mine() == []
     print(f"ended after {time.monotonic() - begun:.1f} s")

@@ -49,11 +49,14 @@ class Run:
         return {claim["id"]: (claim["verdict"], claim["reason"]) for claim in self.report["claims"] if claim["results"]}
 
 
-def command(kubeconfig: Path, folder: Path, *arguments: str) -> list[str]:
-    """``pytest --kubeconfig=...``."""
+IMPATIENT = ROOT / "tests" / "reliability" / "timings.yaml"
+
+
+def command(kubeconfig: Path, folder: Path, *arguments: str, timings: Path | None = IMPATIENT) -> list[str]:
+    """``pytest --kubeconfig=...``; without ``timings`` with the judge's own patience."""
     return [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--kubeconfig={kubeconfig}",
-        f"--timings={ROOT / 'tests' / 'reliability' / 'timings.yaml'}", f"--report-dir={folder}", *arguments,
+        *([f"--timings={timings}"] if timings else []), f"--report-dir={folder}", *arguments,
     ]  # fmt: skip
 
 
@@ -63,17 +66,21 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT / "lib")}
 
 
-def run_pytest(kubeconfig: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(
+    kubeconfig: Path, folder: Path, *arguments: str, timings: Path | None = IMPATIENT, within: float = RUN_WITHIN
+) -> subprocess.CompletedProcess[str]:
     """Run it to its end."""
     return subprocess.run(
-        command(kubeconfig, folder, *arguments), cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=RUN_WITHIN, check=False,
+        command(kubeconfig, folder, *arguments, timings=timings), cwd=ROOT, env=environment(),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=within, check=False,
     )  # fmt: skip
 
 
-def run_suite(kubeconfig: Path, folder: Path, *arguments: str) -> Run:
+def run_suite(
+    kubeconfig: Path, folder: Path, *arguments: str, timings: Path | None = IMPATIENT, within: float = RUN_WITHIN
+) -> Run:
     """A run that leaves a report."""
-    done = run_pytest(kubeconfig, folder, *arguments)
+    done = run_pytest(kubeconfig, folder, *arguments, timings=timings, within=within)
     output = done.stdout + done.stderr
     report = folder / "latest" / "conformance.json"
     if not report.exists():

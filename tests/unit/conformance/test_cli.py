@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.catalog import digest
 from conformance.cli import main
 from conformance.qualify.stored import parse
+from tests.golden.reports.texts import names, stored
 from tests.unit.conformance.qualify.reports import NEW, decided, report
 from tests.unit.conformance.report.test_page import plain
 
@@ -38,6 +41,38 @@ def test_show_writes_the_page_of_any_report(tmp_path: Path) -> None:
     one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}))
     assert main(["show", one, "--html", str(tmp_path / "r.html")]) == 0
     assert "1 claim is violated" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_report_that_is_kept_is_summed_up_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    report = stored(name).plain
+    (tmp_path / "conformance.json").write_text(json.dumps(report))
+    assert main(["show", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[0].startswith(f"run {report['run']['id']} of ")
+    assert all(f"gate: {gate['headline']}\n" in said for gate in report["gates"])
+    assert all(f"      {line}\n" in said for gate in report["gates"] for line in gate["obstacles"])
+    assert f"(exit code {report['run']['exit_code']}: " in said
+
+
+def test_a_rerun_leaves_its_report_where_a_run_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the folder in which it was typed, also where the suite was installed as a package."""
+    report = stored("leak").plain
+    report["suite"]["catalog"] = digest()
+    (tmp_path / "leak.json").write_text(json.dumps(report))
+    typed: list[str] = []
+
+    def typing(command: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
+        typed.extend(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", typing)
+    monkeypatch.chdir(tmp_path)
+    assert main(["rerun", "leak.json", "--kubeconfig=lane.yaml"]) == 0
+    assert typed[-2:] == ["--rerun-of=leak.json", "--kubeconfig=lane.yaml"]
+    assert f"--report-dir={tmp_path / 'reports'}" in typed
 
 
 def test_gate_judges_a_stored_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

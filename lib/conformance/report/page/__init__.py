@@ -7,6 +7,7 @@ events, logs) is text to the template, which escapes it.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from conformance.model.codec import from_plain
 from conformance.model.counted import counted
 from conformance.model.decision import Decision, by_build
 from conformance.model.verdict import PRECEDENCE
+from conformance.report.outcomes import SEEN
 from conformance.report.page.drawing import effect_chart, recovery_chart
 
 FOLDER = Path(__file__).parent
@@ -70,6 +72,7 @@ def render(
         "seconds": 0,
         "flaky": False,
         "half": "",
+        "applies": "",
     }  # later than the oldest reports
     claims: Sequence[Mapping[str, Any]] = [{**since, **claim} for claim in plain["claims"]]
     builds = sorted({build for claim in claims for decision in _decisions(claim) for build in decision.about})
@@ -81,6 +84,7 @@ def render(
             suite=plain.get("suite") or {},
             facts=_facts(plain.get("facts") or {}),
             nodes=(plain.get("facts") or {}).get("nodes") or [],
+            kbs=_kbs((plain.get("facts") or {}).get("nodes") or []),
             installed=plain.get("installed") or {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []},
             covered=plain.get("covered"),  # None: the report does not tell
             attested=plain.get("attested") or {},
@@ -100,11 +104,13 @@ def render(
             table={claim["id"]: _cells(claim) for claim in claims},
             claims=claims,
             word=_word,
+            seen=_seen,
             matrix=plain["matrix"],
             directions=("linux->linux", "linux->windows", "windows->linux", "windows->windows"),
             effects=[effect_chart(what, figures) for what, figures in effects.items()],
             recovery=recovery_chart(_recoveries(claims)),
             difference=list(difference),
+            turns=[line for line in difference if re.fullmatch(r"\S.* \(\d+\)", line)],
             style=(FOLDER / "page.css").read_text(encoding="utf-8"),
             script=(FOLDER / "page.js").read_text(encoding="utf-8"),
             headline=_headline(plain),
@@ -157,8 +163,13 @@ def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> t
     field = plain["run"]["evidence"] == "field"
     words = f"Qualified: {names}" if field else f"Would qualify: {names}; a lab qualifies nothing"
     waived = plain.get("waived") or {}
+    excepted = any(gate["waived"] for gate in gates)
+    if excepted:
+        words += f"; with exceptions: {', '.join(waived)} waived" if waived else "; with exceptions that are waived"
     others = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED" and claim["id"] not in waived]
-    return (f"{words}; beyond that {', '.join(others)} violated", "bad") if others else (words, "good")
+    if others:
+        return f"{words}; beyond that {', '.join(others)} violated", "bad"
+    return words, "warn" if excepted else "good"
 
 
 def _recoveries(claims: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -175,6 +186,13 @@ def _word(claim: Mapping[str, Any]) -> str:
     if claim["verdict"] is None:
         return "not selected"
     return OPEN if claim["verdict"] == "NOT_RUN" and not claim["results"] else str(claim["verdict"])
+
+
+def _seen(decision: Mapping[str, Any]) -> str:
+    """What was seen, in words; empty: the reason tells what was seen instead."""
+    if decision["verdict"] != "CONFIRMED":
+        return ""
+    return ", ".join(SEEN.get(half, half) for half in decision.get("halves") or ()) or "as expected"
 
 
 def _areas(claims: Sequence[Mapping[str, Any]]) -> list[Area]:
@@ -199,6 +217,15 @@ def _cells(claim: Mapping[str, Any]) -> dict[str, str]:
     if others:
         cells[LINUX] = str(next(verdict for verdict in PRECEDENCE if verdict in others))
     return cells
+
+
+def _kbs(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Where the KB numbers of Windows nodes were read, or why they are not known, to the nodes' names."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        if node["os"] == "windows" and node.get("update"):
+            found.setdefault(node["update"]["source"], []).append(node["name"])
+    return found
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:

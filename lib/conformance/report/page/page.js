@@ -26,7 +26,7 @@
   window.addEventListener("hashchange", follow);
   window.addEventListener("beforeprint", () => {
     claims.forEach((claim) => { claim.open = claim.open || !claim.hidden; });
-    document.querySelectorAll("#notes details").forEach((several) => { several.open = true; });
+    document.querySelectorAll("#notes details, #difference details").forEach((several) => { several.open = true; });
   });
   follow();
 })();

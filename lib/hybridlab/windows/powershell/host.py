@@ -138,9 +138,15 @@ def _names(call: Call) -> list[str]:
 
 
 async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
-    """``Win32_Process`` of Felix or kube-proxy, by name."""
+    """``Win32_Process`` of Felix or kube-proxy, by name; ``Win32_QuickFixEngineering``, the updates, all of them."""
     kind = call.text("classname")
     wanted = call.text("filter")
+    if kind.lower() == "win32_quickfixengineering" and not wanted:
+        columns = ("Description", "HotFixID")
+        return [
+            NetObject("Microsoft.Management.Infrastructure.CimInstance", update, shown=columns, table=columns)
+            for update in await ask(shell, call, "updates")
+        ]
     named = re.fullmatch(r"\s*name\s*=\s*['\"]([^'\"]+)['\"]\s*", wanted, re.IGNORECASE)
     if kind.lower() != "win32_process" or named is None or named[1].lower() not in KNOWN_PROCESSES:
         raise NotEmulated(f"Get-CimInstance {kind} -Filter {wanted!r}")

@@ -16,6 +16,8 @@ from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapabili
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
+from conformance.model.claim import ClaimVerdict
+from conformance.model.decision import Seen
 from conformance.model.endpoint import OS, Path, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import Group
@@ -117,6 +119,7 @@ class Story:
     change: VniChange
     lifted: list[str] = field(default_factory=list)
     recorded: dict[str, float | str] = field(default_factory=dict)
+    seen: list[Seen] = field(default_factory=list)
 
 
 def party(name: str, os: OS, node: str, address: str) -> Workload:
@@ -134,7 +137,7 @@ def story(world: World, *, second: bool = True) -> Story:
     server = demo_pods.linux_servers[0]
     service = replace(server.tcp(8080), host="10.96.0.9", path=Path.CLUSTER_IP)
     told = Story(change=None)  # type: ignore[arg-type]
-    context = Context(claims=("VXLAN-9",), record=told.recorded.__setitem__)
+    context = Context(claims=("VXLAN-9",), record=told.recorded.__setitem__, keep=told.seen.extend)
     vni = SimpleNamespace(
         possible=world.possible, configured=lambda: world.configured, vsid=world.vsid, deliver=world.deliver,
         delivered=world.delivered,
@@ -196,6 +199,9 @@ def test_windows_nodes_that_part_company_are_violated() -> None:
     told = delivered(World(follows=["l1", "l2", "w2"]))
     with pytest.raises(Nonconformance, match="HNS network Calico of node w2  expected VSID 4096, observed 4097"):
         told.change.stays_behind(because="it keeps its VNI")
+    assert {decided.target: decided.verdict for decided in told.seen} == {
+        "w1": ClaimVerdict.CONFIRMED, "w2": ClaimVerdict.VIOLATED,
+    }  # fmt: skip
 
 
 def test_traffic_that_goes_on_across_different_vnis_is_violated() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from conformance.kube.guard import GuardRefused
 from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
+from conformance.model.facts import Fact
 
 RUN = Ownership("r1", "gw0")
 POLICY = {"apiVersion": "projectcalico.org/v3", "kind": "NetworkPolicy", "metadata": {"name": "p"}, "spec": {}}
@@ -53,6 +55,15 @@ def test_nodes_that_cannot_take_pods_are_named(kube: Any, world: Any) -> None:
     world.node("win", "windows", "10.0.20348.1", ready="False")
     with pytest.raises(ClusterUnusable, match=r"no Windows node can take pods \(win: not ready\)"):
         preflight(kube, detect(kube))
+
+
+def test_openshift_is_refused_and_why(kube: Any, world: Any) -> None:
+    usable(world)
+    facts = replace(detect(kube), platform=Fact("openshift", "API group config.openshift.io"))
+    with pytest.raises(ClusterUnusable) as caught:
+        preflight(kube, facts)
+    (reason,) = caught.value.reasons
+    assert reason.startswith("OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods")
 
 
 def without_v3(world: Any) -> None:

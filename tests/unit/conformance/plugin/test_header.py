@@ -31,10 +31,5 @@ def test_the_operator_s_own_words_are_in_the_header_where_there_is_one() -> None
     assert len(facts_lines(facts())) == 2
 
 
-def test_openshift_is_said_not_to_be_supported_and_why() -> None:
-    (line,) = assumptions(replace(facts(), platform=Fact("openshift", "API group config.openshift.io")))
-    assert line.startswith("OpenShift is not supported: its SecurityContextConstraints refuse the suite's pods")
-
-
 def test_the_ipam_plugin_is_among_the_facts() -> None:
     assert "IPAM calico-ipam" in facts_lines(replace(facts(), ipam=Fact("calico-ipam", "Installation")))[1]

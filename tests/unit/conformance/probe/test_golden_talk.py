@@ -13,25 +13,71 @@ import pytest
 from conformance.errors import ProbeBroken
 from conformance.kube.transcript import forget
 from conformance.probe import golden, protocol
+from conformance.probe.golden_servers import Servers, serving
 from tests.contract.loopback import servers
 
 PROGRAM = protocol.AGENTS["linux"]
+STREAMS = protocol.STREAM_AGENTS["linux"]
 
 
 def test_the_packaged_conversations_are_the_golden_ones() -> None:
     tool = runpy.run_path(str(Path(__file__).parents[4] / "tools" / "package_golden.py"))
     text = tool["PACKAGED"].read_text()
     assert text == tool["packaged"](), "python tools/package_golden.py"
-    assert len(golden.conversations()) > 100
+    assert len(golden.conversations()) > 190
+    assert len(golden.conversations("stream agent")) > 10
 
 
-def test_the_real_agent_keeps_to_them(kube: Any, agents: Any, make: Any) -> None:
+def by_themselves(program: str) -> int:
+    """How many conversations need no servers beside."""
+    return sum("beside" not in item for item in golden.conversations(program))
+
+
+def test_the_real_agent_keeps_to_those_that_need_no_servers(kube: Any, agents: Any, make: Any) -> None:
     timings = make.settings.timings.linux
     with servers() as ports:
         pod = make.workload("echo", namespace="ns")
         held = golden.hold(kube, pod, PROGRAM, timings, forget, echo_port=ports["$ECHO"])
-    assert held == len(golden.conversations())
+    assert held == by_themselves("agent") > 100
     assert len(agents.started) == 1, "one agent holds all of them"
+
+
+@pytest.mark.parametrize(("program", "name"), [(PROGRAM, "agent"), (STREAMS, "stream agent")], ids=["agent", "stream"])
+@pytest.mark.parametrize("where", ["their own pod", "another pod"])
+def test_the_real_agents_keep_to_all_of_them_with_the_servers(
+    *, kube: Any, agents: Any, make: Any, program: protocol.Program, name: str, where: str
+) -> None:
+    timings = make.settings.timings.linux
+    with servers() as ports:
+        pod = make.workload("echo", namespace="ns")
+        other = pod if where == "their own pod" else replace(make.workload("linux"), address="127.0.0.1")
+        with serving(kube, other, timings, forget) as beside:
+            held = golden.hold(kube, pod, program, timings, forget, echo_port=ports["$ECHO"], servers=beside)
+    assert held == len(golden.conversations(name)) > by_themselves(name)
+    assert len(agents.started) == 2, "the servers and one agent"
+
+
+def test_servers_that_are_not_reached_are_told_as_the_network_s_fault(kube: Any, agents: Any, make: Any) -> None:
+    timings, pod = make.settings.timings.linux, make.workload("echo", namespace="ns")
+    away = Servers(make.workload("linux"), {"$HTTP": golden.CLOSED_PORT, "$SAME": golden.CLOSED_PORT})
+    away = replace(away, pod=replace(away.pod, address="127.0.0.1"))
+    with pytest.raises(ProbeBroken) as caught:
+        golden.hold(kube, pod, PROGRAM, timings, forget, servers=away)
+    first, *_, do = str(caught.value).splitlines()
+    assert "'the servers are reached' (with servers in n/linux" in first
+    assert "the network between them may be the reason" in first
+    assert do.startswith("  do       look whether the two pods reach each other")
+
+
+@pytest.mark.parametrize(("script", "words"), [(lambda channel, _: channel.receive(), "said nothing"), (None, "")])
+def test_servers_that_do_not_start_are_told(*, kube: Any, agents: Any, make: Any, script: Any, words: str) -> None:
+    agents.script = [script or ends]
+    patience = replace(make.settings.timings.linux, agent_hello=1.0)
+    with (
+        pytest.raises(ProbeBroken, match=f"golden_server.py in .*: it {words or 'ended .status 3'}"),
+        serving(kube, make.workload(), patience, forget),
+    ):
+        pass
 
 
 def test_an_agent_that_says_something_else_is_told_with_both_lines(kube: Any, agents: Any, make: Any) -> None:

@@ -258,6 +258,16 @@ def test_command_lines_of_a_program_are_read_or_none_when_it_does_not_run() -> N
     assert idle.command_lines("w1", "kube-proxy.exe") == []
 
 
+def test_updates_are_the_ids_that_windows_lists_or_none_where_it_lists_none() -> None:
+    one, node = hosts(Get_CimInstance=["KB5044281\r\nKB5042350\r\n"])
+    assert one.updates("w1") == ["KB5044281", "KB5042350"]
+    assert node.asked[-1] == (
+        "$ErrorActionPreference = 'Stop'; Get-CimInstance Win32_QuickFixEngineering | ForEach-Object { $_.HotFixID }"
+    )
+    silent, _ = hosts(Get_CimInstance=[""])
+    assert silent.updates("w1") == []
+
+
 def test_every_script_stops_at_its_first_error_and_survives_cmd() -> None:
     one, node = hosts(Get_HnsEndpoint=[text(ENDPOINT)], Remove_HnsNetwork=[""], Get_HnsNetwork=[""], Get_Content=["{}"])
     one.hns_networks("w1")

@@ -132,6 +132,7 @@ def test_a_waiver_for_another_build_does_not_help() -> None:
 def test_a_lab_never_qualifies_anything() -> None:
     results = gate(report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC], evidence="lab"))
     assert results[0].headline == "two, vxlan, Windows 20348: would qualify; a lab qualifies nothing"
+    assert results[0].word == "would qualify", "what a report keeps is not to be taken for a qualification"
 
 
 def test_a_run_that_was_cut_short_qualifies_nothing() -> None:

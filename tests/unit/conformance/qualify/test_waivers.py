@@ -39,6 +39,16 @@ def test_a_waiver_is_read_with_everything_that_it_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "where", [{"part": "egress, linux to windows"}, {"part": "active half"}, {"build": "17763 before .1432"}]
+)
+def test_a_waiver_is_for_a_part_that_the_suite_has_or_a_build_as_decisions_name_it(
+    tmp_path: Path, where: dict[str, str]
+) -> None:
+    waiver = waivers.load(written(tmp_path / "w", [GOOD | where]), catalog(), TODAY)[0]
+    assert [waiver.part or waiver.build] == list(where.values())
+
+
+@pytest.mark.parametrize(
     ("change", "expected"),
     [
         ({"expires": datetime.date(2026, 11, 21)}, r"entry 1 \(RST-1\): it expired on 2026-11-21; renew it"),
@@ -47,6 +57,8 @@ def test_a_waiver_is_read_with_everything_that_it_says(tmp_path: Path) -> None:
         ({"verdicts": ["BAD"]}, r"'BAD' is no verdict"),
         ({"owner": ""}, r"lacks owner"),
         ({"until": "x"}, r"does not know until"),
+        ({"part": "ingres"}, r"entry 1 \(RST-1\): the suite has no part 'ingres' of it; there are egress, linux to"),
+        ({"build": 2022}, r"'2022' is no Windows build such as 20348, or 17763 before \.1432"),
         ({"expires": "soon"}, r"expires is no date such as 2026-12-31: 'soon'"),
     ],
 )

@@ -52,6 +52,24 @@ def test_a_gate_decides_the_first_line_and_a_lab_never_qualifies() -> None:
     assert "<h1>Incomplete: core</h1>" in render(plain(LEAK) | {"gates": [gate, gate | {"answer": "incomplete"}]})
 
 
+def test_what_qualifies_with_waivers_says_so_in_the_first_line_and_is_not_green() -> None:
+    gate = {"name": "policy", "build": NEW, "answer": "qualified", "headline": "h", "obstacles": []}
+    whole = plain(LEAK) | {"gates": [gate | {"waived": ["DEMO-7 VIOLATED, waived by jane"]}]}
+    page = render(whole | {"waived": {"DEMO-7": "DEMO-7 VIOLATED, waived by jane"}})
+    assert "<h1>Qualified: policy; with exceptions: DEMO-7 waived</h1>" in page
+    assert '<header class="warn">' in page
+    assert '<article class="gate warn">' in page
+
+
+def test_a_claim_says_why_it_applies_and_what_was_seen_between_nodes() -> None:
+    whole = plain(LEAK)
+    whole["claims"][0] |= {"applies": "it is about this cluster: mode vxlan (IPPool default)"}
+    page = render(whole)
+    assert "<dt>Why it applies</dt><dd>it is about this cluster: mode vxlan (IPPool default)</dd>" in page
+    rows = re.findall(r"<span class=\"v v-(\w+)\">\w+</span></td><td>([\w ]*)</td><td class=\"text\">", page)
+    assert rows == [("VIOLATED", ""), ("CONFIRMED", "reached")]
+
+
 def test_a_run_that_was_cut_short_says_so_first() -> None:
     assert "<h1>Cut short" in render(plain(LEAK, cut_short="40 planned tests were not run"))
 
@@ -111,14 +129,14 @@ def test_versions_nodes_and_their_part_in_the_run_are_told() -> None:
 def test_a_windows_node_has_its_revision_and_a_kb_number_only_where_something_names_it() -> None:
     whole = plain(LEAK)
     silent = render(whole)
-    assert "<td>20348.2762</td><td>not named</td>" in silent
-    assert "No node names the KB of its update" in silent
+    assert "<td>20348.2762</td><td>not known</td>" in silent
+    names = ", ".join(node["name"] for node in whole["facts"]["nodes"] if node["os"] == "windows")
+    assert f"KB of {names}: not known: nothing was asked. Nodes with the same build" in silent
     node = next(node for node in whole["facts"]["nodes"] if node["windows_build"] == [20348, 2762])
     node["update"] = {"value": "KB5044281", "source": "annotation last-update of the node"}
     told = render(whole)
     assert "<td>20348.2762</td><td>KB5044281</td>" in told
-    assert f"KB numbers are read: {node['name']}, annotation last-update of the node." in told
-    assert "No node names the KB" not in told
+    assert f"KB of {node['name']}: annotation last-update of the node." in told
 
 
 def test_each_recovery_has_a_bar_the_longest_first() -> None:
@@ -126,6 +144,15 @@ def test_each_recovery_has_a_bar_the_longest_first() -> None:
     quick["measured"], slow["measured"] = {"seconds to a new connection": 2.0}, {"seconds to a new connection": 9.0}
     drawing = render(plain(quick, slow)).partition('id="recovery"')[2].partition("</svg>")[0]
     assert re.findall(r"(RST-\d|\d\.\d\d s)</text>", drawing) == ["RST-1", "9.00 s", "RST-2", "2.00 s"]
+
+
+def test_a_long_difference_does_not_push_the_answer_away_and_says_how_much_it_is() -> None:
+    lines = ["old  a", "new  b", "", "Worse (1)", "  DEMO-7: CONFIRMED -> VIOLATED", "", "Decided now (40)"]
+    short = render(plain(LEAK), difference=lines)
+    assert "<details open><summary>Worse (1), Decided now (40)</summary>" in short
+    assert "<details><summary>Worse (1), Decided now (40)</summary>" in render(
+        plain(LEAK), difference=lines + ["  x"] * 40
+    )
 
 
 def test_the_page_fetches_nothing() -> None:

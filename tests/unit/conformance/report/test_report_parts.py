@@ -19,7 +19,7 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
 from conformance.model.observation import Observation, Verdict
 from conformance.report import html, junit
-from conformance.report.allure_results import executor
+from conformance.report.allure_results import executor, labels
 from conformance.report.attach import Attachments, slug
 from conformance.report.diagnostics import Diagnostics, Failure
 from conformance.report.matrix import direction_matrix, render
@@ -235,6 +235,11 @@ def test_who_ran_it_is_told_to_allure_by_the_variables_of_ci_systems() -> None:
     assert (ours["type"], ours["buildName"]) == ("local", "run r (no cluster)")
     gitlab = executor(empty_report(), {"CI_JOB_URL": "https://gitlab.example/j/1"})
     assert (gitlab["type"], gitlab["buildUrl"]) == ("gitlab", "https://gitlab.example/j/1")
+
+
+def test_a_test_of_no_claim_has_an_area_in_allure_too() -> None:
+    """What has none would stand beside the areas under its own name."""
+    assert labels([]) == [("epic", "The suite itself")]
 
 
 def test_junit_without_a_suite_is_refused(tmp_path: Path) -> None:

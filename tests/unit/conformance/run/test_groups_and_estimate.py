@@ -52,6 +52,16 @@ def test_a_policy_that_kubernetes_can_write_too_needs_no_calico_api() -> None:
     assert plan.prospect_of(alone, catalog(), cluster, Settings()).verdict is ClaimVerdict.NOT_RUN
 
 
+def test_a_vni_that_nothing_carries_to_windows_nodes_is_said_before_the_run() -> None:
+    test = PlannedTest(test="t::a", parts=(ClaimPart(claim="VXLAN-10"),), needs=Needs(vni_delivery=True))
+    settings = Settings(disruptive=True, cluster_disruptive=True)
+    assert plan.prospect_of(test, catalog(), facts(), settings).verdict is None
+    by_hand = plan.prospect_of(test, catalog(), facts(install="manual"), settings)
+    assert by_hand.verdict is ClaimVerdict.NOT_RUN
+    assert by_hand.reason.startswith("nothing in the cluster carries a VNI to Windows nodes")
+    assert "reinstalled" in by_hand.remedy
+
+
 def test_it_is_said_which_claims_kubernetes_policies_decided() -> None:
     said = plan.by_kubernetes([DEMO], ["t::a"], facts(calico_apis=CRD_ONLY), Settings())
     assert said.startswith(

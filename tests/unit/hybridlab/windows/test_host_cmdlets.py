@@ -131,6 +131,15 @@ def test_processes() -> None:
     assert "Cannot find a process with the process identifier 1." in err
 
 
+def test_updates() -> None:
+    read = "Get-CimInstance Win32_QuickFixEngineering | ForEach-Object { $_.HotFixID }"
+    host = KnownHost()
+    host.answers["updates"] = [{"Description": "Update", "HotFixID": name} for name in ("KB5044281", "KB5042350")]
+    assert powershell(read, host)[:2] == (0, "KB5044281\r\nKB5042350\r\n")
+    host.answers["updates"] = []
+    assert powershell(read, host)[:2] == (0, "")
+
+
 def test_files() -> None:
     assert answer(f"Get-Content -Raw -Path '{FILE}'") == {"name": "Calico"}
     assert answer("Get-Content -Raw -Path 'C:\\etc\\cni\\net.d\\10-calico.conf*'") == {"name": "Calico"}
@@ -147,6 +156,7 @@ def test_files() -> None:
         "Get-Service",
         "Get-Service -Name spooler",
         "Get-CimInstance Win32_Process",
+        "Get-CimInstance Win32_QuickFixEngineering -Filter \"HotFixID='KB5044281'\"",
         "Get-CimInstance Win32_Process -Filter \"name='kubelet.exe'\"",
         "Remove-HnsNetwork",
     ],

@@ -38,7 +38,8 @@ NOTES = {
     "out (`apiServer.enabled: false`).",
     "rke1": "NOT supported by the suite: RKE1 runs no Calico on its Windows nodes.",
     "openshift": "NOT supported by the suite: its pods listen on port 80 and use the node's network, which "
-    "`restricted-v2` refuses, and no SecurityContextConstraints bindings are shipped, because nobody has tried them.",
+    "`restricted-v2` refuses, and no SecurityContextConstraints bindings are shipped, because nobody has tried them: "
+    "a run ends with exit code 7 before anything is touched.",
     "k3s": "NOT supported by the suite: k3s has no Windows agent, and a run ends with exit code 7.",
     "gke": "NOT supported by the suite: GKE runs no Calico on its Windows nodes.",
     "calico-enterprise": "Claims are judged by the Calico version that Enterprise is built on; what is on the nodes is "

@@ -1,0 +1,58 @@
+"""Which updates Windows nodes list as installed, asked by a run that looks into them anyway.
+
+Kubernetes names no KB number (:mod:`conformance.facts.updates`).  Where a test has just read something in a HostProcess
+pod of a node, the node is asked too, once in a run; it decides nothing, so that whatever breaks is told and no more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from conformance.errors import SuiteError, first_line
+from conformance.facts.updates import KB
+from conformance.model.facts import Fact, Facts
+
+
+class Hosts(Protocol):
+    """What is needed of looking into nodes (``conformance.probe.host.Hosts``)."""
+
+    def updates(self, node: str) -> list[str]:
+        """KB numbers that a Windows node lists."""
+
+
+class NodeUpdates:
+    """What is known of each node; thread-safe.
+
+    ``learn`` is told what was found out, ``learnt`` says what the run's other processes have found out.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        learn: Callable[[str, Fact[str]], object],
+        learnt: Callable[[], Mapping[str, Fact[str]]] = dict,
+    ) -> None:
+        self._learn, self._learnt = learn, learnt
+        self._lock = threading.Lock()
+        self._known = {node.name: node.update for node in facts.nodes if node.update.known}
+        self._reasons = {node.name: node.update.source for node in facts.nodes}
+
+    def look(self, node: str, hosts: Hosts) -> None:
+        """Ask a node, unless something names its update or it was asked before."""
+        with self._lock:
+            if node not in self._known:
+                self._known = {**self._learnt(), **self._known}
+            if node not in self._known:
+                self._known[node] = fact = self._read(node, hosts)
+                self._learn(node, fact)
+
+    def _read(self, node: str, hosts: Hosts) -> Fact[str]:
+        try:
+            found = [name.upper() for name in hosts.updates(node) if KB.fullmatch(name)]
+        except SuiteError as error:
+            return Fact(None, f"{self._reasons[node]}; the node itself could not be asked: {first_line(error)}")
+        if not found:
+            return Fact(None, f"{self._reasons[node]}; Win32_QuickFixEngineering of the node lists no update")
+        return Fact(", ".join(dict.fromkeys(found)), "updates that Win32_QuickFixEngineering of the node lists")

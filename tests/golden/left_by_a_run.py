@@ -1,0 +1,22 @@
+"""What reports/README.md says that a run leaves in its folder."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+README = Path(__file__).parents[2] / "reports" / "README.md"
+
+
+def told() -> list[str]:
+    """Names as the first column of its table has them; ``attachments/<test>/`` is the folder ``attachments/``."""
+    rows = [line.split("|")[1] for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    names = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    return [re.sub(r"/.*", "/", name) for name in names]
+
+
+def untold(folder: Path) -> list[str]:
+    """Names of what a run left and the page does not name."""
+    left = sorted(f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir())
+    return [name for name in left if not any(fnmatch(name, pattern) for pattern in told())]
