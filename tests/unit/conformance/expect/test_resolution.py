@@ -180,7 +180,6 @@ def test_a_slow_answer_to_a_name_on_the_way_to_a_server_is_named_slow() -> None:
         f"observed DNS_FAILED ({SILENT} within 5 s): web.demo.svc.cluster.local does not resolve, so nothing was sent; "
         "asked again, it leads to 10.96.0.7, slow: answered after 7.0 s ("
     ) in str(failed.value)
-    assert "observed DNS_FAILED, and the name leads to 10.96.0.7, slow: answered after 7.0 s" in str(failed.value)
 
 
 def test_the_dns_pod_that_tells_otherwise_is_named_with_what_it_tells() -> None:
