@@ -104,4 +104,4 @@ def test_a_pod_that_stays_cold_is_told_and_left_to_the_claims(make: Any) -> None
     timings = replace(timings, linux=replace(timings.linux, warm_up=3.0))
     warmth = warm_up(Scripted(Verdict.DNS_FAILED), [make.workload()], None, "x", timings=timings, clock=Instant())
     assert [observation.verdict for observation in warmth.cold] == [Verdict.DNS_FAILED]
-    assert "still without a network after 3 s: n/client (linux, node w1) -> A x: DNS_FAILED" in warmth.line
+    assert "still without a network after 3 s: n/client (linux, node w1) -> DNS A x: DNS_FAILED" in warmth.line
