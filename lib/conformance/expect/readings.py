@@ -15,7 +15,7 @@ from conformance.expect import message
 from conformance.expect.context import Context
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import seen_on
-from conformance.model.facts import Fact, NodeFacts
+from conformance.model.facts import Announced, Fact, NodeFacts
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -109,7 +109,8 @@ def deviation(
 ) -> str:
     """The message about the facts of these names, the first of them first; ``tries``: how often it was read."""
     name = wrong[0]
-    wanted = facts[name].wanted or expected
+    fact = facts[name]
+    wanted = fact.wanted if isinstance(fact, Announced) and fact.wanted else expected
     lines = [
         f"{', '.join(claims) or 'no claim'}  {name}  expected {wanted}, observed {shown(facts[name].value)} ({tries})",
         f"  because  {because}",

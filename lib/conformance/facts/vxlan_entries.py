@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.model.endpoint import OS
-from conformance.model.facts import Fact
+from conformance.model.facts import Announced, Fact
 from conformance.model.host import FdbEntry, HnsNetwork, LinuxFacts, RemoteSubnet, RouteEntry
 
 DEVICE = "vxlan.calico"
@@ -41,13 +41,13 @@ def routes(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
 
     Between Linux nodes a route past the overlay, by the peer's own address, is as good: no Windows node is part of it.
     """
-    found = {}
+    found: dict[str, Fact[str]] = {}
     tunnel = peer.tunnel or "no tunnel address"
     for block in peer.blocks:
         ways = [route for route in seen.routes if route.destination == str(block)]
         right = any(_by_tunnel(route, peer) or (peer.os == "linux" and route.gateway == peer.address) for route in ways)
         told = "; ".join(map(_shown, ways))
-        found[_route(seen.node, block, peer)] = Fact(
+        found[_route(seen.node, block, peer)] = Announced(
             ANNOUNCED if right else told or NO_ROUTE,
             f"routes of node {seen.node}: {told or 'none'}; node {peer.name} announces {tunnel}",
             wanted=f"via {tunnel} dev {DEVICE} (node {peer.name} announces it)",
@@ -79,7 +79,7 @@ def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
     else:
         told = ANNOUNCED
     return {
-        f"forwarding of node {seen.node} to the tunnel of node {peer.name}": Fact(
+        f"forwarding of node {seen.node} to the tunnel of node {peer.name}": Announced(
             told,
             f"entries of {DEVICE} on node {seen.node}: {peer.tunnel or 'no tunnel'} has MAC address {listed(macs)}, "
             f"{mac or 'no MAC address'} leads to {listed(ends)}; node {peer.name} is {peer.address}, its tunnel's MAC "
@@ -102,12 +102,12 @@ def remote_subnets(node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: i
     if not any(network.shows_policies for network in networks):
         nothing = Fact[str](None, f"Get-HnsNetwork on node {node} shows no policies of a network Calico")
         return {_route(node, block, peer): nothing for block in peer.blocks}
-    found = {}
+    found: dict[str, Fact[str]] = {}
     for block in peer.blocks:
         ways = [way for network in networks for way in network.remote_subnets if way.prefix == str(block)]
         told = ", ".join(words for way in ways for words in _otherwise(way, peer, vni)) if ways else NO_ROUTE
         there = "; ".join(f"to {way.provider} with VNI {way.vni} and MAC address {way.mac}" for way in ways)
-        found[_route(node, block, peer)] = Fact(
+        found[_route(node, block, peer)] = Announced(
             told or ANNOUNCED,
             f"RemoteSubnetRoute policies of HNS network Calico on node {node}: {there or 'none'}; node {peer.name} is "
             f"{peer.address}, its tunnel's MAC address {peer.mac or 'is not known'}, the VNI {vni}",

@@ -18,13 +18,19 @@ class Fact(Generic[T]):
     value: T | None
     source: str
     """``Installation default .spec.calicoNetwork.bgp``, or ``not known: no right to get installations``."""
-    wanted: str = ""
-    """What in particular it is to be, for messages, where the value says ``as announced`` or the like."""
 
     @property
     def known(self) -> bool:
         """Whether it was read."""
         return self.value is not None
+
+
+@dataclass(frozen=True)
+class Announced(Fact[str]):
+    """A fact that others announce what to expect of: its value says ``as announced``, or what is there instead."""
+
+    wanted: str = ""
+    """What in particular is announced, for messages."""
 
 
 @dataclass(frozen=True, kw_only=True)

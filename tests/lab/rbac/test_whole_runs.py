@@ -105,7 +105,8 @@ def test_the_field_guides_commands_are_right_under_a_role(
     assert {claim: why for claim, why in not_run.items() if not lacks or "run's user may not" not in why} == {}
     assert {claim for claim in not_run if lacks in not_run[claim]} or not lacks
     planned = dict(re.findall(r"^  (\S+) +(runs|NOT_RUN) ", plan.stdout, re.MULTILINE))
-    assert {claim for claim, word in planned.items() if word == "NOT_RUN"} == set(not_run)
+    # A claim of which only some tests can run is planned as one that runs, and may end NOT_RUN for the others.
+    assert {claim for claim, word in planned.items() if word == "NOT_RUN"} <= set(not_run)
 
     began = time.monotonic()
     restore = run_pytest(kubeconfig, tmp_path / "restore", "--restore", timings=None)

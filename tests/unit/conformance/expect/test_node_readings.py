@@ -14,7 +14,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import OS, Workload
-from conformance.model.facts import Fact
+from conformance.model.facts import Announced, Fact
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Clock, ScriptedProber, workload
 
@@ -58,7 +58,7 @@ class Nodes:
 
 def routes(node: str, *values: str | None) -> dict[str, Fact[str]]:
     return {
-        f"route of node {node} to block 192.168.{number}.0/26 of node w9": Fact(
+        f"route of node {node} to block 192.168.{number}.0/26 of node w9": Announced(
             value, f"routes of node {node}: none", f"via 192.168.{number}.2 dev vxlan.calico (node w9 announces it)"
         )
         for number, value in enumerate(values)

@@ -163,7 +163,9 @@ def test_a_server_that_hears_nothing_breaks_the_control() -> None:
 )
 def test_a_black_hole_on_the_way_from_a_windows_pod_is_a_violation_too(pair: tuple[Workload, Workload]) -> None:
     net, kept = Net(own={pair[1].pod: 1350}, way=1350), list[Seen]()
-    with pytest.raises(Nonconformance, match=r"ns/windows-client .* refused by the sender .* observed no answer from 1351 bytes"):
+    with pytest.raises(
+        Nonconformance, match=r"ns/windows-client .* refused by the sender .* observed no answer from 1351 bytes"
+    ):
         sizes(net, kept).carries([pair], because="x")
     assert [seen.verdict for seen in kept] == [ClaimVerdict.VIOLATED, ClaimVerdict.CONFIRMED]
 

@@ -55,7 +55,10 @@ def test_a_node_s_updates_are_what_it_lists_once_each() -> None:
         ([], "Win32_QuickFixEngineering of the node lists no update"),
         (["File 1"], "Win32_QuickFixEngineering of the node lists no update"),
         (ProbeBroken("no answer\nfor long"), "the node itself could not be asked: no answer"),
-        (MissingCapability("no HostProcess pod", "allow it"), "the node itself could not be asked: no HostProcess pod"),
+        (
+            MissingCapability("no HostProcess pod", "allow it"),
+            "the node itself could not be asked: no HostProcess pod; allow it",
+        ),
     ],
 )
 def test_what_is_not_known_says_why_and_breaks_nothing(listed: list[str] | Exception, expected: str) -> None:
