@@ -181,7 +181,7 @@ class VniChange:
         return {node: self.vni.vsid(node) for node in self.windows}
 
     def _demand(self, found: Mapping[str, int | None], wanted: int, because: str) -> None:
-        """Every Windows node has this VSID, each decided on its own if one has not.  Raises Nonconformance."""
+        """Every Windows node has this VSID; those that have not are decided each on its own.  Raises Nonconformance."""
         delivery, claims = self._delivered, ", ".join(self.expect.context.claims) or "no claim"
         heads = {
             node: f"{claims}  HNS network Calico of node {node}  expected VSID {wanted}, observed "
@@ -191,9 +191,8 @@ class VniChange:
         }
         if not heads:
             return
-        for pod in {server.node: server for server in self._demo_pods.windows_servers}.values():
-            verdict = ClaimVerdict.VIOLATED if pod.node in heads else ClaimVerdict.CONFIRMED
-            self.expect.context.decided(None, pod, verdict, heads.get(pod.node, because), "read")
+        for pod in {server.node: server for server in self._demo_pods.windows_servers if server.node in heads}.values():
+            self.expect.context.decided(None, pod, ClaimVerdict.VIOLATED, heads[pod.node], "read")
         node, head = next(iter(heads.items()))
         raise Nonconformance(
             f"{head}\n"
