@@ -1,4 +1,4 @@
-"""Ingress rules with a protocol and ports, single or as ranges, open those of that protocol, and nothing else."""
+"""Ingress rules with a protocol and a port open that port of that protocol to everybody, and nothing else."""
 
 from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import about, each_os, either_policy_api, verifies
@@ -12,6 +12,6 @@ pytestmark = [verifies("POL-1", part="{policy}: ingress by port, {server_os} ser
 def test_only_the_allowed_port_is_open(pods: WorkerPods, policy: Policy, expect: Expect, server_os: OS) -> None:
     clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
     filled, ways = policy.filled(server=servers), clients.to(servers)
-    because = "the rules allow TCP up to 80 and around 8080, and UDP 8080: TCP 8080 is in no range of its protocol"
+    because = "the rules allow TCP 80 and UDP 8080 from anywhere: TCP 8080 has one's protocol and the other's port"
     expect.change(filled, open=[*ways.tcp(80), *ways.udp(8080)], closed=ways.tcp(8080), because=because)
     expect.removed(policy, because="without a policy everything is allowed")

@@ -146,7 +146,7 @@ def failure(
     told, expected, so = first.path, first.expected, ""
     if isinstance(first.standing, BrokenControl) and not first.path.want:
         if first.standing.why is Why.CONTROL and (lost := _lost_control(first.path)):
-            told, expected = lost, "CONNECTED each time"
+            told, expected = lost, "CONNECTED close to each time-out"
             so = _undecided(lost, first)
             further["control of"] = f"{first.label}  expected {first.expected}, observed {message.summary(first.seen)}"
             further["so"] = "a source or a server that had lost its network would look just like a denial"
@@ -190,14 +190,17 @@ def _connected(path: Path) -> float:
 
 
 def _undecided(lost: Path, denied: Outcome) -> str:
-    """What the control that was lost leaves undecided: ``2 of 4 tries connected, so the denial of ...``."""
+    """What the control that was lost leaves undecided: ``2 of 4 tries connected, so the denial of ...``.
+
+    One that connected whenever it was asked was asked too seldom: the pod or its agent was too slow.
+    """
     seen = [tried.seen for tried in lost.tries if tried.seen is not None]
     connected = sum(as_wanted(each, True) for each in seen)
     source = denied.path.attempt.source
-    return (
-        f"{connected} of {counted(len(seen), 'try', 'tries')} connected, so the denial of {source.namespace}/"
-        f"{source.pod} cannot be judged"
-    )
+    told = f"{connected} of {counted(len(seen), 'try', 'tries')} connected"
+    if connected == len(seen):
+        told = "each try connected, but they came too seldom to stand beside every time-out"
+    return f"{told}, so the denial of {source.namespace}/{source.pod} cannot be judged"
 
 
 def _led(outcome: Outcome, seen: Sequence[Observation], led: str) -> str:
@@ -231,6 +234,11 @@ def _advice(first: Outcome, told: Path, enforced_at: advice.Side, *, removed: bo
     standing, attempt = first.standing, first.path.attempt
     if told is not first.path:
         control = told.attempt
+        if all(tried.seen is None or as_wanted(tried.seen, True) for tried in told.tries):
+            return (
+                f"look at the load of node {control.source.node} and of the machine that runs the suite: attempts "
+                "begin late; fewer workers (-n) ask less at once"
+            )
         node = control.target.backends[0].node if control.target and control.target.backends else "of the server"
         return f"look at {control.source.namespace}/{control.source.pod} and node {node} for packet loss"
     if not first.path.want:

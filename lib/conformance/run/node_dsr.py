@@ -6,13 +6,13 @@ what detection read from logs and arguments counts (:mod:`conformance.facts.dsr`
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from conformance.errors import EnvironmentBroken, MissingCapability, ProbeBroken
 from conformance.facts import dsr
 from conformance.model.facts import Fact, Facts
+from conformance.run.node_memory import NodeMemory
 
 PROGRAM = "kube-proxy.exe"
 READ = f"command line of {PROGRAM}"
@@ -27,10 +27,7 @@ class Hosts(Protocol):
 
 
 class NodeDsr:
-    """What is known of each node; thread-safe.
-
-    ``learn`` is told what was found out, ``learnt`` says what the run's other processes have found out.
-    """
+    """What is known of each node; thread-safe.  ``learn`` and ``learnt`` are those of :class:`NodeMemory`."""
 
     def __init__(
         self,
@@ -38,22 +35,14 @@ class NodeDsr:
         learn: Callable[[str, Fact[bool]], object],
         learnt: Callable[[], Mapping[str, Fact[bool]]] = dict,
     ) -> None:
-        self._facts, self._learn, self._learnt = facts, learn, learnt
-        self._lock = threading.Lock()
-        self._known: dict[str, Fact[bool]] = {}
+        self._facts, self._memory = facts, NodeMemory(learn, learnt)
 
     def of(self, node: str, hosts: Hosts) -> Fact[bool]:
         """Whether kube-proxy on a Windows node runs with ``--enable-dsr=true``; unknown says why.
 
         Raises ProbeBroken and EnvironmentBroken where the node could not be looked into and no log or argument says it.
         """
-        with self._lock:
-            if node not in self._known:
-                self._known |= self._learnt()
-            if node not in self._known:
-                self._known[node] = fact = self._read(node, hosts)
-                self._learn(node, fact)
-            return self._known[node]
+        return self._memory.of(node, lambda: self._read(node, hosts))
 
     def _read(self, node: str, hosts: Hosts) -> Fact[bool]:
         read = next(item for item in self._facts.nodes if item.name == node).dsr

@@ -6,13 +6,13 @@ pod of a node, the node is asked too, once in a run; it decides nothing, so that
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from conformance.errors import SuiteError, first_line
 from conformance.facts.updates import KB
 from conformance.model.facts import Fact, Facts
+from conformance.run.node_memory import NodeMemory
 
 
 class Hosts(Protocol):
@@ -23,10 +23,7 @@ class Hosts(Protocol):
 
 
 class NodeUpdates:
-    """What is known of each node; thread-safe.
-
-    ``learn`` is told what was found out, ``learnt`` says what the run's other processes have found out.
-    """
+    """What is known of each node; thread-safe.  ``learn`` and ``learnt`` are those of :class:`NodeMemory`."""
 
     def __init__(
         self,
@@ -34,19 +31,13 @@ class NodeUpdates:
         learn: Callable[[str, Fact[str]], object],
         learnt: Callable[[], Mapping[str, Fact[str]]] = dict,
     ) -> None:
-        self._learn, self._learnt = learn, learnt
-        self._lock = threading.Lock()
-        self._known = {node.name: node.update for node in facts.nodes if node.update.known}
+        told = {node.name: node.update for node in facts.nodes if node.update.known}
+        self._memory = NodeMemory(learn, learnt, known=told)
         self._reasons = {node.name: node.update.source for node in facts.nodes}
 
     def look(self, node: str, hosts: Hosts) -> None:
         """Ask a node, unless something names its update or it was asked before."""
-        with self._lock:
-            if node not in self._known:
-                self._known = {**self._learnt(), **self._known}
-            if node not in self._known:
-                self._known[node] = fact = self._read(node, hosts)
-                self._learn(node, fact)
+        self._memory.of(node, lambda: self._read(node, hosts))
 
     def _read(self, node: str, hosts: Hosts) -> Fact[str]:
         try:

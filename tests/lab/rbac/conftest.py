@@ -14,12 +14,18 @@ from typing import Any
 import pytest
 import yaml
 
+from conformance.kube.access import from_kubeconfig
+from conformance.kube.client import Kube
 from conformance.pods.roles import MANIFESTS
 from tests.lab.lab_process import RunningLab, running_lab
+from tests.reliability import snapshot
+from tests.reliability.snapshot import Snapshot
 
 ROOT = Path(__file__).parents[3]
 RUN_WITHIN = 300.0
 """Seconds; only a run that hangs is caught."""
+AsRole = Callable[[str], Path]
+"""Role to the kubeconfig of its ServiceAccount."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -115,3 +121,16 @@ def as_role(lab: RunningLab, tmp_path_factory: pytest.TempPathFactory) -> Callab
         return path
 
     return kubeconfig
+
+
+@pytest.fixture(scope="module")
+def kube(lab: RunningLab) -> Iterator[Kube]:
+    client = Kube(from_kubeconfig(lab.kubeconfig))
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def before(kube: Kube) -> Snapshot:
+    """The cluster before any run."""
+    return snapshot.take(kube)

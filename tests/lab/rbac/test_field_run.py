@@ -10,17 +10,16 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.kube.ownership import SYSTEM_NAMESPACE
 from conformance.undo.journal.store import entries_of, journals
 from tests.lab.lab_process import RunningLab
-from tests.lab.rbac.conftest import ROOT, command, environment, run_pytest, run_suite
+from tests.lab.rbac.conftest import ROOT, AsRole, command, environment, run_pytest, run_suite
 from tests.reliability import snapshot
 from tests.reliability.kills import WHOLE
 from tests.reliability.snapshot import Snapshot
@@ -35,21 +34,6 @@ CHANGED_WITHIN = 120.0
 """Seconds; only a run that hangs is caught."""
 MAKES_NAMESPACES = "the run's user may not create namespaces in all namespaces (needed to make the run's namespaces)"
 HOLDS_LOCK = "the run's user may not create leases.coordination.k8s.io in calico-conformance-system"
-
-AsRole = Callable[[str], Path]
-
-
-@pytest.fixture(scope="module")
-def kube(lab: RunningLab) -> Iterator[Kube]:
-    client = Kube(from_kubeconfig(lab.kubeconfig))
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def before(kube: Kube) -> Snapshot:
-    """The cluster before any run."""
-    return snapshot.take(kube)
 
 
 def left(kube: Kube, before: Snapshot) -> list[str]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.lab.rbac.conftest import run_suite
+from tests.lab.rbac.conftest import AsRole, run_suite
 
 pytestmark = pytest.mark.xdist_group("rbac")
-
-AsRole = Callable[[str], Path]
 
 
 def test_read_only_decides_what_only_reads_and_names_what_it_lacks(as_role: AsRole, tmp_path: Path) -> None:

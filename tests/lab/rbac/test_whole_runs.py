@@ -10,17 +10,13 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
-from tests.lab.lab_process import RunningLab
-from tests.lab.rbac.conftest import run_pytest, run_suite
+from tests.lab.rbac.conftest import AsRole, run_pytest, run_suite
 from tests.lab.rbac.test_field_run import HOLDS_LOCK, MAKES_NAMESPACES, SLOW, left
-from tests.reliability import snapshot
 from tests.reliability.snapshot import Snapshot
 
 pytestmark = [pytest.mark.xdist_group("whole-runs"), pytest.mark.slow]
@@ -38,21 +34,6 @@ WITHIN = 3000.0
 NO_TEST = "there is no test for it yet"
 """Said of claims of which a half has none."""
 HEALTHY = {"CONFIRMED", "NOT_RUN", "NOT_APPLICABLE", "NOT_OBSERVED"}
-
-AsRole = Callable[[str], Path]
-
-
-@pytest.fixture(scope="module")
-def kube(lab: RunningLab) -> Iterator[Kube]:
-    client = Kube(from_kubeconfig(lab.kubeconfig))
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def before(kube: Kube) -> Snapshot:
-    """The cluster before any run."""
-    return snapshot.take(kube)
 
 
 @pytest.mark.parametrize(

@@ -250,8 +250,8 @@ def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
     assert isinstance(broken, ControlBroken)
     assert str(broken).splitlines()[:8] == [
         "POL-1  control failed: ns/friend (linux, node linux-1) -> 192.168.9.9:8080/tcp (server, windows, node "
-        "windows-2)  expected CONNECTED each time, observed TIMED_OUT 2 times, CONNECTED 2 times, last CONNECTED "
-        "(4 tries, 12.0 s): 2 of 4 tries connected, so the denial of ns/stranger cannot be judged",
+        "windows-2)  expected CONNECTED close to each time-out, observed TIMED_OUT 2 times, CONNECTED 2 times, last "
+        "CONNECTED (4 tries, 12.0 s): 2 of 4 tries connected, so the denial of ns/stranger cannot be judged",
         "  because     only friends may enter",
         "  observed    CONNECTED after 12 ms",
         "  beside      1 of 2 paths as expected",
@@ -262,3 +262,20 @@ def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
         "  do          look at ns/friend and node windows-2 for packet loss",
     ]
     assert broken.control == control.attempt.label
+
+
+def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_loss() -> None:
+    stranger = replace(workload("stranger"), node="linux-2")
+    denied, control = route(stranger, *[DROPPED] * 4, want=False), route(FRIEND, UP, UP, want=True)
+    link([denied, control])
+    broken = failure(
+        [Outcome(denied, BrokenControl(Why.CONTROL), is_control=False)],
+        claims=["POL-1"], because="only friends may enter", seconds=17.3, policies=[], name_leads_to=lambda outcome: "",
+    )  # fmt: skip
+    first, *rest = str(broken).splitlines()
+    assert first.endswith(
+        "observed CONNECTED (2 tries, 17.3 s): each try connected, but they came too seldom to stand beside every "
+        "time-out, so the denial of ns/stranger cannot be judged"
+    )
+    assert rest[-1].startswith("  do          look at the load of node linux-1 and of the machine that runs the suite")
+    assert not any("packet loss" in line for line in rest)
