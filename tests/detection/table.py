@@ -57,7 +57,7 @@ class Row:
     claims: tuple[str, ...] = ()
     """Claims to run; none: all."""
     workers: int = 0
-    """``pytest -n``; 0: 4 for all claims, 2 for some."""
+    """``pytest -n``; 0: two, as ``-n auto`` chooses there: a Windows node has room for the agents of two."""
     timings: dict[str, str] = field(default_factory=dict)
     """Entries of both operating systems that differ from timings.yaml."""
     only: str = ""
@@ -77,7 +77,7 @@ class Row:
     @property
     def parallel(self) -> int:
         """How many workers."""
-        return self.workers or (2 if self.claims else 4)
+        return self.workers or 2
 
     @property
     def lab(self) -> tuple[str, tuple[str, ...], str]:
