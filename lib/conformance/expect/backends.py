@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance.errors import Nonconformance
 from conformance.expect import message
@@ -22,9 +23,12 @@ from conformance.timing import until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
-AT_ONCE = 12
-"""Connections of one source in a round.  By chance alone one of two backends gets none of them in 1 of 2,000 rounds;
-then another round is asked."""
+MISSED_BY_CHANCE = 1e-6
+"""How often one of the backends may get none of a source's connections by chance alone, in as many rounds as verdicts
+need: kube-proxy chooses at random, so of ``n`` backends some are missed by ``m`` connections with less than
+``n * e^(-m/n)``."""
+AT_LEAST = 12
+"""Connections of one source in a round, however few the backends are: a Service may still lead to one that went."""
 
 
 @dataclass
@@ -41,6 +45,8 @@ class Backends:
         expect = self.expect
         clients = list(sources)
         patience = [expect.timings.of(workload.os) for workload in clients]
+        agree = max(timings.agree for timings in patience)
+        at_once = _connections(len(target.backends), agree)
         attempts = [
             Attempt(
                 source=workload,
@@ -49,13 +55,14 @@ class Backends:
                 give_up_after=expect.timings.of(workload.os).http_give_up,
             )
             for workload in clients
-            for _ in range(AT_ONCE)
+            for _ in range(at_once)
         ]
+        row = _Row(target, agree)
         settled = until(
-            lambda: _by_source(expect.prober.observe(attempts)),
-            lambda rounds: all(_right(seen, target) for seen in rounds),
+            lambda: _by_source(expect.prober.observe(attempts), at_once),
+            row.accepts,
             within=max(timings.service_effect for timings in patience),
-            agree=max(timings.agree for timings in patience),
+            agree=agree,
             every=min(timings.poll_every for timings in patience),
             agree_every=min(timings.agree_every for timings in patience),
             description=because,
@@ -63,13 +70,8 @@ class Backends:
         )
         wrong = []
         for index, client in enumerate(clients):
-            seen = [
-                observation
-                for round_ in settled.seen[-max(timings.agree for timings in patience) :]
-                for observation in round_[index]
-            ]
-            sound = settled.converged or all(_right(round_[index], target) for round_ in settled.seen[-2:])
-            if sound:
+            seen = [observation for round_ in settled.seen[-agree:] for observation in round_[index]]
+            if settled.converged or (_proper(seen) and _all_answered(seen, target)):
                 expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because)
                 continue
             error = self._wrong(client, target, seen, settled.seconds, because)
@@ -96,15 +98,43 @@ class Backends:
         return Nonconformance(text, seen=seen)
 
 
-def _by_source(seen: Sequence[Observation]) -> list[list[Observation]]:
-    return [list(seen[start : start + AT_ONCE]) for start in range(0, len(seen), AT_ONCE)]
+@dataclass
+class _Row:
+    """The latest rounds in which every connection got to a backend, at most as many as have to agree."""
+
+    target: Target
+    agree: int
+    rounds: list[list[list[Observation]]] = field(default_factory=list)
+
+    def accepts(self, round_: list[list[Observation]]) -> bool:
+        """Whether a round agrees; one that completes the row does if each source got to each backend in the row."""
+        if not all(_proper(seen) for seen in round_):
+            self.rounds.clear()
+            return False
+        self.rounds = [*self.rounds, round_][-self.agree :]
+        return len(self.rounds) < self.agree or all(
+            _all_answered([seen for part in parts for seen in part], self.target)
+            for parts in zip(*self.rounds, strict=True)
+        )
 
 
-def _right(seen: Sequence[Observation], target: Target) -> bool:
-    """All connected, each to a backend, and to each backend one."""
-    if any(observation.verdict is not Verdict.CONNECTED or unexpected_backend(observation) for observation in seen):
-        return False
-    return all(any(same_pod(backend, observation.served_by) for observation in seen) for backend in target.backends)
+def _connections(backends: int, rounds: int) -> int:
+    """How many connections a source needs in each round to get to all backends in these rounds."""
+    in_all = backends * math.log(max(backends, 1) / MISSED_BY_CHANCE)
+    return max(AT_LEAST, math.ceil(in_all / rounds))
+
+
+def _by_source(seen: Sequence[Observation], at_once: int) -> list[list[Observation]]:
+    return [list(seen[start : start + at_once]) for start in range(0, len(seen), at_once)]
+
+
+def _proper(seen: Sequence[Observation]) -> bool:
+    """All connected, each to a backend."""
+    return all(one.verdict is Verdict.CONNECTED and not unexpected_backend(one) for one in seen)
+
+
+def _all_answered(seen: Sequence[Observation], target: Target) -> bool:
+    return all(any(same_pod(backend, one.served_by) for one in seen) for backend in target.backends)
 
 
 def _listed(target: Target) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from random import Random
 
 import pytest
 
@@ -14,7 +15,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
-from conformance.model.endpoint import Path, Target
+from conformance.model.endpoint import Path, Target, Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, workload
@@ -34,7 +35,17 @@ def by_turns(*pods: str) -> Answer:
     return answer
 
 
-def asked(restarted: set[str] | None = None, **clients: list[Answer]) -> tuple[dict[str, ClaimVerdict], str]:
+def at_random(random: Random, pods: list[Workload]) -> Answer:
+    def answer(attempt: Attempt, _: int) -> Observation:
+        who = f"ns/{random.choice(pods).pod}"
+        return Observation(attempt=attempt, verdict=Verdict.CONNECTED, at=0.0, seconds=0.01, served_by=who)
+
+    return answer
+
+
+def asked(
+    restarted: set[str] | None = None, service: Target = SERVICE, **clients: list[Answer]
+) -> tuple[dict[str, ClaimVerdict], str]:
     """Each client's verdict, and the first line of what was raised."""
     kept: list[Seen] = []
     prober = ScriptedProber(dict(clients), restarted=restarted or set())
@@ -42,7 +53,7 @@ def asked(restarted: set[str] | None = None, **clients: list[Answer]) -> tuple[d
     sources = [replace(workload(name), node=name) for name in clients]
     said = ""
     try:
-        Backends(expect).all_used(sources, SERVICE, because="x")
+        Backends(expect).all_used(sources, service, because="x")
     except Nonconformance as wrong:
         said = str(wrong).partition("\n")[0]
     return {seen.source: seen.verdict for seen in kept}, said
@@ -54,6 +65,23 @@ def test_all_backends_and_nobody_else_are_what_is_wanted() -> None:
 
 def test_an_old_backend_that_is_used_for_a_while_is_not_used_for_good() -> None:
     assert asked(c=[by_turns("old"), by_turns("a", "b")]) == ({"c": ClaimVerdict.CONFIRMED}, "")
+
+
+def test_chance_lets_no_client_miss_one_of_many_backends() -> None:
+    """Ten clients of eight backends chosen at random: in a round of twelve connections one of four misses some."""
+    pods = [replace(workload(f"p{number}"), node=f"linux-{number}") for number in range(8)]
+    service = replace(SERVICE, backends=tuple(pods))
+    for seed in range(20):
+        clients: dict[str, list[Answer]] = {
+            f"c{number}": [at_random(Random(100 * seed + number), pods)] for number in range(10)
+        }
+        verdicts, said = asked(None, service, **clients)
+        assert (set(verdicts.values()), said) == ({ClaimVerdict.CONFIRMED}, "")
+
+
+def test_a_backend_that_only_some_connections_miss_by_turns_is_used() -> None:
+    rounds = [by_turns("a"), by_turns("b"), by_turns("a")]
+    assert asked(c=rounds) == ({"c": ClaimVerdict.CONFIRMED}, "")
 
 
 @pytest.mark.parametrize(
