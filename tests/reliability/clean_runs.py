@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ KEPT = ROOT / "reports" / "reliability"
 RUNS = KEPT / "clean-runs.jsonl"
 SUITES = ("suites",)
 WORKERS = 2
+LABS = {"default": (), "ten-nodes": ("--every-node",)}
+"""Profiles of the labs, and what each run of one adds: on many nodes a run decides many times as much."""
 STREAMS = ("RST-", "XPOL-16")
 """How the claims begin whose decisions are streams that stayed or broke."""
 RUN_WITHIN = 1200.0
@@ -48,6 +51,8 @@ class Run:
     seconds: float
     tests: int
     suites: tuple[str, ...]
+    profile: str
+    """Of its lab."""
     closed: int
     """Routes that were decided as closed: pairs of nodes, of each test."""
     opened: int
@@ -77,13 +82,13 @@ def load(busy: bool) -> Iterator[None]:
 
 
 def one_run(number: int, suites: tuple[str, ...], table: Table) -> Run:
-    """Run these suites once; every second run is on a busy machine."""
-    busy = number % 2 == 1
+    """Run these suites once; every second run is on a busy machine, and each lab has two runs in turn."""
+    busy, profile = number % 2 == 1, list(LABS)[number // 2 % len(LABS)]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
     with tempfile.TemporaryDirectory(prefix="clean-run-") as folder, load(busy):
         command = [
             sys.executable, "-m", "pytest", *suites, "-q", "-n", str(WORKERS), "-p", "no:cacheprovider",
-            f"--report-dir={folder}",
+            f"--report-dir={folder}", f"--lab-profile={profile}", *LABS[profile],
         ]  # fmt: skip
         begun = time.monotonic()
         try:
@@ -97,7 +102,7 @@ def one_run(number: int, suites: tuple[str, ...], table: Table) -> Run:
         seconds = time.monotonic() - begun
         report = Path(folder) / "latest" / "conformance.json"
         said = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"claims": [], "tests": []}
-        alarms = _alarms(said, table) if said["tests"] else (f"no report: {output[-300:]}",)
+        alarms = _alarms(said, table, profile) if said["tests"] else (f"no report: {output[-300:]}",)
         if alarms or code:
             _keep(number, Path(folder), output)
     return Run(
@@ -108,6 +113,7 @@ def one_run(number: int, suites: tuple[str, ...], table: Table) -> Run:
         seconds=round(seconds, 2),
         tests=len(said["tests"]),
         suites=suites,
+        profile=profile,
         **decided(said),
         alarms=alarms,
     )
@@ -128,12 +134,13 @@ def decided(said: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def _alarms(said: dict[str, Any], table: Table) -> tuple[str, ...]:
+def _alarms(said: dict[str, Any], table: Table, profile: str) -> tuple[str, ...]:
     """What differs from a healthy lab."""
     return tuple(
         f"{claim['id']}: {claim['verdict']}: {claim['reason'].partition(chr(10))[0]}"
         for claim in said["claims"]
-        if claim["results"] and (claim["id"] not in table.clean or claim["verdict"] not in table.healthy(claim["id"]))
+        if claim["results"]
+        and (claim["id"] not in table.clean or claim["verdict"] not in table.healthy(claim["id"], profile))
     )
 
 
@@ -173,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         state = f"FALSE ALARM {'; '.join(run.alarms)}" if run.false_alarm else "clean"
         print(
             f"run {number + 1} of {options.runs}: {state}, {_counted([run])}, {run.seconds:.1f} s"
-            f"{', busy' if run.loaded else ''}",
+            f" on {run.profile}{', busy' if run.loaded else ''}",
             flush=True,
         )
     runs = [run for run in known(suites) if run.number < options.runs]
@@ -192,11 +199,13 @@ def _counted(runs: Sequence[Run]) -> str:
 def summary(runs: Sequence[Run]) -> list[str]:
     """As lines of the document."""
     lines = [
-        "| machine | runs | tests a run | closed routes | open | streams | false alarms | seconds: median | slowest |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| lab | machine | runs | tests | closed routes | open | streams | false alarms | seconds: median | slowest |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for busy in (False, True):
-        some = sorted((run for run in runs if run.loaded is busy), key=lambda run: run.seconds)
+    for profile, busy in product(LABS, (False, True)):
+        some = sorted(
+            (run for run in runs if (run.profile, run.loaded) == (profile, busy)), key=lambda run: run.seconds
+        )
         if some:
             machine = "all cores kept busy by others" if busy else "as it is"
             alarms, tests = sum(run.false_alarm for run in some), min(run.tests for run in some)
@@ -204,7 +213,8 @@ def summary(runs: Sequence[Run]) -> list[str]:
             decided = " | ".join(
                 str(sum(getattr(run, what) for run in some)) for what in ("closed", "opened", "streams")
             )
-            lines.append(f"| {machine} | {len(some)} | {tests} | {decided} | {alarms} | {median:.1f} | {slowest:.1f} |")
+            counts = f"{len(some)} | {tests} | {decided} | {alarms} | {median:.1f} | {slowest:.1f}"
+            lines.append(f"| {profile} | {machine} | {counts} |")
     lines += [f"- run {run.number}: {alarm}" for run in runs for alarm in run.alarms]
     suites = sorted({suite for run in runs for suite in run.suites})
     lines += ["", f"Suites: {', '.join(suites)}, {WORKERS} workers, a lab of its own for each run."]

@@ -15,7 +15,9 @@ from tests.reliability.clean_runs import Run, _alarms, decided, known, summary
 from tests.reliability.document import PAGE, write
 from tests.reliability.source import source
 
-TABLE = Table(clean={"CONN-1": "CONFIRMED", "XSVC-2": "NOT_OBSERVED"}, rows=())
+TABLE = Table(
+    clean={"CONN-1": "CONFIRMED", "XSVC-2": "NOT_OBSERVED"}, rows=(), profiles={"ten-nodes": {"CONN-1": "NOT_RUN"}}
+)
 
 
 def report(**verdicts: str) -> dict[str, Any]:
@@ -31,30 +33,40 @@ def report(**verdicts: str) -> dict[str, Any]:
 
 
 def test_what_a_healthy_lab_says_is_no_alarm() -> None:
-    assert _alarms(report(CONN_1="CONFIRMED", XSVC_2="NOT_OBSERVED"), TABLE) == ()
+    assert _alarms(report(CONN_1="CONFIRMED", XSVC_2="NOT_OBSERVED"), TABLE, "default") == ()
 
 
 @pytest.mark.parametrize("verdict", ["VIOLATED", "INCONCLUSIVE", "NOT_RUN"])
 def test_every_other_verdict_is_an_alarm_with_its_first_line(verdict: str) -> None:
-    assert _alarms(report(CONN_1=verdict), TABLE) == (f"CONN-1: {verdict}: first",)
+    assert _alarms(report(CONN_1=verdict), TABLE, "default") == (f"CONN-1: {verdict}: first",)
+
+
+def test_what_is_healthy_is_the_profile_s() -> None:
+    assert _alarms(report(CONN_1="NOT_RUN"), TABLE, "ten-nodes") == ()
+    assert _alarms(report(CONN_1="CONFIRMED"), TABLE, "ten-nodes") == ("CONN-1: CONFIRMED: first",)
 
 
 def test_a_run_is_counted_by_its_closed_and_open_routes_and_its_streams() -> None:
     assert decided(report(POL_1="CONFIRMED", RST_1="CONFIRMED")) == {"closed": 4, "opened": 4, "streams": 3}
 
 
-def run(number: int, seconds: float, *alarms: str, code: int = 0) -> Run:
+def run(number: int, seconds: float, *alarms: str, code: int = 0, profile: str = "default") -> Run:
     return Run(
         number=number, source="abc", loaded=number % 2 == 1, exit_code=code, seconds=seconds, tests=55,
-        suites=("suites",), closed=500, opened=800, streams=50, alarms=alarms,
+        suites=("suites",), profile=profile, closed=500, opened=800, streams=50, alarms=alarms,
     )  # fmt: skip
 
 
 def test_quiet_and_busy_runs_are_told_apart() -> None:
     lines = summary([run(0, 8.0), run(1, 16.0), run(2, 10.0), run(3, 20.0, "CONN-1: VIOLATED: x", code=1)])
-    assert "| as it is | 2 | 55 | 1000 | 1600 | 100 | 0 | 10.0 | 10.0 |" in lines
-    assert "| all cores kept busy by others | 2 | 55 | 1000 | 1600 | 100 | 1 | 20.0 | 20.0 |" in lines
+    assert "| default | as it is | 2 | 55 | 1000 | 1600 | 100 | 0 | 10.0 | 10.0 |" in lines
+    assert "| default | all cores kept busy by others | 2 | 55 | 1000 | 1600 | 100 | 1 | 20.0 | 20.0 |" in lines
     assert "- run 3: CONN-1: VIOLATED: x" in lines
+
+
+def test_labs_are_told_apart() -> None:
+    lines = summary([run(0, 8.0), run(2, 80.0, profile="ten-nodes")])
+    assert "| ten-nodes | as it is | 1 | 55 | 500 | 800 | 50 | 0 | 80.0 | 80.0 |" in lines
 
 
 def test_runs_are_resumed_only_for_the_same_suites(tmp_path: Path) -> None:
