@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 TIMINGS = Path(__file__).with_name("timings.yaml")
 READY_WITHIN = 60.0
 """Seconds; only a lab that hangs is caught."""
-RUN_WITHIN = 600.0
+RUN_WITHIN = 1200.0
 """Seconds; only a run that hangs is caught."""
 ASK_WITHIN = 60.0
 """Seconds for one command of the lab."""
