@@ -301,7 +301,7 @@ def _closed(path: Path) -> Standing:
             return Wrong(Why.LEAK)
         ended, row, agreed, passed = _ends_row(path, attempt), [], False, place + 1
     if agreed and any(map(_arrived, path.recent[len(answered) :])):
-        return Wrong(Why.LEAK)  # whatever becomes of those that were begun before it
+        return Wrong(Why.LEAK)  # those that were begun before it cannot change that
     if passed:
         path.pass_over(passed, ended)
     return NotYet(tuple(row), ended, alone)

@@ -75,7 +75,7 @@ class Handler:
         self._exec_needs_create = (int(major), int(minor)) >= (1, 35)
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request; whatever goes wrong becomes a Status."""
+        """Answer one request; every error becomes a Status."""
         path = request.path
         note = _Note(request)
         try:
