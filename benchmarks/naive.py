@@ -45,7 +45,7 @@ class Naive:
     execs: int = 0
 
     def connected(self, source: Workload, target: Target) -> bool:
-        """Whether the exec succeeded; whatever went wrong with it is "denied"."""
+        """Whether the exec succeeded; any failure of it is "denied"."""
         self.execs += 1
         try:
             return self._exec(source, command(source, target, self.give_up))

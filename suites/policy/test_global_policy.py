@@ -1,4 +1,4 @@
-"""A GlobalNetworkPolicy concerns what its selectors name, in whatever namespace, and nothing else."""
+"""A GlobalNetworkPolicy concerns what its selectors name, in every namespace, and nothing else."""
 
 from conformance.fixtures import OS, Expect, Policy, WorkerPods
 from conformance.marks import each_os, manifest, needs, verifies

@@ -74,7 +74,7 @@ class Conversation:
         return self.hear()
 
     def line(self, within: float) -> str:
-        """The next line of whatever kind."""
+        """The next line of any kind."""
         assert self.process.stdout
         due = time.monotonic() + within
         while not self.lines:

@@ -240,7 +240,7 @@ def etcd_under_the_operator(api: Api) -> Iterator[None]:
 
 @contextmanager
 def no_operator(api: Api) -> Iterator[None]:
-    """Calico's operator is scaled down: it undoes whatever is changed in the workloads that it lays."""
+    """Calico's operator is scaled down: it undoes what is changed in the workloads that it lays."""
     path = "/apis/apps/v1/namespaces/tigera-operator/deployments/tigera-operator"
     api.merge(path, {"spec": {"replicas": 0}})
     deadline = time.monotonic() + ANSWER_WITHIN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.detection.table import DEFAULT, OUTSIDE, RED, Row, Table, read
@@ -17,6 +18,18 @@ A claim that nothing has ever turned red proves nothing when it is green. Each r
 it, on a lab that is wrong in one way, and compares the verdict of every claim with what the row expects:
 `make check-detection`, or `pytest tests/detection -m detection -k ROW` for one of them.
 """
+
+WORDS = """
+## What a reason must say
+A row also asks for words: the first line of one of the claim's reasons has to contain the text below, so that a claim
+is not only red but says what is wrong and where. `…` stands for any text, a dot for any one character, and NODE for the
+node of the row. In a row about one node, the first line of every red reason names that node besides.
+
+| row | claim | the first line contains |
+| --- | --- | --- |
+"""
+_ANY_TEXT = re.compile(r"(?:\.|\[[^]]+\])[*+]")
+_ANY_CHARACTER = re.compile(r"\[[^]]+\]")
 
 
 def page(table: Table) -> str:
@@ -34,7 +47,27 @@ def page(table: Table) -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     lines += [_line(row, table) for row in table.rows]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + WORDS + "\n".join(_words(table)) + "\n"
+
+
+def _words(table: Table) -> list[str]:
+    """A line for each row and claim that asks for words; rows that differ in their node alone share one."""
+    lines = []
+    for row in table.rows:
+        for claim, pattern in row.says.items():
+            name, text = row.name, readable(pattern)
+            if row.node:
+                name, text = (whole.replace(row.node, "NODE") for whole in (name, text))
+            lines.append(f"| {name} | {claim} | `{text}` |")
+    return list(dict.fromkeys(lines))
+
+
+def readable(pattern: str) -> str:
+    """A regular expression of the table as text.  Raises ValueError for what there are no words for."""
+    text = _ANY_CHARACTER.sub(".", _ANY_TEXT.sub("…", pattern.replace(" +", " "))).replace("|", " or ")
+    if set(text) & set("\\^$?*+{"):
+        raise ValueError(f"{pattern!r}: the page has no words for this; write it with . .* [...]+ ( | ) alone")
+    return text
 
 
 def _line(row: Row, table: Table) -> str:

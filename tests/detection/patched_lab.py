@@ -40,7 +40,7 @@ def allow_rules_deny() -> None:
 
 
 def ports_are_ignored() -> None:
-    """Rules match whatever the destination's port is."""
+    """Rules match every destination port."""
     from hybridlab.calico.policy import Policy, Ports
 
     true = Policy.rules

@@ -128,6 +128,25 @@ def test_the_documented_table_is_current() -> None:
     assert written == document.page(TABLE), "write docs/detection.md anew: python -m tests.detection.document"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("route to block .*: no route", "route to block …: no route"),
+        ("at 10[.]0.0.[0-9.]+ .coredns-[a-z0-9-]+. +expected", "at 10.0.0.… .coredns-…. expected"),
+        ("observed (CONNECTED|REFUSED)", "observed (CONNECTED or REFUSED)"),
+    ],
+)
+def test_words_that_a_row_asks_for_are_documented_without_the_signs_of_a_regular_expression(
+    pattern: str, text: str
+) -> None:
+    assert document.readable(pattern) == text
+
+
+def test_a_pattern_that_the_page_has_no_words_for_is_refused() -> None:
+    with pytest.raises(ValueError, match="no words for this"):
+        document.readable(r"answered after \d{3} ms")
+
+
 @pytest.mark.parametrize("of", [1, 2, 6, 7])
 def test_the_shares_of_a_gate_are_all_rows_each_once(of: int) -> None:
     shares = [shard.share(BY_LAB, index, of) for index in range(of)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,12 @@ def schema() -> dict[str, Any]:
 
 def problems(report: Any) -> list[str]:
     """What of a report the schema does not allow, or does not describe: place and reason."""
-    validator = jsonschema.Draft202012Validator(_closed(schema()))
-    return [f"{error.json_path}: {error.message[:200]}" for error in validator.iter_errors(report)]
+    return [f"{error.json_path}: {error.message[:200]}" for error in _validator().iter_errors(report)]
+
+
+@cache
+def _validator() -> Any:
+    return jsonschema.Draft202012Validator(_closed(schema()))
 
 
 def _closed(part: Any) -> Any:

@@ -1,7 +1,7 @@
 """A cluster's state over its API, and what differs between two such states: for what a run must leave as it was.
 
 Compared are specs, labels, annotations and data of everything that was there, pods by owner and count, IPAM against the
-pods that there are, nodes, and whatever still carries this suite's label.
+pods that there are, nodes, and what still carries this suite's label.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def imports(path: Path) -> tuple[tuple[int, str], ...]:
 
 def _imports(path: Path) -> Iterator[tuple[int, str]]:
     package = ".".join(path.relative_to(path.parents[_depth(path)]).with_suffix("").parts[:-1])
-    for node in ast.walk(ast.parse(path.read_text(), filename=str(path))):
+    for node in _statements(ast.parse(path.read_text(), filename=str(path))):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -129,6 +129,15 @@ def _imports(path: Path) -> Iterator[tuple[int, str]]:
                 base = f"{parent}.{base}".rstrip(".")
             for alias in node.names:
                 yield node.lineno, f"{base}.{alias.name}"
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Every statement in a node, and what holds statements; expressions, which are most of a tree, hold none."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        held = getattr(node, block, ())
+        for statement in held if isinstance(held, list) else ():  # the body of a lambda is an expression
+            yield statement
+            yield from _statements(statement)
 
 
 def _depth(path: Path) -> int:
@@ -237,7 +246,7 @@ def test_suites_import_only_fixtures_marks_and_catalog() -> None:
 
 
 def suite_imports(path: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(path.read_text(), filename=str(path))):
+    for node in _statements(ast.parse(path.read_text(), filename=str(path))):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -80,7 +80,7 @@ def needed(names: str) -> set[str]:
 
 @each_example
 def test_an_example_allows_what_the_sets_that_it_requires_need(path: Path) -> None:
-    """Else its gate is incomplete every night, whatever the release."""
+    """Else its gate is incomplete every night, for every release."""
     (command,) = (line for line in path.read_text().splitlines() if "--require=" in line)
     (required,) = re.findall(r"--require=([a-z,-]+)", command)
     assert needed(required) - set(re.findall(r"--[a-z-]+", command)) == set()

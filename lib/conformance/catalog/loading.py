@@ -1,4 +1,4 @@
-"""Reads the catalog's YAML into typed claims; whatever is wrong in it is named with file and line.
+"""Reads the catalog's YAML into typed claims; what is wrong in it is named with file and line.
 
 Parses nodes instead of plain values, so that every complaint has its line.  libyaml where it is there: the whole
 catalog takes some 20 ms with it, and ten times that without.

@@ -2,7 +2,7 @@
 service restarted where it is one of the host.
 
 Done when the new pod is ready, which for Felix means a first full apply (win_dataplane.go, doneFirstApply), and when
-whatever the caller knows to be good is good.
+what the caller knows to be good is good.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ class Felix:
         )
 
     def back(self, node: str) -> None:
-        """Wait until Felix runs on a node again, whatever was done to it.
+        """Wait until Felix runs on a node again, however it was stopped.
 
         Raises EnvironmentBroken; ProbeBroken, MissingCapability where a service cannot be looked at.
         """

@@ -3,7 +3,7 @@
 Drain the node, remove its HNS network "Calico", restart Calico there, have DaemonSets' pods made anew, which no drain
 evicts and which have lost their network with the others, let pods in again: the next pod that is networked
 gets a network with the parameters of now.  Removing the network cuts the node's own exec streams, so that the removal
-is verified by a fresh read, whatever became of the command.
+is verified by a fresh read, even if the command failed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Procedure:
         self._drain.refuse_budgets(node)
 
     def new_network(self, node: str) -> None:
-        """Carry it out; afterwards the node takes pods again, whatever broke, unless somebody else has cordoned it.
+        """Carry it out; afterwards the node takes pods again, also after a failure, unless others cordoned it.
 
         Raises MissingCapability (nothing was done), EnvironmentBroken, ProbeBroken, LockLost.
         """

@@ -1,4 +1,4 @@
-"""Delivering a VXLAN network identifier to every node, whatever the nodes make of it.
+"""Delivering a VXLAN network identifier to every node, which may take it or not.
 
 Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew.  Windows takes it from the
 environment of calico-node-windows and from the CNI configuration: the operator renders both from the FelixConfiguration

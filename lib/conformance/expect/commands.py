@@ -2,7 +2,7 @@
 
 The attempt gives the verdict.  The command's exit code and output must agree with it: a command that gets through
 where attempts do not is a violation, since nothing else could have printed the answer; any other disagreement says
-something about the tools, and is ProbeBroken.  Each pair of pods is decided, whatever the commands between others said.
+something about the tools, and is ProbeBroken.  Each pair of pods is decided on its own.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Commands:
         half: Half,
         because: str,
     ) -> None:
-        """Every route's command runs, at once, and each is judged, whatever became of the others.
+        """Every route's command runs, at once, and each is judged on its own.
 
         Raises the worst failure.
         """

@@ -141,15 +141,20 @@ class Path:
         """All attempts but those that are known to decide nothing any more."""
         return self.tries[self._passed :]
 
+    @property
+    def heard(self) -> list[Try]:
+        """The tries of :attr:`recent` before the first unanswered one, in the order in which they were asked for."""
+        return list(takewhile(lambda attempt: attempt.seen is not None, self.recent))
+
     def answered(self) -> list[Try]:
-        """The tries of :attr:`recent` before the first unanswered one, in the order in which the agent began them.
+        """The same in the order in which the agent began them.
 
         An agent begins attempts in the order in which they are asked for; an agent that is started again has another
         clock, and its attempts come after those of the one before.
         """
-        prefix = list(takewhile(lambda attempt: attempt.seen is not None, self.recent))
-        generations = {name: place for place, name in enumerate(dict.fromkeys(map(_clock, prefix)))}
-        return sorted(prefix, key=lambda attempt: (generations[_clock(attempt)], _began(attempt)))
+        heard = self.heard
+        generations = {name: place for place, name in enumerate(dict.fromkeys(map(_clock, heard)))}
+        return sorted(heard, key=lambda attempt: (generations[_clock(attempt)], _began(attempt)))
 
     def pass_over(self, count: int, ended: Why | None) -> None:
         """The first so many of :meth:`answered` decide nothing any more, whatever is seen later.
@@ -296,7 +301,7 @@ def _closed(path: Path) -> Standing:
             return Wrong(Why.LEAK)
         ended, row, agreed, passed = _ends_row(path, attempt), [], False, place + 1
     if agreed and any(map(_arrived, path.recent[len(answered) :])):
-        return Wrong(Why.LEAK)  # whatever becomes of those that were begun before it
+        return Wrong(Why.LEAK)  # those that were begun before it cannot change that
     if passed:
         path.pass_over(passed, ended)
     return NotYet(tuple(row), ended, alone)
@@ -340,7 +345,7 @@ def _open(path: Path) -> Standing:
             row.append(attempt)
         else:
             held, row, ended = [], [], Why.ANOTHER_POD if unexpected_backend(attempt.seen) else Why.CLOSED
-    path.pass_over(len(path.answered()) - agree, ended)
+    path.pass_over(len(path.heard) - agree, ended)
     decides = row if len(row) >= agree else held
     return Held(tuple(decides)) if decides else NotYet(tuple(row), ended)
 

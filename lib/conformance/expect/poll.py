@@ -68,7 +68,7 @@ class Polled:
         return [round_[index] for round_ in self.settled.seen]
 
     def agreed(self, index: int, right: Callable[[Observation], bool]) -> bool:
-        """Whether the newest answers to one of the attempts are right, as many as must agree, whatever others were."""
+        """Whether the newest answers to one of the attempts are right, as many as must agree."""
         newest = self.seen(index)[-self.agree :]
         return len(newest) == self.agree and all(map(right, newest))
 

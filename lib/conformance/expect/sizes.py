@@ -37,9 +37,9 @@ SEARCHES = 3
 OVERLAY = 50
 """Bytes that VXLAN over IPv4 adds: what Calico takes off the node's MTU where none is set."""
 TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
-"""The sender's own system took the datagram, whatever became of it."""
+"""The sender's own system took the datagram; whether it arrived is not known."""
 ANSWERED = frozenset({Verdict.REFUSED, Verdict.RESET, Verdict.UNREACHABLE})
-"""Somebody answered, who is not the server: what is asked there is away, whatever the size."""
+"""Somebody answered, who is not the server: what is asked there is away for every size."""
 
 KUBELET = 10250
 """Port of every node's kubelet; it takes no datagrams, so that sending some does nothing there."""
@@ -71,7 +71,7 @@ class Sizes:
     def carries(self, pairs: Sequence[Pair], *, because: str, port: int = 8080) -> list[Carried]:
         """Full-sized packets pass both ways: what is too large is refused by the sender's own system, nothing vanishes.
 
-        How large they are is recorded only: the MTU of Windows pods is whatever HNS gave them.  Each way's result, in
+        How large they are is recorded only: the MTU of Windows pods is what HNS gave them.  Each way's result, in
         order: there and back of the first pair, and so on.
         """
         ways = [way for workload, other in pairs for way in ((workload, other.udp(port)), (other, workload.udp(port)))]

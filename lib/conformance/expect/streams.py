@@ -73,7 +73,7 @@ class StreamExpect:
         """How streams that may be lost stand once they have been watched, recovered or not.
 
         ``since``: seconds of the expectation's clock at which the change was seen to have taken effect; their ends
-        watch them by themselves, whatever the suite has done meanwhile.
+        watch them by themselves, also while the suite does something else.
         """
         patience = self._patience(streams)
         self._watch(streams, lambda states: all(self._told(state, patience) for state in states), because, since)

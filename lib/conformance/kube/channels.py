@@ -94,7 +94,8 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
     options: dict[str, Any] = {"timeout": within, "subprotocols": [V5, V4], "suppress_origin": True}
     options["header"] = [f"{key}: {value}" for key, value in headers.items() if key != "Accept"]
     options |= _proxy(configuration)
-    channel: Any = websocket.WebSocket(sslopt=_tls(configuration), skip_utf8_validation=True, enable_multithread=True)
+    tls = _tls(configuration) if configuration.host.startswith("https:") else {}
+    channel: Any = websocket.WebSocket(sslopt=tls, skip_utf8_validation=True, enable_multithread=True)
     try:
         channel.connect(f"{configuration.host.replace('http', 'ws', 1)}{path}", **options)
     except websocket.WebSocketBadStatusException as error:

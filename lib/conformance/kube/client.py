@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import metadata
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -47,12 +48,17 @@ def preload() -> None:
 
 def user_agent(test: str = "") -> str:
     """``calico-windows-conformance/0.1.0 test-id``: ties the server's audit log to a test."""
-    try:
-        version = metadata.version("calico-windows-conformance")
-    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
-        version = "unpackaged"
     clean = "".join(char if 32 < ord(char) < 127 else "_" for char in test)
-    return f"calico-windows-conformance/{version} {clean}".strip()
+    return f"calico-windows-conformance/{_version()} {clean}".strip()
+
+
+@cache
+def _version() -> str:
+    """Read from a file, and therefore once: every request carries it."""
+    try:
+        return metadata.version("calico-windows-conformance")
+    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
+        return "unpackaged"
 
 
 class Kube:

@@ -107,7 +107,7 @@ class ExecStream:
         problem = ""
         try:
             problem = self._loop()
-        except Exception as error:  # the thread's end must reach the caller, whatever it is
+        except Exception as error:  # the thread's end must reach the caller with any error
             problem = f"the connection broke: {describe(error)}"
         finally:
             self._channel.shutdown()

@@ -1,4 +1,4 @@
-"""What was run in which pod, kept for the report: one record per exec, whatever became of it."""
+"""What was run in which pod, kept for the report: one record per exec, failed ones too."""
 
 from __future__ import annotations
 

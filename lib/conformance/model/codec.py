@@ -1,4 +1,4 @@
-"""The shapes to plain JSON values and back, by their annotations; whatever does not fit is a ValueError with its place.
+"""The shapes to plain JSON values and back, by their annotations; what does not fit is a ValueError with its place.
 
 Knows what the shapes use: frozen dataclasses (generic ones included), enums, literals, tuples, dicts, optionals, bytes.
 """
@@ -38,9 +38,9 @@ def from_plain(shape: type[T], plain: Any) -> T:
 
 
 def _read(annotation: Any, plain: Any, place: str) -> Any:
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation is Any:
         return plain
+    origin, arguments = _parts(annotation)
     if origin in (types.UnionType, typing.Union):
         return _union(arguments, plain, place)
     if origin is typing.Literal:
@@ -58,6 +58,12 @@ def _read(annotation: Any, plain: Any, place: str) -> Any:
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind, arguments, plain, place)
     return _scalar(annotation, plain, place)
+
+
+@functools.cache
+def _parts(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What ``list[int]`` is generic of, and with what; (None, ()) of what is not generic."""
+    return typing.get_origin(annotation), typing.get_args(annotation)
 
 
 def _union(arguments: tuple[Any, ...], plain: Any, place: str) -> Any:
@@ -89,10 +95,13 @@ def _dataclass(kind: Any, arguments: tuple[Any, ...], plain: Any, place: str) ->
 
 def _filled(annotation: Any, variables: dict[Any, Any]) -> Any:
     """``T | None`` with T replaced; the shapes use their type variables in no other way."""
+    if not variables:
+        return annotation
     if annotation in variables:
         return variables[annotation]
-    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
-        return typing.Union[tuple(variables.get(part, part) for part in typing.get_args(annotation))]  # noqa: UP007
+    origin, arguments = _parts(annotation)
+    if origin in (types.UnionType, typing.Union):
+        return typing.Union[tuple(variables.get(part, part) for part in arguments)]  # noqa: UP007
     return annotation
 
 

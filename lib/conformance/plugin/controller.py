@@ -152,7 +152,7 @@ class Controller:
         self.by_user = self.by_user or not by_software
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Wrong marks in a test file are a usage error, whatever pytest makes of them."""
+        """Wrong marks in a test file are a usage error, not a failed collection."""
         if report.failed and "UsageError" in report.longreprtext:
             self.problems.append(f"{report.nodeid}: {report.longreprtext.strip().splitlines()[-1]}")
 
@@ -235,7 +235,7 @@ class Controller:
         report, self.compared = self.qualification.apply(report, int(exitstatus), by_user=self.by_user)
         self.report, session.exitstatus = report, report.exit_code
         folder = self.run.directory.path
-        write_json(report, folder / "conformance.json")  # first: of whatever breaks then nothing is lost
+        write_json(report, folder / "conformance.json")  # first: a failure after it loses nothing
         page.write(to_json(report), folder / "report.html", difference=self.compared, folder=folder)
         self._agree(config, report)
         return result

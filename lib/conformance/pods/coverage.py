@@ -1,6 +1,6 @@
 """Covered nodes: those a run decides on.  Pure: from facts and options.
 
-One node of each Windows build, and of Linux one per underlay subnet and kernel, whatever the cap; more up to the cap;
+One node of each Windows build, and of Linux one per underlay subnet and kernel, even above the cap; more up to the cap;
 or exactly those that the user names.
 """
 

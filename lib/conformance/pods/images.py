@@ -87,7 +87,7 @@ def pull_secrets(published: Iterable[str], images: Images) -> list[str]:
 
 
 def is_on(image: str, present: set[str]) -> bool:
-    """Whether a node that reports these names has an image: one with a digest by its digest, whatever its tag."""
+    """Whether a node that reports these names has an image: one with a digest by its digest, not by its tag."""
     repository, at, digest = image.partition("@")
     return f"{split(repository)[0]}@{digest}" in present if at else image in present
 

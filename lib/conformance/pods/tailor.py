@@ -74,7 +74,7 @@ def limit(spec: Obj, limits: PodLimits) -> None:
 
 
 def on_node(name: str) -> Obj:
-    """The node selector term that only one node matches, whatever its labels are."""
+    """The node selector term that only one node matches: by its name, not its labels."""
     return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
 
 

@@ -148,7 +148,7 @@ class WorkerPods:
         return Group(future.result() for future in work.values())
 
     def ensure_ready(self, *roles: str) -> Group:
-        """All pods of these roles, for a test that reads about them: ready, whatever their network does.
+        """All pods of these roles, for a test that reads about them: ready, whether or not their network works.
 
         Raises what deploying raised; a pod that does not start says nothing about what was to be read.
         """

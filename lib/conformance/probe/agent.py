@@ -1,6 +1,6 @@
 """One long-lived agent in one pod: started by exec, asked in batches, watched by its heartbeat.
 
-It knows nothing of retries: whatever breaks ends as ProbeBroken, and the agent is dead afterwards.  Nothing here waits
+It knows nothing of retries: every failure ends as ProbeBroken, and the agent is dead afterwards.  Nothing here waits
 for an answer but :meth:`Agent.greet` and :meth:`Agent.request`: what answers a batch is handed to its callbacks.
 """
 

@@ -169,7 +169,7 @@ class Lane:
             while self._has_work():
                 if self._look_after_error() and self._has_agent() and not self._send():
                     self._fail_waiting(ProbeBroken(f"the agent in {self._source.label} ended before it was asked"))
-        except Exception as error:  # whatever it is, whoever waits for the attempts must hear of it
+        except Exception as error:  # those who wait for the attempts must hear of any error
             with self._lock:
                 self._repairing = False
                 tries, self._waiting = self._waiting, []

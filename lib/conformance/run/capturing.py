@@ -49,7 +49,7 @@ class TryAgain:
             try:
                 seen = self._observe([self._way])[0]
                 shown = f"{seen.verdict} after {seen.seconds * 1000:.0f} ms  {seen.detail}"
-            except Exception as error:  # whatever it is, it is not what the test failed for
+            except Exception as error:  # no error of this kind is what the test failed for
                 shown = f"(not tried: {first_line(error)})"
             self._lines.append(f"{began:%H:%M:%S.%f} {shown}".rstrip())
             if self.end.wait(PAUSE):

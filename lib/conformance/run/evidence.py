@@ -197,5 +197,5 @@ def _running(pod: Obj) -> list[str]:
 def _guarded(question: Callable[[], str]) -> str:
     try:
         return question() or "(empty)"
-    except Exception as error:  # whatever it is, it is not what the test failed for
+    except Exception as error:  # no error of this kind is what the test failed for
         return f"(not gathered: {first_line(error)})"

@@ -1,6 +1,6 @@
 """In every process of a run: SIGINT and SIGTERM, by which users and CI systems cancel, end it soon and in order.
 
-Whatever the process waits for at that moment ends, in every thread; what clears up has a short time of its own.
+What the process waits for at that moment ends, in every thread; what clears up has a short time of its own.
 """
 
 from __future__ import annotations

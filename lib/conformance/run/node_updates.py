@@ -1,7 +1,7 @@
 """Which updates Windows nodes list as installed, asked by a run that looks into them anyway.
 
 Kubernetes names no KB number (:mod:`conformance.facts.updates`).  Where a test has just read something in a HostProcess
-pod of a node, the node is asked too, once in a run; it decides nothing, so that whatever breaks is told and no more.
+pod of a node, the node is asked too, once in a run; it decides nothing, so that a failure is told and no more.
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ def assign_exclusivity(
 
     Node-exclusive tests take one Windows node of each build, dealt out over those of the build, or covered Linux nodes,
     at most ``--max-disrupted-nodes``; all take ``--disruptive-node`` where it is named.
-    A test that will not run changes nothing, whatever it is about.
+    A test that will not run changes nothing.
     """
     dealt: dict[OS, int] = {}
     found = []

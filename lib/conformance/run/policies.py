@@ -1,6 +1,6 @@
-"""The ``policy`` fixture: a test's YAML twin, filled in and applied, and taken away again whatever happened.
+"""The ``policy`` fixture: a test's YAML twin, filled in and applied, and taken away again in every case.
 
-Calico's objects go through whatever writes them on this cluster, Kubernetes' through the API; both are guarded.
+Calico's objects go through what writes them on this cluster, Kubernetes' through the API; both are guarded.
 """
 
 from __future__ import annotations

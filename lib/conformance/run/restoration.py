@@ -27,7 +27,7 @@ class Restoration:
 
     @contextmanager
     def putting_back(self) -> Iterator[None]:
-        """Around whatever puts back what a test has changed: a failure there concerns the tests after it as well."""
+        """Around what puts back what a test has changed: a failure there concerns the tests after it as well."""
         try:
             yield
         except BaseException as error:  # also of pytest-timeout

@@ -30,7 +30,7 @@ class ExecTranscript:
         self._lock = threading.Lock()
 
     def exec(self, record: ExecRecord) -> None:
-        """One exec that ended, whatever became of it: into the worker's file."""
+        """One exec that ended, failed ones too: into the worker's file."""
         text = f"{_head(record)}\n{_output(record)}"
         with self._lock, self.file.open("a", encoding="utf-8") as file:
             file.write(text + "\n")
@@ -95,7 +95,7 @@ class Witnessed:
         self._prober.unchanged(workloads)
 
     def end(self) -> None:
-        """The test is over: whatever it left under way is cancelled, so that no agent stays busy with it."""
+        """The test is over: what it left under way is cancelled, so that no agent stays busy with it."""
         for asking in self._askings:
             asking.cancel()
 

@@ -64,7 +64,7 @@ class Unrestored:
             self._file(mark).unlink(missing_ok=True)
 
     def settle_all(self, worker: str, problem: str) -> None:
-        """The same of whatever a worker (empty: any) has left when it died."""
+        """The same of what a worker (empty: any) has left when it died."""
         for mark in self.marks():
             if not mark.problem and worker in ("", mark.worker):
                 self.settle(mark, problem)

@@ -1,5 +1,5 @@
 """Putting clusters back as they were before runs that died: by command (``--restore``, ``--janitor``), and before the
-next run.  Whatever is put back beyond runs' own namespaces is put back under the run lock.
+next run.  What is put back beyond runs' own namespaces is put back under the run lock.
 """
 
 from __future__ import annotations

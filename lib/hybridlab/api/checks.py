@@ -128,7 +128,7 @@ class Checks:
             raise unexplained(f"failed to create typed patch object ({what}): {why}")
 
     def rules(self, resource: Resource, strategy: Strategy, obj: Obj, old: Obj | None, options: WriteOptions) -> None:
-        """Check the metadata and whatever the kind says about its objects; what it only warns about is noted."""
+        """Check the metadata and what the kind says about its objects; what it only warns about is noted."""
         causes: list[Cause] = []
         meta = obj["metadata"]
         if old is None:

@@ -96,7 +96,7 @@ class Informer:
                 added(obj)
 
     def on_change(self, handler: Handler) -> None:
-        """Call ``handler(object)`` whatever happened to it."""
+        """Call ``handler(object)`` for every change of an object, its deletion too."""
         self.on(handler, lambda old, new: handler(new), handler)
 
     # ---- running

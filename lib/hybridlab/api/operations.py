@@ -1,4 +1,4 @@
-"""The verbs: what a create, update, patch, delete, list or watch does, whoever asks and over whatever transport.
+"""The verbs: what a create, update, patch, delete, list or watch does, for everyone who asks and over every transport.
 
 Here are those that write, and ``reading`` has the others; ``checks`` says what is wrong with an object.  Everything but
 a watch happens in one go without awaiting, so each verb is atomic and no write ever has to be retried.

@@ -1,4 +1,4 @@
-"""What a Felix still has to send: the graph marks endpoints and IP sets, whatever their node makes of them."""
+"""What a Felix still has to send: the graph marks endpoints and IP sets for every kind of node."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class IPAM:
         self.pools = tuple(pools)
         self.strict_affinity = strict_affinity
         self.max_blocks_per_host = max_blocks_per_host
-        """0: no limit (Linux); a Windows node has one block whatever this says."""
+        """0: no limit (Linux); a Windows node has one block regardless."""
         self.node_labels: dict[str, Mapping[str, str]] = {}
         self._blocks: dict[ipaddress.IPv4Network, Block] = {}
         self._by_handle: dict[str, list[tuple[Block, str]]] = {}

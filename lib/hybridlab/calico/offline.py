@@ -152,7 +152,7 @@ class Objects:
 
 def allowed_on_windows(policy: WindowsPolicy, packets: Iterable[Packet]) -> list[bool]:
     """Which packets a list lets through."""
-    return [allowed_by_list(policy.acls, packet) for packet in packets]
+    return allowed_by_list(policy.acls, packets)
 
 
 def describe(obj: Mapping[str, Any]) -> str:

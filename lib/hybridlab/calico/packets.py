@@ -7,7 +7,7 @@ matches decides, and without one the packet is blocked; entries for the host's f
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -37,11 +37,11 @@ class Packet:
     """(type, code)."""
 
 
-def allowed_by_list(acls: Sequence[Acl], packet: Packet) -> bool:
-    """Whether an ACL list lets a packet through."""
-    asked = (acl for acl in acls if acl.rule_type == "Switch" and acl.direction == _HALF[packet.direction])
-    decides = (acl for acl in sorted(asked, key=lambda acl: acl.priority) if _acl_matches(acl, packet))
-    return next((acl.action == "Allow" for acl in decides), False)
+def allowed_by_list(acls: Sequence[Acl], packets: Iterable[Packet]) -> list[bool]:
+    """Which packets an ACL list lets through."""
+    ordered = sorted((acl for acl in acls if acl.rule_type == "Switch"), key=lambda acl: acl.priority)
+    halves = {way: [acl for acl in ordered if acl.direction == half] for way, half in _HALF.items()}
+    return [_listed(halves[packet.direction], packet) for packet in packets]
 
 
 def allowed_by_program(program: EndpointProgram, members: Members, packet: Packet) -> bool:
@@ -53,12 +53,20 @@ def allowed_by_program(program: EndpointProgram, members: Members, packet: Packe
     return True
 
 
+def _listed(acls: Sequence[Acl], packet: Packet) -> bool:
+    return next((acl.action == "Allow" for acl in acls if _acl_matches(acl, packet)), False)
+
+
 def _acl_matches(acl: Acl, packet: Packet) -> bool:
-    ends = (packet.source, packet.source_port), (packet.destination, packet.destination_port)
-    (remote, remote_port), (local, local_port) = ends if packet.direction == "ingress" else reversed(ends)
+    if acl.protocol not in (_ANY_PROTOCOL, packet.protocol):
+        return False
+    remote, remote_port, local, local_port = (
+        packet.source, packet.source_port, packet.destination, packet.destination_port
+    )  # fmt: skip
+    if packet.direction == "egress":
+        remote, remote_port, local, local_port = local, local_port, remote, remote_port
     return (
-        acl.protocol in {_ANY_PROTOCOL, packet.protocol}
-        and (not acl.local or _inside(local, acl.local))
+        (not acl.local or _inside(local, acl.local))
         and (not acl.remote or _inside(remote, acl.remote))
         and (not acl.local_ports or _among(local_port, acl.local_ports))
         and (not acl.remote_ports or _among(remote_port, acl.remote_ports))

@@ -1,6 +1,6 @@
 """SIGINT and SIGTERM from the first line of ``hybridlab up`` to its last.
 
-A signal is only ever noted, never raised: whatever is being started is finished or given up in good order, and a second
+A signal is only ever noted, never raised: what is being started is finished or given up in good order, and a second
 Ctrl-C cannot interrupt the taking apart that the first one began.
 """
 

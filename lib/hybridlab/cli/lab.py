@@ -139,7 +139,7 @@ class Lab:
         channel = await self._setting.labd.connect(self._on_event)
         logging.basicConfig(format="hybridlab %(levelname)s %(name)s: %(message)s")
         for handler in logging.getLogger().handlers:
-            # Whatever fails once labd is gone fails because of that, which is said once.
+            # What fails once labd is gone fails because of that, which is said once.
             handler.addFilter(lambda record: not channel.closed)
 
     async def stop(self) -> None:
@@ -235,7 +235,7 @@ async def run_until_signal(setting: Setting, say_ready: Callable[[str], None], e
 
 
 async def _finished(starting: asyncio.Task[None], ends: set[asyncio.Task[Any]]) -> bool:
-    """Whether a part of the start finished before one of ``ends``; if not, it is given up, whatever it says then."""
+    """Whether a part of the start finished before one of ``ends``; if not, it is given up and no longer heard."""
     await asyncio.wait({starting, *ends}, return_when=asyncio.FIRST_COMPLETED)
     if starting.done() and starting.exception() is not None:
         await asyncio.wait(ends, timeout=DEATH_IS_HEARD_WITHIN, return_when=asyncio.FIRST_COMPLETED)

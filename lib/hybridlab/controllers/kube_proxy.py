@@ -111,7 +111,7 @@ class KubeProxies:
 def _ports(
     service: Obj, node: str, backends: dict[tuple[str, str, str], list[tuple[Backend, str]]], *, translated: bool
 ) -> Iterator[ServicePort]:
-    """``translated``: the node rewrites sources of services (Windows without DSR), whatever a Service asks for."""
+    """``translated``: the node rewrites sources of services (Windows without DSR), even if a Service asks otherwise."""
     spec, meta = service["spec"], service["metadata"]
     address = spec.get("clusterIP")
     if spec.get("type") == "ExternalName" or address in {None, "", "None"}:

@@ -1,6 +1,6 @@
 """The control plane and all kubelets of one lab, put together and started in the right order.
 
-First ``register()`` (machines in the data plane, namespaces, nodes), then whatever needs only those (Calico), then
+First ``register()`` (machines in the data plane, namespaces, nodes), then what needs only those (Calico), then
 ``start()`` (controllers, kubelets, system workloads).
 """
 

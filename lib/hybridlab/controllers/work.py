@@ -99,7 +99,7 @@ class Work(Generic[Key]):
         try:
             await self._look(key)
             self._failures.pop(key, None)
-        except Exception as error:  # a controller survives whatever one object does to it
+        except Exception as error:  # no object may end a controller
             count = self._failures.get(key, 0)
             self._failures[key] = count + 1
             expected = isinstance(error, ApiError) and _passes(error)

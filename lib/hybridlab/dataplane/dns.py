@@ -1,4 +1,4 @@
-"""The cluster's DNS: answers from one zone over UDP and TCP, with whatever sockets it is given.
+"""The cluster's DNS: answers from one zone over UDP and TCP, with the sockets that it is given.
 
 A, SRV and PTR records; any other type of an existing name is an empty answer, an unknown name under the cluster's
 domain NXDOMAIN, everything else REFUSED: there is no upstream.  It knows no Kubernetes; the zone is set from outside

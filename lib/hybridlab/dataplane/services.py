@@ -2,7 +2,7 @@
 
 A ClusterIP or a NodePort is translated to a random ready endpoint, for pods and for the node itself.  The source is
 kept, except (as kube-proxy does in iptables mode): traffic to a NodePort, an endpoint that reaches itself, and
-whatever does not come from a pod get the node's address by masquerading; on Windows what comes in by a NodePort gets
+all that does not come from a pod get the node's address by masquerading; on Windows what comes in by a NodePort gets
 ``snat_node_ports_to`` and, without DSR, this node's pods get ``snat_local_pods_to``, where the backend is a pod (where
 it is not, the node's address).  A service port without endpoints is refused: a reset for TCP, port unreachable for
 UDP.  When a UDP port loses endpoints its tracked flows to them are forgotten, so that a client (a resolver, say) does
@@ -138,7 +138,7 @@ class Services:
         self._forget_flows(before)
 
     def set_pools(self, pools: tuple[str, ...], own_blocks: tuple[str, ...]) -> None:
-        """The pods' networks, and this node's part of them: whatever else uses a service is masqueraded."""
+        """The pods' networks, and this node's part of them: everyone else who uses a service is masqueraded."""
         self._table.apply(
             TableChange(
                 sets={"pools": SetContent(_SETS["pools"], frozenset(pools))},

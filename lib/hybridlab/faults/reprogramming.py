@@ -123,7 +123,7 @@ def rst_storm_linux(lab: LabParts, identity: str, parameters: Mapping[str, str])
 
 
 def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Windows endpoint that has an ACL list of Felix' keeps it, whatever changes."""
+    """A Windows endpoint that has an ACL list of Felix' keeps it through every change."""
     felixes = {node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])}
     says = "leaves the lists of its endpoints as they are"
     return FelixFault(felixes, identity, says, lambda felix: felix.faults.frozen, Felix.start_over)

@@ -51,7 +51,7 @@ def become_waiter(inside: Callable[[], int], name: str) -> NoReturn:
 
     Call after the namespaces are entered.  Whichever of the two dies, the other follows: the kernel kills pid 1 when
     the waiter ends, and with pid 1 everything in its pid namespace.  The parent learns it from the end-of-file on
-    whatever socket pid 1 held: the waiter closes all its descriptors.
+    any socket that pid 1 held: the waiter closes all its descriptors.
     """
     child = os.fork()
     if child == 0:

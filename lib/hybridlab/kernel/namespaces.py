@@ -124,7 +124,7 @@ def new_netns() -> int:
 
 @contextlib.contextmanager
 def entered(netns: int) -> Iterator[None]:
-    """Be in a network namespace for the length of the block; home again after it, whatever happens.
+    """Be in a network namespace for the length of the block; home again after it, also after an error.
 
     3 us there and back.  Never ``await`` inside: the thread's other coroutines would be in there too.
     """

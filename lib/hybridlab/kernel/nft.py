@@ -123,7 +123,7 @@ class Nft:
     def _offending(self, commands: str, words: str) -> str:
         """The library's words with the line they are about.
 
-        libnftables shows the first line of a buffer whatever line is wrong, so each one is tried again, without effect.
+        libnftables shows the first line of a buffer, not the one that is wrong, so each is tried again, without effect.
         """
         reason = words.splitlines()[0] if words else "no reason given"
         self._lib.nft_ctx_set_dry_run(self._context, True)

@@ -285,7 +285,7 @@ class RouteSocket:
         self._add(RTM_NEWROUTE, body, NLM_F_CREATE | NLM_F_REPLACE, f"set route {network}")
 
     def delete_route(self, network: str, *, index: int | None = None, tolerated: frozenset[int] = frozenset()) -> None:
-        """Remove the route to a network, of whatever kind, from the main table."""
+        """Remove the route to a network, of any kind, from the main table."""
         packed, length = _network(network)
         body = struct.pack("BBBBBBBBI", socket.AF_INET, length, 0, 0, _RT_TABLE_MAIN, 0, 255, 0, 0)
         body += attribute(1, packed)

@@ -127,5 +127,5 @@ class LinkSocket:
 
 
 def raw_socket() -> socket.socket:
-    """A socket that sends whole IPv4 packets, whatever their source address."""
+    """A socket that sends whole IPv4 packets from any source address."""
     return socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)

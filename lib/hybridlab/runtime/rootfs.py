@@ -209,7 +209,7 @@ class Builder:
             (home / "bin" / name).symlink_to("python3")
         _bind(f"/proc/thread-self/fd/{sources[self.python.stdlib]}", str(library))
         for name in ("site-packages", "dist-packages"):
-            if (library / name).is_dir():  # whatever the user has installed is the user's
+            if (library / name).is_dir():  # what the user has installed is the user's
                 namespaces.mount("tmpfs", str(library / name), "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k")
         if self.python.library:
             target = home / "lib" / Path(self.python.library).name

@@ -1,4 +1,4 @@
-"""OpenShift is refused before anything is touched, by whatever command a first run begins with."""
+"""OpenShift is refused before anything is touched, by every command that a first run may begin with."""
 
 from __future__ import annotations
 

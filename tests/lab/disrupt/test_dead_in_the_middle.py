@@ -70,7 +70,7 @@ class Harness:
         return Procedure(drain, felix, hosts, theirs, patience("windows"))
 
     def networked(self) -> None:
-        """Wait until the Windows pod is there, on whatever network."""
+        """Wait until the Windows pod is there, on any network."""
         node = next(item for item in self.facts.nodes if item.name == NODE)
         self.pods.deploy([Wish(role="windows-server", node=node)])
 

@@ -63,7 +63,7 @@ class Traces:
 
 
 def of(pid: int) -> Traces:
-    """Traces of the lab whose command has this pid.  Its own children first: waiter, labd, then whatever labd runs."""
+    """Traces of the lab whose command has this pid.  Its own children first: waiter, labd, then what labd runs."""
     mine = namespaces_of(os.getpid()) | namespaces_of(1)
     processes, namespaces = {pid: "up"}, set(namespaces_of(pid))
     roles = ["waiter", "labd"]

@@ -13,7 +13,7 @@ _PLACES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _before = {name: os.environ.get(name) for name in _PLACES}
 os.environ.update(dict.fromkeys(_PLACES, os.devnull))
 try:
-    from aiohttp import WSMsgType, web
+    from aiohttp import ClientConnectionResetError, WSMsgType, web
 finally:
     for _name, _value in _before.items():
         if _value is None:
@@ -21,4 +21,4 @@ finally:
         else:
             os.environ[_name] = _value
 
-__all__ = ["WSMsgType", "web"]
+__all__ = ["ClientConnectionResetError", "WSMsgType", "web"]

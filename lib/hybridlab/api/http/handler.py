@@ -25,7 +25,7 @@ from hybridlab.api.errors import (
     unsupported_patch,
 )
 from hybridlab.api.http import execs, logs
-from hybridlab.api.http.aio import web
+from hybridlab.api.http.aio import ClientConnectionResetError, web
 from hybridlab.api.http.bodies import APPLY, JSON, PATCHES, STRATEGIC, body_of, delete_options, write_options
 from hybridlab.api.http.documents import HEALTH, PUBLIC, Documents
 from hybridlab.api.http.paths import Request, parse
@@ -75,7 +75,7 @@ class Handler:
         self._exec_needs_create = (int(major), int(minor)) >= (1, 35)
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request; whatever goes wrong becomes a Status."""
+        """Answer one request; every error becomes a Status."""
         path = request.path
         note = _Note(request)
         try:
@@ -85,6 +85,10 @@ class Handler:
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {BODY_LIMIT}"
             reply = error_reply(ApiError(413, "RequestEntityTooLarge", message))
+        except ClientConnectionResetError:  # the client left while it was written to, as watches and logs end
+            if request.transport is not None and not request.transport.is_closing():
+                raise
+            return web.Response()  # to nobody
         except (ConnectionResetError, asyncio.CancelledError):
             raise
         except Exception as error:

@@ -75,7 +75,7 @@ class Strategy:
     generation_without_spec = False
     """metadata.generation is kept although there is no spec."""
     unconditional_update = True
-    """A replace without resourceVersion overwrites whatever is there."""
+    """A replace without resourceVersion overwrites what is there."""
     returns_deleted = False
     """The answer to a delete is the object and not a Status."""
     ends_in_two_steps = False

@@ -133,7 +133,7 @@ async def _pings(process: Process, address: str, count: int, wait: float, size: 
 
 
 async def nslookup(process: Process) -> int:
-    """``nslookup NAME [SERVER]``; exits 0 whatever it finds, as Windows' own does."""
+    """``nslookup NAME [SERVER]``; exits 0 even if it finds nothing, as Windows' own does."""
     words = process.argv[1:]
     if not words or len(words) > 2 or words[0].startswith("-"):
         return await not_emulated(process, " ".join(process.argv))

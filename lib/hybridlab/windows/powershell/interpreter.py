@@ -1,6 +1,6 @@
 """One run of PowerShell: statements, control flow, scopes, and which errors end what.
 
-Output streams: whatever a statement puts out goes to its ``emit`` at once, so that what came before an error, a jump or
+Output streams: what a statement puts out goes to its ``emit`` at once, so that what came before an error, a jump or
 the end of a wait is never lost.  An error that ends a statement is reported by the innermost list of statements, which
 goes on with the next one, unless a ``try`` is around it anywhere up the calls (about_Try_Catch_Finally).
 """

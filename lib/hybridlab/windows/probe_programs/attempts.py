@@ -108,7 +108,7 @@ class Attempt:
 
     @property
     def last(self) -> float:
-        """When it ends whatever progress it makes, on ``time.monotonic``."""
+        """When it ends, however far it has come, on ``time.monotonic``."""
         return (self.turn if self.began is None else self.began) + PATIENCE * self.give_up
 
     def patience(self) -> TwoLooks:

@@ -164,7 +164,7 @@ class End:
             await self.settled.wait()
 
     async def close(self) -> None:
-        """End whatever it does."""
+        """End all that it does."""
         if self.task is not None:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The procedure keeps the documented order, verifies the removal by a read, and lets pods in again whatever broke."""
+"""The procedure keeps the documented order, verifies the removal by a read, and lets pods in after every failure."""
 
 from __future__ import annotations
 

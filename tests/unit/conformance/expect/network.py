@@ -94,6 +94,8 @@ class NetworkAsking:
     network: Network
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _coming: list[tuple[float, int, Observation]] = field(default_factory=list)
+    _leaves: dict[str, float] = field(default_factory=dict)
+    """Uid of a source to when the last of its attempts leaves."""
 
     @property
     def pending(self) -> int:
@@ -104,6 +106,7 @@ class NetworkAsking:
         for attempt in attempts:
             begun = max(network.clock.now, network.cold.get(attempt.source.pod, 0.0)) + network.late()
             network.begun.append((begun, attempt))
+            self._leaves[attempt.source.uid] = max(begun, self._leaves.get(attempt.source.uid, begun))
             ends, verdict = network.outcome(attempt, begun)
             seen = Observation(
                 attempt=attempt, verdict=verdict, at=unix(network.clock.now), seconds=ends - begun,
@@ -124,9 +127,7 @@ class NetworkAsking:
         return None
 
     def waits(self, source: str) -> bool:
-        return any(
-            begun > self.network.clock.now for begun, attempt in self.network.begun if attempt.source.uid == source
-        )
+        return self._leaves.get(source, 0.0) > self.network.clock.now
 
     def cancel(self) -> None:
         self.network.cancelled += len(self._coming)

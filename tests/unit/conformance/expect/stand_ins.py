@@ -30,7 +30,7 @@ def target(host: str = "192.168.0.9") -> Target:
 
 
 BYSTANDER = target("192.168.0.200")
-"""A server that no policy selects: whoever asks it is answered, whatever the script says."""
+"""A server that no policy selects: it answers everyone, also where the script says otherwise."""
 
 
 FOR_EVER = 10_000.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +12,7 @@ import pytest
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.settings import load_timings
-
-_spec = importlib.util.spec_from_file_location("fake_api", Path(__file__).parents[1] / "kube" / "fake_api.py")
-assert _spec
-assert _spec.loader
-fake_api = importlib.util.module_from_spec(_spec)
-sys.modules.setdefault("fake_api", fake_api)
-_spec.loader.exec_module(fake_api)
+from tests.unit.conformance.kube import fake_api
 
 
 class World:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ WANTED = {
 }
 
 
+@cache
 def rules(role: str) -> list[dict[str, Any]]:
     manifest = yaml.safe_load((MANIFESTS / "rbac" / f"{role}.yaml").read_text())
     assert (manifest["kind"], manifest["metadata"]["name"]) == ("ClusterRole", f"calico-conformance-{role}")

@@ -1,4 +1,4 @@
-"""Every Windows build is covered, whatever the cap; of Linux every subnet and kernel; more up to the cap."""
+"""Every Windows build is covered, even above the cap; of Linux every subnet and kernel; more up to the cap."""
 
 from __future__ import annotations
 

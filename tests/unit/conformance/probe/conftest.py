@@ -1,13 +1,8 @@
-"""Fixtures of the probe tests: a fake API server whose execs run the real Linux agent on this machine."""
+"""Fixtures of the probe tests: a fake API server whose execs are scripts; ``tests/contract/prober`` has real agents."""
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import socket
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,13 +17,7 @@ from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.endpoint import Path as Route
 from conformance.probe.prober import Prober
 from conformance.settings import Settings, load_timings
-
-_spec = importlib.util.spec_from_file_location("fake_api", Path(__file__).parents[1] / "kube" / "fake_api.py")
-assert _spec
-assert _spec.loader
-fake_api = importlib.util.module_from_spec(_spec)
-sys.modules.setdefault("fake_api", fake_api)
-_spec.loader.exec_module(fake_api)
+from tests.unit.conformance.kube import fake_api
 
 AGENT = Path(__file__).parents[4] / "manifests" / "probes" / "agent.py"
 TIMINGS = load_timings()
@@ -54,7 +43,7 @@ def attempt(port: int, source: Workload | None = None, kind: Kind = Kind.TCP, gi
 
 
 class Agents:
-    """Execs of the fake API: each runs the real agent, unless ``script`` has something else for the next one."""
+    """Execs of the fake API: ``script`` has what the next ones do."""
 
     def __init__(self, api: Any) -> None:
         self.api = api
@@ -76,30 +65,12 @@ class Agents:
 
     def serve(self, channel: Any, query: dict[str, list[str]]) -> None:
         self.started.append(query)
-        (self.script.pop(0) if self.script else self.real)(channel, query)
+        (self.script.pop(0) if self.script else self.otherwise)(channel, query)
 
-    def real(self, channel: Any, query: Any, argv: tuple[str, ...] = ()) -> None:
-        asked = AGENT.with_name(Path((query or {}).get("command", [""])[-1]).name)
-        program = asked if asked.is_file() and asked.suffix == ".py" else AGENT
-        command = [sys.executable, "-I", "-S", "-u", str(program), *argv]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
-            assert process.stdin
-            assert process.stdout
-            said = process.stdout
-
-            def pump() -> None:
-                with contextlib.suppress(OSError):  # the client has cut the connection
-                    while data := said.read(65536):
-                        channel.send(1, data)
-
-            reader = threading.Thread(target=pump, daemon=True)
-            reader.start()
-            while (frame := channel.receive()) is not None and frame[0] == 0:
-                process.stdin.write(frame[1])
-            process.stdin.close()
-            reader.join(5)
-            channel.status(process.wait(5))
-            channel.close()
+    def otherwise(self, channel: Any, query: dict[str, list[str]]) -> None:
+        """What an exec does that no script is for."""
+        channel.status(None, message=f"the test has no script for the exec of {query['command']}")
+        channel.close()
 
 
 @pytest.fixture

@@ -1,17 +1,15 @@
-"""No way of breaking ever becomes a verdict: each is named, some are tried again."""
+"""No way of breaking ever becomes a verdict: each is named; those that pass are in ``tests/contract/prober``."""
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from conformance.errors import ProbeBroken
-from conformance.model.observation import Verdict
 from conformance.probe.prober import Prober
-from tests.unit.conformance.probe.broken_execs import BREAKS, killed, missing_binary, no_container
+from tests.unit.conformance.probe.broken_execs import BREAKS, killed, missing_binary
 
 
 @pytest.mark.parametrize(("way", "named"), BREAKS, ids=lambda one: getattr(one, "__name__", ""))
@@ -39,25 +37,6 @@ def test_an_agent_that_breaks_again_and_again_is_given_up_with_its_last_error(
     assert prober.counts.restarts[("w1", "linux")] == 2
 
 
-def test_a_container_that_is_down_for_a_moment_is_asked_again(
-    prober: Prober, agents: Any, make: Any, listening: int
-) -> None:
-    agents.script = [lambda channel, _: no_container(channel, make)]
-    assert prober.observe([make.attempt(listening)])[0].verdict is Verdict.CONNECTED
-    assert len(agents.started) == 2
-
-
-def test_what_the_others_saw_is_kept_when_one_source_breaks(
-    prober: Prober, agents: Any, make: Any, listening: int
-) -> None:
-    good, bad = make.workload("good"), make.workload("bad")
-    prober.observe([make.attempt(listening, good)])
-    agents.script = [lambda channel, _: missing_binary(channel, make)] * 50
-    with pytest.raises(ProbeBroken) as caught:
-        prober.observe([make.attempt(listening, good), make.attempt(listening, bad)])
-    assert [observation.attempt.source for observation in caught.value.seen] == [good]
-
-
 def test_a_refused_exec_with_no_hope_is_not_repeated(
     *, prober: Prober, api: Any, agents: Any, make: Any, listening: int, fakes_status: Any
 ) -> None:
@@ -65,14 +44,6 @@ def test_a_refused_exec_with_no_hope_is_not_repeated(
     with pytest.raises(ProbeBroken, match="no exec for you"):
         prober.observe([make.attempt(listening)])
     assert sum(request.path.endswith("/exec") for request in api.requests) == 1
-
-
-def test_an_overloaded_api_server_is_asked_again(
-    *, prober: Prober, api: Any, agents: Any, make: Any, listening: int, fakes_status: Any
-) -> None:
-    api.exec_refusal = fakes_status(429, "TooManyRequests", "slow down")
-    threading.Timer(0.1, lambda: setattr(api, "exec_refusal", None)).start()
-    assert prober.observe([make.attempt(listening)])[0].verdict is Verdict.CONNECTED
 
 
 def test_when_not_even_the_pod_can_be_looked_at_the_probe_is_broken_and_both_are_told(

@@ -50,7 +50,8 @@ def report(
     claims = []
     for claim in catalog().values():
         mine = [result for result in results if result["claim"] == claim.id]
-        verdict = next((str(item) for item in PRECEDENCE if item in {each["verdict"] for each in mine}), None)
+        heard = {each["verdict"] for each in mine}
+        verdict = next((str(item) for item in PRECEDENCE if item in heard), None)
         claims.append({
             "id": claim.id, "area": claim.area, "statement": claim.statement, "kind": str(claim.kind),
             "verdict": verdict, "reason": mine[0]["reason"] if mine else "the selection leaves it out", "remedy": "",

@@ -1,4 +1,4 @@
-"""A node that is looked into anyway is asked for its updates once, and whatever breaks is told and no more."""
+"""A node that is looked into anyway is asked for its updates once, and a failure is told and no more."""
 
 from __future__ import annotations
 

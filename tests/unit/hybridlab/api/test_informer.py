@@ -1,4 +1,4 @@
-"""An informer's cache equals the cluster, whatever happens to its watch."""
+"""An informer's cache equals the cluster, also after its watch broke."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -81,3 +84,29 @@ def test_a_pod_that_runs_nowhere_has_an_empty_log(run: Any) -> None:
         assert (answer.code, answer.body) == (204, "")
 
     run(scenario)
+
+
+def test_a_client_that_leaves_a_followed_log_is_no_error_of_the_server(
+    run: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(api: Any) -> None:
+        ended = asyncio.Event()
+
+        async def endless(*_: Any, **__: Any) -> AsyncIterator[bytes]:
+            try:
+                while True:  # a line in every round of the loop in which the connection is taken down
+                    yield b"line\n"
+                    await asyncio.sleep(0)
+            finally:
+                ended.set()
+
+        monkeypatch.setattr(api.agent, "logs", endless)
+        await api.running_pod("p")
+        headers = {"Authorization": "Bearer admin-token"}
+        async with api.session.get(f"{api.server.url}{PODS}/p/log?follow=true", headers=headers, ssl=api.tls) as reply:
+            assert await reply.content.readline() == b"line\n"
+        await ended.wait()
+
+    with caplog.at_level(logging.ERROR):
+        run(scenario)
+    assert [record.getMessage() for record in caplog.records] == []

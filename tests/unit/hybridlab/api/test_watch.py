@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
 
 CM = "/api/v1/namespaces/default/configmaps"
 
@@ -152,3 +155,22 @@ def test_a_client_that_goes_away_leaves_nothing_behind(run: Any) -> None:
                 await asyncio.sleep(0.01)
 
     run(scenario)
+
+
+def test_a_client_that_goes_away_between_events_is_no_error_of_the_server(
+    run: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(api: Any) -> None:
+        client = api.server.client("writer")
+        bucket = api.server.core.store.bucket("configmaps")
+        for _ in range(5):
+            async with watching(api, "") as following:
+                await client.create("configmaps", {"metadata": {"generateName": "m"}}, "default")
+                await following()
+            while bucket._waiting:  # events come in every round of the loop in which the connection is taken down
+                await client.create("configmaps", {"metadata": {"generateName": "m"}}, "default")
+                await asyncio.sleep(0)
+
+    with caplog.at_level(logging.ERROR):
+        run(scenario)
+    assert [record.getMessage() for record in caplog.records] == []

@@ -1,4 +1,4 @@
-"""A network keeps the VSID it was made with, whatever VNI is delivered later, until it is removed."""
+"""A network keeps the VSID it was made with, also when another VNI is delivered later, until it is removed."""
 
 import pytest
 

@@ -21,7 +21,7 @@ STREAMS = protocol.STREAM_AGENTS["linux"]
 
 
 def test_the_packaged_conversations_are_the_golden_ones() -> None:
-    tool = runpy.run_path(str(Path(__file__).parents[4] / "tools" / "package_golden.py"))
+    tool = runpy.run_path(str(Path(__file__).parents[3] / "tools" / "package_golden.py"))
     text = tool["PACKAGED"].read_text()
     assert text == tool["packaged"](), "python tools/package_golden.py"
     assert len(golden.conversations()) > 190

@@ -1,0 +1,62 @@
+"""Fixtures of the prober's tests with real agents: a fake API server's execs run the Linux programs on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.conformance.probe.conftest import (
+    AGENT,
+    Agents,
+    api,
+    closed,
+    fakes_status,
+    kube,
+    listening,
+    make,
+    prober,
+)
+
+__all__ = ["api", "closed", "fakes_status", "kube", "listening", "make", "prober"]
+
+
+class RealAgents(Agents):
+    """Execs of the fake API: each runs the real agent, unless ``script`` has something else for the next one."""
+
+    def otherwise(self, channel: Any, query: dict[str, list[str]]) -> None:
+        self.real(channel, query)
+
+    def real(self, channel: Any, query: Any, argv: tuple[str, ...] = ()) -> None:
+        asked = AGENT.with_name(Path((query or {}).get("command", [""])[-1]).name)
+        program = asked if asked.is_file() and asked.suffix == ".py" else AGENT
+        command = [sys.executable, "-I", "-S", "-u", str(program), *argv]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+            assert process.stdin
+            assert process.stdout
+            said = process.stdout
+
+            def pump() -> None:
+                with contextlib.suppress(OSError):  # the client has cut the connection
+                    while data := said.read(65536):
+                        channel.send(1, data)
+
+            reader = threading.Thread(target=pump, daemon=True)
+            reader.start()
+            while (frame := channel.receive()) is not None and frame[0] == 0:
+                process.stdin.write(frame[1])
+            process.stdin.close()
+            reader.join(5)
+            channel.status(process.wait(5))
+            channel.close()
+
+
+@pytest.fixture
+def agents(api: Any) -> RealAgents:
+    """The execs of the fake API server."""
+    return RealAgents(api)
