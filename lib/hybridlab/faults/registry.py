@@ -8,6 +8,7 @@ from hybridlab.faults.backends import BackendsWrong
 from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.felix_crash_loop import FelixCrashLoops
+from hybridlab.faults.hairpin import hairpin_dropped
 from hybridlab.faults.hns import (
     HnsFails,
     VsidDiffers,
@@ -283,6 +284,14 @@ _TYPES = (
         description="kube-proxy uses the backends of another Service that serve the same port",
         parameters=(_NODE_OR_ALL,),
         make=lambda lab, identity, parameters: BackendsWrong(lab, identity, parameters, "others"),
+    ),
+    FaultType(
+        name="hairpin-dropped",
+        layer="services",
+        scope="all, node",
+        description="what a pod sends to itself by way of a Service is lost",
+        parameters=(_NODE_OR_ALL,),
+        make=hairpin_dropped,
     ),
     FaultType(
         name="pods-swapped",
