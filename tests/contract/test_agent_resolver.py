@@ -94,6 +94,14 @@ def test_a_server_that_knows_of_no_such_name_is_believed(monkeypatch: pytest.Mon
     assert (asked, verdict) == ([("s1", "web.a.test"), ("s1", "web")], "NO_SUCH_NAME")
 
 
+@pytest.mark.parametrize(("code", "rcode"), [(0, "NOERROR"), (3, "NXDOMAIN")])
+def test_a_name_that_exists_without_such_a_record_is_told_from_one_that_does_not(
+    monkeypatch: pytest.MonkeyPatch, code: int, rcode: str
+) -> None:
+    _, _, detail = resolve(monkeypatch, {("s1", "web.a.test"): (code, [])}, "web")
+    assert detail == f"no A record for web.a.test, web: {rcode}"
+
+
 def test_an_error_with_one_name_is_not_covered_up_by_no_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     failing: dict[Any, Any] = {("s1", "web.a.test"): (2, []), ("s2", "web.a.test"): (2, [])}
     _, verdict, detail = resolve(monkeypatch, failing, "web")

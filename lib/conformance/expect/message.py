@@ -140,4 +140,5 @@ def _word(observation: Observation) -> str:
         why = observation.detail.partition(" for ")[0]
         within = f" within {observation.attempt.give_up_after:g} s" if why.startswith("no answer") else ""
         return f"{observation.verdict.value} ({why}{within})"
-    return f"an answer of {other}" if other else f"{observation.verdict.value}{answers}"
+    code = f" ({observation.rcode})" if observation.rcode else ""
+    return f"an answer of {other}" if other else f"{observation.verdict.value}{code}{answers}"

@@ -17,6 +17,12 @@ from conformance.model.observation import Observation, Verdict
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
+DENIED = (
+    "look for template or rewrite rules in CoreDNS' Corefile, and for another DNS server between pods and CoreDNS (RFC "
+    "8020: resolvers such as musl's take NXDOMAIN for the end of the name and use no A record)"
+)
+"""What to do about a name that is denied because it has no records of one type."""
+
 
 class Told(Protocol):
     """Where decisions go (``conformance.expect.traffic.Context``)."""
@@ -53,11 +59,13 @@ def resolves(
 ) -> None:
     """The name resolves for each source to exactly these answers, in time, as often as verdicts must agree.
 
-    Without answers in ``to``, a server that knows says that there is no such record.  With servers in ``at`` each of
-    them is asked, in place of the one that the source's own resolver settings name.  Each source, at each server, is a
-    decision of its own; raises Nonconformance for the first that is wrong.
+    Without answers in ``to``, a server that knows says that there is no such record: to an A question also that there
+    is no such name (NXDOMAIN); other records are asked for of names that have an A record, which NXDOMAIN would deny.
+    With servers in ``at`` each of them is asked, in place of the one that the source's own resolver settings name.
+    Each source, at each server, is a decision of its own; raises Nonconformance for the first that is wrong.
     """
     wanted = sorted(to)
+    exists = not wanted and record != "A"
     servers: Sequence[Target | None] = at or [None]
     attempts = [
         Attempt(
@@ -75,7 +83,7 @@ def resolves(
 
     def told(seen: Observation) -> bool:
         if not wanted:
-            return seen.verdict is Verdict.NO_SUCH_NAME
+            return seen.verdict is Verdict.NO_SUCH_NAME and not (exists and _denied(seen))
         return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == wanted
 
     def slow(attempt: Attempt) -> float:
@@ -114,7 +122,7 @@ def resolves(
         observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest" if otherwise else ""
         reason = f"{attempt.label}  observed {observed}{over}"
         expect.context.decided(attempt.source, attempt.target, ClaimVerdict.VIOLATED, reason, "behaviour")
-        nothing = str(Verdict.NO_SUCH_NAME) if record == "A" else f"an empty answer (no {record})"
+        nothing = f"an empty answer (NOERROR, no {record})" if exists else str(Verdict.NO_SUCH_NAME)
         right_answer = f"RESOLVED to {', '.join(wanted)}" if wanted else nothing
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {slow(attempt):g} s" if is_slow else ""
@@ -125,8 +133,9 @@ def resolves(
             because=because,
             seen=seen,
             seconds=polled.settled.seconds,
-            further=cause.lines if cause else {**_of_pods(otherwise), "do": _advice(seen[-1], wanted)},
+            further=cause.lines if cause else {**_of_pods(otherwise), "do": _advice(seen[-1], wanted, exists)},
             observed=observed,
+            so=f"{name} has an A record, which NXDOMAIN denies" if exists and _denied(seen[-1]) else "",
         )
         wrong.append(Nonconformance(text, seen=seen))
     if wrong:
@@ -135,6 +144,11 @@ def resolves(
 
 def _unanswered(seen: Observation) -> bool:
     return seen.verdict is Verdict.DNS_FAILED
+
+
+def _denied(seen: Observation) -> bool:
+    """Whether a server that knows said that there is no such name, with any record."""
+    return seen.verdict is Verdict.NO_SUCH_NAME and seen.rcode == "NXDOMAIN"
 
 
 def _named(late: Observation | None, cause: Heard | None) -> str:
@@ -154,7 +168,9 @@ def _of_pods(otherwise: dict[str, str]) -> dict[str, str]:
     return {"DNS pods": "; ".join(f"{pod}: {told}" for pod, told in otherwise.items())} if otherwise else {}
 
 
-def _advice(seen: Observation, wanted: Sequence[str]) -> str:
+def _advice(seen: Observation, wanted: Sequence[str], exists: bool) -> str:
+    if exists and _denied(seen):
+        return DENIED
     if wanted and seen.verdict is Verdict.NO_SUCH_NAME:
         return SEARCHED
     return COMPARE

@@ -32,7 +32,7 @@ class Verdict(StrEnum):
     RESOLVED = "RESOLVED"
     """DNS: an answer; ``answers`` holds it."""
     NO_SUCH_NAME = "NO_SUCH_NAME"
-    """DNS: NXDOMAIN, or no record of that type."""
+    """DNS: NXDOMAIN, or no record of that type; ``rcode`` says which."""
     DNS_FAILED = "DNS_FAILED"
     """DNS: no answer, SERVFAIL, REFUSED, or a garbled one; ``detail`` says which."""
 
@@ -76,5 +76,7 @@ class Observation:
     """HTTP status."""
     body: bytes = b""
     answers: tuple[str, ...] = ()
+    rcode: str = ""
+    """DNS, of NO_SUCH_NAME: ``NOERROR``, a name that was asked for exists and lacks such records; ``NXDOMAIN``."""
     tries: int = 1
     """How many times transport errors made the suite send this attempt before it was carried out."""

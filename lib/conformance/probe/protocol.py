@@ -151,6 +151,10 @@ def observation(attempt: Attempt, result: dict[str, Any], when: When, tries: int
         raise ProbeBroken(
             f"{attempt.label}: garbled result {result!r}: {problem}", transport="garbled result"
         ) from None
+    rcode = str(result.get("rcode") or "")
+    if word == Verdict.NO_SUCH_NAME and rcode not in ("NOERROR", "NXDOMAIN"):
+        text = f"{attempt.label}: garbled result {result!r}: rcode says neither NOERROR nor NXDOMAIN"
+        raise ProbeBroken(text, transport="garbled result")
     client, served_by, served_port = identity(result.get("headers") or {}, body)
     return Observation(
         attempt=attempt, verdict=Verdict[word], at=unix(when.sent), seconds=seconds, began=began, clock=when.clock,
@@ -158,7 +162,7 @@ def observation(attempt: Attempt, result: dict[str, Any], when: When, tries: int
         began_at_error=None if began is None or math.isinf(when.error) else when.error,
         detail=detail, local=str(result.get("local") or ""), remote=str(result.get("remote") or ""),
         seen_client=client, served_by=served_by, served_port=served_port, status=result.get("status"), body=body,
-        answers=tuple(str(answer) for answer in result.get("answers") or ()), tries=tries,
+        answers=tuple(str(answer) for answer in result.get("answers") or ()), rcode=rcode, tries=tries,
     )  # fmt: skip
 
 

@@ -142,7 +142,9 @@ class Resolver:
         asked = str(question.qname).rstrip(".")
         name = asked.lower()
         zone = self._zone
-        if name in zone.a or name in zone.srv:
+        if name in zone.denied and question.qtype not in (dns.QTYPE.A, dns.QTYPE.ANY):
+            reply.header.rcode = dns.RCODE.NXDOMAIN
+        elif name in zone.a or name in zone.srv:
             if question.qtype in (dns.QTYPE.A, dns.QTYPE.ANY):
                 for address in self._shuffled(zone.a.get(name, ())):
                     reply.add_answer(dns.RR(question.qname, dns.QTYPE.A, ttl=TTL, rdata=dns.A(address)))

@@ -250,5 +250,7 @@ class Zone:
     a: dict[str, tuple[str, ...]]
     srv: dict[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     ptr: dict[str, str] = field(default_factory=dict)
+    denied: tuple[str, ...] = ()
+    """Names of ``a`` that are NXDOMAIN where any other record than A is asked for (fault)."""
     late: tuple[tuple[str, float], ...] = ()
     """Networks of clients, each with the seconds by which its questions are answered late (fault)."""

@@ -8,6 +8,7 @@ from hybridlab.faults.backends import BackendsWrong
 from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.felix_crash_loop import FelixCrashLoops
+from hybridlab.faults.hairpin import hairpin_dropped
 from hybridlab.faults.hns import (
     HnsFails,
     VsidDiffers,
@@ -43,6 +44,7 @@ from hybridlab.faults.rules import (
 from hybridlab.faults.search_list import SEARCH_LISTS, SearchListWrong
 from hybridlab.faults.service_source import dsr_despite_build, snat_despite_dsr, wrong_snat_address
 from hybridlab.faults.zone import DnsSlow, DnsStale, DnsWrong
+from hybridlab.faults.zone_gate import ANOTHER, ANSWERS
 
 _NODE = Parameter(name="node", meaning="name of a node")
 _WINDOWS_OR_ALL = Parameter(name="node", meaning="name of a Windows node, or all", default="all")
@@ -202,8 +204,11 @@ _TYPES = (
         name="dns-wrong",
         layer="dns",
         scope="all",
-        description="names resolve to 203.0.113.9, where nothing is",
-        parameters=(Parameter(name="name", meaning="only this full name (default: every name)", default=""),),
+        description="names resolve to 203.0.113.9, where nothing is, alone or beside what is right; or deny their AAAA",
+        parameters=(
+            Parameter(name="name", meaning="only this full name (default: every name)", default=""),
+            Parameter(name="answer", meaning=" or ".join(ANSWERS), default=ANOTHER, choices=ANSWERS),
+        ),
         make=lambda lab, identity, parameters: DnsWrong(lab.zone_gate, identity, parameters),
     ),
     FaultType(
@@ -279,6 +284,14 @@ _TYPES = (
         description="kube-proxy uses the backends of another Service that serve the same port",
         parameters=(_NODE_OR_ALL,),
         make=lambda lab, identity, parameters: BackendsWrong(lab, identity, parameters, "others"),
+    ),
+    FaultType(
+        name="hairpin-dropped",
+        layer="services",
+        scope="all, node",
+        description="what a pod sends to itself by way of a Service is lost",
+        parameters=(_NODE_OR_ALL,),
+        make=hairpin_dropped,
     ),
     FaultType(
         name="pods-swapped",

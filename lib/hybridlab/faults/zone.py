@@ -6,19 +6,26 @@ from collections.abc import Mapping
 
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault, seconds
-from hybridlab.faults.zone_gate import WRONG_ADDRESS, ZoneGate
+from hybridlab.faults.zone_gate import AAAA_DENIED, ANOTHER, EXTRA, WRONG_ADDRESS, Twist, ZoneGate
+
+SAID = {
+    ANOTHER: f"with {WRONG_ADDRESS}",
+    EXTRA: f"with {WRONG_ADDRESS} too",
+    AAAA_DENIED: "with NXDOMAIN where it is asked for another record than A",
+}
+"""How evidence tells each wrong answer."""
 
 
 class DnsWrong(Fault):
-    """Every name, or one, resolves to an address where nothing is."""
+    """Every name, or one, is answered wrongly: by default with an address where nothing is."""
 
     def __init__(self, gate: ZoneGate, identity: str, parameters: Mapping[str, str]) -> None:
         self._gate, self._identity = gate, identity
-        self._name = parameters["name"].rstrip(".").lower()
+        self._twist = Twist(parameters["name"].rstrip(".").lower(), parameters["answer"])
 
     async def inject(self) -> None:
         """Twist."""
-        await self._gate.twist(self._identity, self._name)
+        await self._gate.twist(self._identity, self._twist)
 
     async def heal(self) -> None:
         """Untwist."""
@@ -26,7 +33,7 @@ class DnsWrong(Fault):
 
     async def evidence(self) -> list[str]:
         """Names that resolvers were told wrongly."""
-        return [f"{host} is answered with {WRONG_ADDRESS}" for host in self._gate.wrong(self._identity)]
+        return [f"{host} is answered {SAID[self._twist.answer]}" for host in self._gate.wrong(self._identity)]
 
 
 class DnsStale(Fault):

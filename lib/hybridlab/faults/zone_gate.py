@@ -5,13 +5,33 @@ The composition gives the gate to the DNS controller in the data plane's place; 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Final
 
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Zone
 
 WRONG_ADDRESS = "203.0.113.9"
 """In a range that is documentation only (RFC 5737): nothing answers there."""
+ANOTHER: Final = "another-address"
+EXTRA: Final = "extra-address"
+AAAA_DENIED: Final = "aaaa-nxdomain"
+ANSWERS = (ANOTHER, EXTRA, AAAA_DENIED)
+"""What is wrong with an answer: the address alone, one address too many, or that every type but A is NXDOMAIN."""
+
+
+@dataclass(frozen=True)
+class Twist:
+    """What is answered wrongly."""
+
+    name: str
+    """Full name; empty: every name."""
+    answer: str = ANOTHER
+    """One of ``ANSWERS``."""
+
+    def meets(self, host: str) -> bool:
+        """Whether this name is answered wrongly."""
+        return self.name in {"", host}
 
 
 class ZoneGate:
@@ -21,7 +41,7 @@ class ZoneGate:
         self._dataplane = dataplane
         self._true: Zone | None = None
         self._served: Zone | None = None
-        self._wrong: dict[str, str] = {}
+        self._wrong: dict[str, Twist] = {}
         self._stale: set[str] = set()
         self._late: dict[str, tuple[tuple[str, float], ...]] = {}
 
@@ -30,12 +50,12 @@ class ZoneGate:
         self._true = zone
         await self._serve()
 
-    async def twist(self, fault: str, name: str | None) -> None:
-        """Answer ``name`` (empty: every name) wrongly on behalf of a fault; None: no longer."""
-        if name is None:
+    async def twist(self, fault: str, twist: Twist | None) -> None:
+        """Answer wrongly on behalf of a fault; None: no longer."""
+        if twist is None:
             self._wrong.pop(fault, None)
         else:
-            self._wrong[fault] = name
+            self._wrong[fault] = twist
         await self._serve()
 
     async def keep(self, fault: str, *, stale: bool) -> None:
@@ -64,27 +84,27 @@ class ZoneGate:
         """Names that resolvers were told wrongly because of a fault; once it is healed, those that nothing explains."""
         if self._true is None or self._served is None:
             return []
-        served = self._served.a
-        wrong = [host for host, addresses in self._true.a.items() if served.get(host) != addresses]
-        name = self._wrong.get(fault)
-        if name is None:
-            others = set(self._wrong.values())
-            return [host for host in wrong if not others & {"", host}]
-        return [host for host in wrong if name in {"", host}]
+        served, denied = self._served.a, self._served.denied
+        wrong = [host for host, addresses in self._true.a.items() if served.get(host) != addresses or host in denied]
+        twist = self._wrong.get(fault)
+        if twist is None:
+            return [host for host in wrong if not any(other.meets(host) for other in self._wrong.values())]
+        return [host for host in wrong if twist.meets(host)]
 
     async def _serve(self) -> None:
         if self._true is None:
             return
         zone = replace(self._true, late=tuple(entry for entries in self._late.values() for entry in entries))
-        names = set(self._wrong.values())
         if self._stale and self._served is not None:
             had = self._served.a
             zone = replace(zone, a={host: had.get(host, true) for host, true in zone.a.items()})
-        if names:
-            zone = replace(zone, a={host: _answer(host, true, names) for host, true in zone.a.items()})
+        for twist in self._wrong.values():
+            hosts = [host for host in zone.a if twist.meets(host)]
+            if twist.answer == AAAA_DENIED:
+                zone = replace(zone, denied=tuple(sorted({*zone.denied, *hosts})))
+            else:
+                extra = twist.answer == EXTRA
+                wrong = {host: (*(zone.a[host] if extra else ()), WRONG_ADDRESS) for host in hosts}
+                zone = replace(zone, a=zone.a | wrong)
         await self._dataplane.set_zone(zone)
         self._served = zone
-
-
-def _answer(host: str, true: tuple[str, ...], names: set[str]) -> tuple[str, ...]:
-    return (WRONG_ADDRESS,) if host in names or "" in names else true

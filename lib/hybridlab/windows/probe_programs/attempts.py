@@ -178,7 +178,7 @@ class Attempt:
             raise Ended("BROKEN", "no adapter has a DNS server")
         if not names:
             raise Ended("BROKEN", f"no suffix known for '{query}'")
-        last_problem = ""
+        last_problem, rcode = "", "NXDOMAIN"
         for name in names:
             problem = ""
             for where in servers:
@@ -189,11 +189,13 @@ class Attempt:
                 if answer.code == 0 and answer.records:
                     self.out["name"] = name
                     return list(answer.records)
+                rcode = rcode if answer.code else "NOERROR"  # there is such a name, with other records
                 break  # this server knows that there is nothing
             last_problem = problem or last_problem
         if last_problem:
             raise Ended("DNS_FAILED", last_problem)
-        raise Ended("NO_SUCH_NAME", f"no {record} record for {', '.join(names)}")
+        self.out["rcode"] = rcode
+        raise Ended("NO_SUCH_NAME", f"no {record} record for {', '.join(names)}: {rcode}")
 
     async def ask(self, where: tuple[str, int], name: str, record: str, *, tcp: bool) -> tuple[dns.Answer | None, str]:
         """What one server says of one name, or None and why it is none that helps.  Ended for what is no name."""

@@ -15,7 +15,7 @@ from conformance.disrupt.vni_change import VniChange
 from conformance.errors import ControlBroken, EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.expect.context import Context
 from conformance.expect.traffic import Expect
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Seen
 from conformance.model.endpoint import OS, Path, Workload
@@ -46,6 +46,8 @@ class World:
     services_dead: int = 0
     """So many times kube-proxy has to be started anew before Services work, once a network was made anew."""
     renewed: bool = False
+    stolen: bool = False
+    """Another pod answers at the addresses of Windows pods on other Windows nodes."""
 
     # as Vni
     def possible(self, node: str = "") -> None:
@@ -109,6 +111,8 @@ class World:
             return observation(attempt, Verdict.TIMED_OUT if dead else Verdict.CONNECTED)
         source, target = attempt.source.node, attempt.target.backends[0].node
         passes = source == target or (self.nodes[source] == self.nodes[target] and not self.dead)
+        if self.stolen and source[0] == target[0] == "w" and source != target and attempt.kind is Kind.HTTP:
+            return observation(attempt, Verdict.CONNECTED, served_by="ns/another")
         return observation(attempt, Verdict.CONNECTED if passes else Verdict.TIMED_OUT)
 
 
@@ -172,6 +176,14 @@ def test_a_vsid_that_stays_with_linux_and_windows_apart_is_what_is_documented() 
     assert told.lifted == []
     assert told.recorded["windows to windows across nodes"] == "CONNECTED"
     assert told.recorded["seconds to deliver a VNI"] == 1.5
+
+
+def test_an_answer_of_another_pod_across_windows_nodes_is_recorded_as_that() -> None:
+    world = World()
+    told = delivered(world)
+    world.stolen = True
+    told.change.stays_behind(because="it keeps its VNI")
+    assert told.recorded["windows to windows across nodes"] == "an answer of ns/another"
 
 
 def test_one_windows_node_is_enough() -> None:

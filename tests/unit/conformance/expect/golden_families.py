@@ -141,6 +141,11 @@ def unknown(attempt: Attempt, _: int) -> Observation:
     return observation(attempt, Verdict.NO_SUCH_NAME, detail="no A record for web.default.svc.cluster.local, web")
 
 
+def name_denied(attempt: Attempt, _: int) -> Observation:
+    detail = "no AAAA record for web.demo.svc.cluster.local: NXDOMAIN"
+    return replace(observation(attempt, Verdict.NO_SUCH_NAME, detail=detail), rcode="NXDOMAIN")
+
+
 def one_dns_pod_is_silent(attempt: Attempt, number: int) -> Observation:
     direct = attempt.target.host if attempt.target else ""
     silent = direct == dns.SECOND.address or (not direct and number % 2 == 0)
@@ -300,6 +305,8 @@ FAMILIES: dict[str, Callable[[], object]] = {
     "two backends, one came": lambda: backends("second"),
     "DNS, headless": lambda: resolves(resolved("192.168.9.9"), ["192.168.8.8", "192.168.9.9"]),
     "DNS, AAAA": lambda: resolves(resolved("::ffff:10.96.0.7"), [], record="AAAA"),
+    "DNS, AAAA denied": lambda: resolves(name_denied, [], record="AAAA"),
+    "DNS, an extra address": lambda: resolves(resolved(dns.ADDRESS, "203.0.113.9")),
     "DNS, TCP": lambda: resolves(silent_over_tcp, over_tcp=True),
     "DNS, search list": lambda: resolves(unknown),
     "DNS, a silent pod": lambda: resolves(one_dns_pod_is_silent),

@@ -197,3 +197,29 @@ def test_the_dns_pod_that_tells_otherwise_is_named_with_what_it_tells() -> None:
 def test_where_every_dns_pod_tells_the_same_none_is_singled_out() -> None:
     text, _ = failing(lambda attempt, _: replace(answered(attempt), answers=("10.96.0.9",)), Dns())
     assert "tells otherwise" not in text
+
+
+def without_aaaa(rcode: str) -> Expect:
+    def answer(attempt: Attempt, _: int) -> Observation:
+        return replace(observation(attempt, Verdict.NO_SUCH_NAME, detail=f"no record: {rcode}"), rcode=rcode)
+
+    prober = ScriptedProber({"friend": [answer]})
+    return Expect(prober, load_timings(), Context(claims=("CONN-6",)), prober.clock)
+
+
+def test_an_empty_answer_is_right_for_the_aaaa_of_a_name_that_has_only_a() -> None:
+    without_aaaa("NOERROR").resolves(FRIEND, "web.demo", [], record="AAAA", because="it exists")
+
+
+def test_a_name_that_exists_is_not_to_be_denied_because_it_has_no_aaaa() -> None:
+    with pytest.raises(Nonconformance) as failed:
+        without_aaaa("NXDOMAIN").resolves(FRIEND, "web.demo", [], record="AAAA", because="it exists")
+    first, *_, last = str(failed.value).splitlines()
+    assert "expected an empty answer (NOERROR, no AAAA), observed NO_SUCH_NAME (NXDOMAIN) (" in first
+    assert first.endswith(": web.demo has an A record, which NXDOMAIN denies")
+    assert "look for template or rewrite rules in CoreDNS' Corefile" in last
+
+
+@pytest.mark.parametrize("rcode", ["NXDOMAIN", "NOERROR"])
+def test_a_name_that_does_not_exist_may_be_denied(rcode: str) -> None:
+    without_aaaa(rcode).resolves(FRIEND, "nobody.demo", [], because="there is no such name")

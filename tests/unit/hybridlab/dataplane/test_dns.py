@@ -59,6 +59,15 @@ def test_answers(name: str, kind: str, code: str, expected: Any) -> None:
     assert answer.header.aa
 
 
+@pytest.mark.parametrize(("kind", "code"), [("A", "NOERROR"), ("AAAA", "NXDOMAIN"), ("SRV", "NXDOMAIN")])
+def test_a_name_that_is_denied_has_its_addresses_alone(kind: str, code: str) -> None:
+    name = "web.default.svc.cluster.local"
+    resolver = Resolver()
+    resolver.set_zone(replace(ZONE, denied=(name,)))
+    answer = resolver.answer(dnslib, dnslib.DNSRecord.question(name, kind).pack(), stream=False)
+    assert dnslib.RCODE[dnslib.DNSRecord.parse(answer).header.rcode] == code
+
+
 def test_srv_brings_its_targets_address() -> None:
     answer = ask("_http._tcp.headless.default.svc.cluster.local", "SRV")
     assert values(answer) == ["0 100 80 pod-1.headless.default.svc.cluster.local."]

@@ -47,6 +47,30 @@ def test_dns_wrong_answers_one_name_or_all_and_goes_on_doing_so_as_the_zone_chan
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("answer", "served", "denied"),
+    [
+        ("extra-address", ("10.96.0.20", WRONG_ADDRESS), ()),
+        ("aaaa-nxdomain", ("10.96.0.20",), ("web.demo.svc.cluster.local",)),
+    ],
+)
+def test_dns_wrong_adds_an_address_or_denies_other_records_than_a(
+    answer: str, served: tuple[str, ...], denied: tuple[str, ...]
+) -> None:
+    async def run() -> None:
+        async with lab() as made:
+            parameters = {"name": "web.demo.svc.cluster.local", "answer": answer}
+            identity = await made.injector.inject("dns-wrong", parameters)
+            assert made.dataplane.zone
+            assert (made.dataplane.zone.a["web.demo.svc.cluster.local"], made.dataplane.zone.denied) == (served, denied)
+            assert made.dataplane.zone.a["db.demo.svc.cluster.local"] == ("10.96.0.30",)
+            assert len(await made.injector.evidence(identity)) == 1
+            await made.injector.heal(identity)
+            assert made.dataplane.zone == ZONE
+
+    asyncio.run(run())
+
+
 def test_dns_wrong_for_a_name_that_nobody_answers_is_no_fault() -> None:
     async def run() -> None:
         async with lab() as made:

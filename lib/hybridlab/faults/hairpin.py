@@ -1,0 +1,24 @@
+"""Pods that do not reach themselves through their own Service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Network
+
+from hybridlab.faults.errors import BadFault
+from hybridlab.faults.lab_parts import LabParts
+from hybridlab.faults.model import Fault
+from hybridlab.faults.rules import RuleFault
+
+
+def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """What a node's pods send to themselves by way of a Service is lost, as where nothing translates its source."""
+    rules: dict[str, list[tuple[str, str]]] = {}
+    for node in lab.nodes(parameters["node"]):
+        own = [str(address) for block in lab.blocks(node) for address in IPv4Network(block)]
+        if own:
+            pairs = ", ".join(f"{address} . {address}" for address in own)
+            rules[node] = [("f_fwd", f"ct status dnat ip saddr . ip daddr {{ {pairs} }} drop")]
+    if not rules:
+        raise BadFault(f"no IPAM block on {parameters['node'] or 'any node'}, so no pod that could have a Service")
+    return RuleFault(lab.dataplane, identity, rules)
