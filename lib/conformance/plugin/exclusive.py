@@ -113,6 +113,11 @@ class Exclusive:
             file.write(json.dumps(line) + "\n")
 
 
-def _place(item: pytest.Item) -> tuple[int, bool]:
-    """Where a test stands in the order; those that stand together stay in the order of their files."""
-    return ORDER.index(item.stash[PLANNED].exclusivity.kind), item.get_closest_marker("begins_early") is None
+def _place(item: pytest.Item) -> tuple[int, bool, int]:
+    """Where a test stands in the order; those that stand together stay in the order of their files.
+
+    Those that have one node to themselves come before those with several: another then runs beside them, where the
+    next one of several nodes would wait at the turnstile in front of it.
+    """
+    exclusivity = item.stash[PLANNED].exclusivity
+    return ORDER.index(exclusivity.kind), item.get_closest_marker("begins_early") is None, len(exclusivity.nodes)
