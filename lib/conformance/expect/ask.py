@@ -114,7 +114,7 @@ class _Round:
         """Closed paths, by id(), with a time-out that no control was seen beside yet."""
         self._due = dict.fromkeys(self._by_source, 0.0)
         self._pause: dict[str, float] = {}
-        """s.  Source to what passes from its newest attempts to the next while a change is not seen, at most a cadence."""
+        """s.  Source to the pause after its newest attempts while a change is not seen; at most a cadence."""
         self._held_until: dict[str, float] = {}
         """s.  Source, whose attempts did not leave, to when it is looked at again."""
         self._agreeing: Mapping[str, float] = {} if self._closed_left else agreeing
@@ -170,9 +170,7 @@ class _Round:
         """By the source's cadence, or sooner where an attempt would complete a row, all that it was asked agrees, or a
         change is yet to take effect."""
         if uid not in self._sooner:
-            self._sooner[uid] = min(
-                self._completes_row(uid), self._goes_on_agreeing(uid), self._sees_change(uid)
-            )
+            self._sooner[uid] = min(self._completes_row(uid), self._goes_on_agreeing(uid), self._sees_change(uid))
         return max(min(self._due[uid], self._sooner[uid]), self._held_until.get(uid, 0.0))
 
     def _completes_row(self, uid: str) -> float:
