@@ -129,7 +129,8 @@ def until(
 ) -> Settled[T]:
     """Ask every ``every`` seconds until ``agree`` answers in a row are accepted, or ``within`` seconds are over.
 
-    ``agree_every``: seconds after an accepted answer; ``every``, if None.
+    ``agree_every``: seconds after an accepted answer, and after the first that is not accepted; ``every``, if None.
+    After each further one that is not accepted they double, up to ``every``.
     A run of accepted answers that began in time may finish: slow questions must not turn agreement into failure.
     A ``hopeless`` answer, which is never an accepted one, ends the wait at once, unconverged.
     """
@@ -150,8 +151,14 @@ def until(
     def over() -> bool:
         return wait.consecutive >= agree or hopeless(wait.answers[-1].value)
 
+    after_accepted = after_another = every if agree_every is None else agree_every
+
     def pause() -> float:
-        return every if agree_every is None or not wait.consecutive else agree_every
+        nonlocal after_another
+        if wait.consecutive:
+            return after_accepted
+        now, after_another = after_another, min(every, 2 * after_another)
+        return now
 
     wait.run(over, lambda: wait.deadline.expired and wait.consecutive == 0, pause, clock)
     converged = wait.consecutive >= agree

@@ -31,7 +31,7 @@ def patience_of(settings: Settings) -> PatienceOf:
         own, run = settings.timings.of(os), settings.timings.run
         return Patience(
             felix_restart=own.felix_restart, drain=own.drain, vni_delivery=run.vni_delivery,
-            evict_again=run.evict_again, pod_ready=own.pod_ready, poll_every=own.poll_every,
+            evict_again=run.evict_again, pod_ready=own.pod_ready, poll_every=own.agree_every,
         )  # fmt: skip
 
     return patience

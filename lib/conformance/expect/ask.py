@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from conformance.errors import EnvironmentBroken, ProbeBroken
+from conformance.expect.answered import as_wanted
 from conformance.expect.decide import (
     Broken,
     BrokenControl,
@@ -72,7 +73,8 @@ def ask(
     ``cadence``: source's uid to the seconds between its attempts.  ``settle``: seconds that an open route which was
     open before has to be so again, once every closed route is decided.  ``about_denial``: what is said is about denials
     although no route is to be closed, so that an open one that wavers is a broken control.  ``agreeing``: the same as
-    ``cadence`` while all attempts of a source are as they are to be, where no route is to be closed.
+    ``cadence`` while all attempts of a source are as they are to be, where no route is to be closed.  It is also the
+    first pause after a change, and doubles up to ``cadence`` while the change is not seen to have taken effect.
     """
     one = _Round(asking, paths, cadence, settle, clock, about_denial=about_denial, agreeing=agreeing or {})
     try:
@@ -111,9 +113,13 @@ class _Round:
         self._alone: set[int] = set()
         """Closed paths, by id(), with a time-out that no control was seen beside yet."""
         self._due = dict.fromkeys(self._by_source, 0.0)
+        self._pause: dict[str, float] = {}
+        """s.  Source to the pause after its newest attempts while a change is not seen; at most a cadence."""
         self._held_until: dict[str, float] = {}
         """s.  Source, whose attempts did not leave, to when it is looked at again."""
         self._agreeing: Mapping[str, float] = {} if self._closed_left else agreeing
+        self._until_seen = dict(agreeing) if self._about_denial else {}
+        """s.  Source to its next pause while a change of policy is not seen to have taken effect for it."""
         self._sooner: dict[str, float] = {}
         """s.  Source to when it is due before its cadence says so; only those where nothing has changed since."""
         self._asked: dict[int, tuple[Path, Try]] = {}
@@ -147,6 +153,8 @@ class _Round:
                     self._held_until[uid] = now + min(LOOK, self._cadence[uid])
                     continue
                 self._due[uid] = now + self._cadence[uid]
+                self._pause[uid] = self._until_seen.get(uid, self._cadence[uid])
+                self._until_seen[uid] = 2 * self._pause[uid]
                 due.append(uid)
         if not due:
             return
@@ -159,9 +167,10 @@ class _Round:
             self._asked.update({ticket: (path, path.ask(now)) for ticket, path in zip(tickets, several, strict=True)})
 
     def _next_due(self, uid: str) -> float:
-        """By the source's cadence, or sooner where an attempt would complete a row, or all that it was asked agrees."""
+        """By the source's cadence, or sooner where an attempt would complete a row, all that it was asked agrees, or a
+        change is yet to take effect."""
         if uid not in self._sooner:
-            self._sooner[uid] = min(self._completes_row(uid), self._goes_on_agreeing(uid))
+            self._sooner[uid] = min(self._completes_row(uid), self._goes_on_agreeing(uid), self._sees_change(uid))
         return max(min(self._due[uid], self._sooner[uid]), self._held_until.get(uid, 0.0))
 
     def _completes_row(self, uid: str) -> float:
@@ -182,6 +191,27 @@ class _Round:
         if not left or not all(self._agrees(path) for path in left):
             return float("inf")
         return self._due[uid] - self._cadence[uid] + self._agreeing[uid]
+
+    def _sees_change(self, uid: str) -> float:
+        """s.  When the source is asked again since a change has not taken effect for all its routes; ``inf``: it has.
+
+        A route that is to be closed still connects; one that is to be open again has not connected yet.  Changes mostly
+        take effect long before the cadence has passed.
+        """
+        pause = self._pause.get(uid, self._cadence[uid])
+        if pause >= self._cadence[uid]:
+            return float("inf")
+        left = (path for path in self._by_source[uid] if id(path) in self._left and path.tries)
+        if not any(self._is_as_before(path) for path in left):
+            return float("inf")
+        return self._due[uid] - self._cadence[uid] + pause
+
+    def _is_as_before(self, path: Path) -> bool:
+        """Whether the newest attempt of a route that is to change shows that it has not, as far as is known."""
+        newest = path.tries[-1].seen
+        if path.want:
+            return not self._closed_left and not (newest is not None and as_wanted(newest, True))
+        return newest is not None and as_wanted(newest, True)
 
     def _agrees(self, path: Path) -> bool:
         """Whether its newest attempt was answered, as it is to be, and more of the kind decide it."""

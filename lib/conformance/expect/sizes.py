@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken, SuiteError
 from conformance.expect import message
 from conformance.expect.answered import as_wanted
+from conformance.expect.at_once import at_once
 from conformance.expect.guard import unless_changed
 from conformance.expect.poll import Polled, poll
 from conformance.expect.tally import Tally
@@ -119,10 +121,12 @@ class Sizes:
                 "is not in force\n  do  start new pods, and look at calico-node's log for the setting"
             )
             raise ControlBroken(text, control=following.label, seen=follower.seen)
-        for ignoring, mate in by:
+        # To nodes where nothing answers each search waits its time out, so they wait together.
+        searches = at_once([partial(self._node, node, ignoring) for ignoring, _ in by])
+        for (ignoring, mate), on_node in zip(by, searches, strict=True):
             own = self._own(ignoring, mate)
             self.expect.context.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
-            if setting.value == self._node(node, ignoring).mtu - OVERLAY:
+            if setting.value == on_node.result().mtu - OVERLAY:
                 raise MissingCapability(f"{setting.value}, which is set, is what Windows takes by itself", remedy)
             lifted = own.mtu == setting.value
             told = f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})"

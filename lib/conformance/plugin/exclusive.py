@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -45,7 +46,8 @@ class Exclusive:
         exclusivities = assign_exclusivity([item.stash[PLANNED] for item in items], catalog(), facts, self.run.settings)
         for item, exclusivity in zip(items, exclusivities, strict=True):
             item.stash[PLANNED] = replace(item.stash[PLANNED], exclusivity=exclusivity)
-        items.sort(key=_place)
+        rivals = Counter(frozenset(exclusivity.nodes) for exclusivity in exclusivities if exclusivity.kind == "node")
+        items.sort(key=lambda item: _place(item, rivals))
         patience = self.run.settings.timings.run.progress_every
         self._gate = ReadWriteGate(directory.locks, (node.name for node in facts.nodes), patience=patience)
         self._tell = self.run.progress().tell
@@ -113,6 +115,12 @@ class Exclusive:
             file.write(json.dumps(line) + "\n")
 
 
-def _place(item: pytest.Item) -> tuple[int, bool]:
-    """Where a test stands in the order; those that stand together stay in the order of their files."""
-    return ORDER.index(item.stash[PLANNED].exclusivity.kind), item.get_closest_marker("begins_early") is None
+def _place(item: pytest.Item, rivals: Mapping[frozenset[str], int]) -> tuple[int, bool, int]:
+    """Where a test stands in the order; those that stand together stay in the order of their files.
+
+    ``rivals``: nodes to how many tests have them to themselves.  Those with the fewest come first: the others, which
+    wait for each other, run beside them, where the next of these would keep them at the turnstile.
+    """
+    exclusivity = item.stash[PLANNED].exclusivity
+    early = item.get_closest_marker("begins_early") is not None
+    return ORDER.index(exclusivity.kind), not early, rivals[frozenset(exclusivity.nodes)]

@@ -154,9 +154,14 @@ class Run:
         if self.provider:
             self.provider.interrupt(CLEARING_UP)
 
+    @property
+    def stays(self) -> bool:
+        """Whether what the run made stays there: that is wanted, or goes with the run's own lab."""
+        return self.choice.own_lab or self.settings.keep
+
     def clean_up(self) -> list[str]:
-        """Remove what the run's processes have left, unless that is wanted or goes with the run's own lab."""
-        if not self.provider or not self.connection or self.choice.own_lab or self.settings.keep:
+        """Remove what the run's processes have left, unless it may stay."""
+        if not self.provider or not self.connection or self.stays:
             return []
         return self.provider.clean_up(self.connection, self.settings)
 

@@ -82,7 +82,8 @@ class OsTimings:
     the measured delay is finer than the poll."""
     agree_every: float
     """s.  Between two attempts while all of a source's connect and no route is to be closed: nothing has to last then.
-    As ``poll_every``; shorter on a lab, where attempts cost a node nothing."""
+    From the first attempts after a change of policy to the second ones too, and between two looks at what a disruption
+    is to bring about.  As ``poll_every``; shorter on a lab, where attempts cost a node nothing."""
     agree: int
     """tries.  Equal answers in a row that make a verdict.  gateway-api's conformance asks for 3."""
     stream_heartbeat: float

@@ -51,11 +51,12 @@ def test_agreement_in_a_row_ends_the_wait_and_says_since_when() -> None:
 
 def test_what_agrees_is_asked_again_sooner_than_what_is_waited_for() -> None:
     clock = FakeClock()
-    ask = answers(clock, ["shut", "open", "shut", "open", "open", "open"])
+    ask = answers(clock, ["shut", "shut", "shut", "shut", "open", "shut", "open", "open", "open"])
     settled = until(
         ask, is_open, within=30, agree=3, every=1, agree_every=0.25, description="it opens", clock=clock
     )  # fmt: skip
-    assert [answer.asked_at for answer in settled.answers] == [0.0, 1.0, 1.25, 2.25, 2.5, 2.75]
+    soon_and_then_less_often = [0.0, 0.25, 0.75, 1.75]
+    assert [answer.asked_at for answer in settled.answers] == [*soon_and_then_less_often, 2.75, 3.0, 4.0, 4.25, 4.5]
 
 
 def test_one_wrong_answer_starts_the_row_anew() -> None:

@@ -28,12 +28,12 @@ def path(source: Workload, host: str, *, want: bool) -> Path:
     return Path(attempt, want, Rule.of(PATIENCE, [PATIENCE], PATIENCE.policy_effect))
 
 
-def decided(network: Network, paths: list[Path]) -> list[Standing]:
+def decided(network: Network, paths: list[Path], *, about_denial: bool = False) -> list[Standing]:
     link(paths)
     uids = {path.attempt.source.uid for path in paths}
     return ask(
         network.asking(), paths, cadence=dict.fromkeys(uids, PATIENCE.poll_every),
-        agreeing=dict.fromkeys(uids, PATIENCE.agree_every), settle=1.0, clock=network.clock,
+        agreeing=dict.fromkeys(uids, PATIENCE.agree_every), settle=1.0, clock=network.clock, about_denial=about_denial,
     )  # fmt: skip
 
 
@@ -88,6 +88,54 @@ def test_beside_a_closed_route_open_ones_are_asked_at_the_cadence() -> None:
     ]
     assert all(isinstance(standing, Held) for standing in decided(network, paths))
     assert set(gaps(network, friend)) == {PATIENCE.poll_every}
+
+
+def closed_by_policy(network: Network, *, after: float) -> tuple[Workload, list[Path]]:
+    """A client whose way to the server is closed so many seconds after the expectation's beginning."""
+    source, friend = workload("client"), workload("friend")
+    network.says(source, SERVER, lambda moment: moment < after)
+    paths = [
+        path(source, OTHER.host, want=True),
+        path(friend, SERVER.host, want=True),
+        path(source, SERVER.host, want=False),
+    ]
+    return source, paths
+
+
+def test_a_route_that_is_not_closed_yet_is_asked_again_soon_and_at_the_cadence_once_it_does_not_answer() -> None:
+    network = Network(LAB)
+    source, paths = closed_by_policy(network, after=0.02)
+    standings = decided(network, paths)
+    assert all(isinstance(standing, Held) for standing in standings)
+    first, *others, _ = gaps(network, source)
+    assert first == PATIENCE.agree_every
+    assert set(others) == {PATIENCE.poll_every}
+    closed = standings[-1]
+    assert isinstance(closed, Held)
+    assert closed.row[0].at < PATIENCE.poll_every, "the row began before the cadence had passed"
+    assert closed.row[-1].at - closed.row[0].at >= paths[-1].rule.span, "which makes it no shorter"
+
+
+def test_pauses_double_up_to_the_cadence_while_a_route_is_not_closed() -> None:
+    network = Network(LAB)
+    source, paths = closed_by_policy(network, after=1.5)
+    assert all(isinstance(standing, Held) for standing in decided(network, paths))
+    soon, cadence = PATIENCE.agree_every, PATIENCE.poll_every
+    assert gaps(network, source)[:6] == [soon, 2 * soon, 4 * soon, cadence, cadence, cadence]
+
+
+def test_a_route_that_a_removed_policy_still_closes_is_asked_again_soon() -> None:
+    network, source = Network(LAB), workload("client")
+    network.says(source, SERVER, outage((0.0, 0.02)))
+    (standing,) = decided(network, [path(source, SERVER.host, want=True)], about_denial=True)
+    assert isinstance(standing, Held)
+    # The first attempt's first packet is lost, and its repetition connects: it agrees with those after it.
+    assert gaps(network, source) == [PATIENCE.agree_every] * (PATIENCE.agree - 1)
+
+
+def test_with_a_real_clusters_timings_nothing_is_asked_sooner_than_at_the_cadence() -> None:
+    for patience in (load_timings().linux, load_timings().windows):
+        assert patience.agree_every == patience.poll_every
 
 
 def crossed(count: int) -> tuple[Network, list[Path]]:
