@@ -1,4 +1,4 @@
-"""A small API server on 127.0.0.1 that answers what a test tells it to, exec over WebSocket included."""
+"""A small API server on loopback that answers what a test tells it to, exec over WebSocket included."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class FakeApi:
     subprotocols: tuple[str, ...] = ("v5.channel.k8s.io", "v4.channel.k8s.io")
     stop_reading: bool = False
 
-    def start(self, context: ssl.SSLContext | None = None) -> None:
+    def start(self, context: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
         api = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -138,11 +138,16 @@ class FakeApi:
 
             def log_message(self, *_: Any) -> None: ...
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(http.server.ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+        self.server = Server((host, 0), Handler)
         self.server.daemon_threads = True
         if context:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.server.server_port}"
+        self.url = (
+            f"{'https' if context else 'http'}://{f'[{host}]' if ':' in host else host}:{self.server.server_port}"
+        )
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def stop(self) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from urllib3 import connection
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube import waits
@@ -193,3 +195,27 @@ def test_watches_ask_for_bookmarks(kube: Kube, api: Any, fakes: Any) -> None:
     serve(api, fakes, pod(), ("MODIFIED", pod(ready=True)))
     Waits(kube).pods_ready("n", "app=x", 1, within=5)
     assert api.requests[-1].query["allowWatchBookmarks"] == "true"
+
+
+def test_the_connection_of_a_watch_is_kept_alive_by_the_system(
+    kube: Kube, api: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway that would forget an idle connection hears of it, and one that has forgotten it is found out."""
+    alive: list[int] = []
+    connect = connection.HTTPConnection.connect
+
+    def noting(self: connection.HTTPConnection) -> None:
+        connect(self)
+        alive.append(self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+
+    monkeypatch.setattr(connection.HTTPConnection, "connect", noting)
+    serve(api, fakes, pod(), ("MODIFIED", pod(ready=True)))
+    Waits(kube).pods_ready("n", "app=x", 1, within=5)
+    assert set(alive) == {1}
+
+
+def test_one_watch_lasts_a_minute_at_most_although_the_wait_is_longer(kube: Kube, api: Any, fakes: Any) -> None:
+    serve(api, fakes, pod(), ("MODIFIED", pod(ready=True)))
+    Waits(kube).pods_ready("n", "app=x", 1, within=1500)
+    asked = [int(request.query["timeoutSeconds"]) for request in api.requests if request.query.get("watch") == "true"]
+    assert asked == [60]
