@@ -152,6 +152,21 @@ def test_pods_that_admission_refuses_are_named_with_its_words_before_the_time_is
     assert len(asked) == 2, "it is believed when it was said twice, and not asked until the time is over"
 
 
+def test_a_deployment_that_may_not_make_its_replicaset_is_named_within_ten_seconds(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
+    refusing(api, fakes)
+    api.routes["GET /apis/apps/v1/namespaces/n/replicasets"] = fakes.listing()
+    condition = {"type": "Progressing", "status": "False", "reason": "ReplicaSetCreateError",
+                 "message": 'failed calling webhook "policy.example": refused'}  # fmt: skip
+    made = {"metadata": {"name": "x"}, "status": {"conditions": [condition]}}
+    api.routes["GET /apis/apps/v1/namespaces/n/deployments"] = fakes.listing(made)
+    began = time.monotonic()
+    with pytest.raises(EnvironmentBroken, match=r"ReplicaSetCreateError: failed calling webhook \"policy.example\""):
+        Waits(kube).pods_ready("n", "app=x", 1, within=60)
+    assert time.monotonic() - began < 10
+
+
 def test_pods_that_are_only_late_are_waited_for(
     kube: Kube, api: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
