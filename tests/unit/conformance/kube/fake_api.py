@@ -121,6 +121,8 @@ class FakeApi:
     requests: list[Request] = field(default_factory=list)
     exec: Callable[[Channel, dict[str, list[str]]], None] | None = None
     exec_refusal: Answer | None = None
+    exec_credentials: str = ""
+    """The Authorization that execs need, if any; others are answered 401."""
     subprotocols: tuple[str, ...] = ("v5.channel.k8s.io", "v4.channel.k8s.io")
     stop_reading: bool = False
 
@@ -187,8 +189,11 @@ class FakeApi:
         return discovered if discovered and request.method == "GET" else status(404, "NotFound", "not found")
 
     def _exec(self, handler: Any, query: dict[str, list[str]]) -> None:
-        if self.exec_refusal:
-            code, body = self.exec_refusal
+        refusal = self.exec_refusal
+        if self.exec_credentials and handler.headers["Authorization"] != self.exec_credentials:
+            refusal = status(401, "Unauthorized", "Unauthorized")
+        if refusal:
+            code, body = refusal
             data = json.dumps(body).encode()
             handler.send_response(code)
             handler.send_header("Content-Length", str(len(data)))
