@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
+import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -83,8 +86,16 @@ def _parser() -> argparse.ArgumentParser:
 def _run(rest: Sequence[str]) -> int:
     """Hands over to pytest, whose exit code it is; as ``pytest`` in a checkout, from any folder."""
     program = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), str(ROOT / "suites")]
-    here = [f"--report-dir={Path.cwd() / 'reports'}", "-o", f"cache_dir={Path.cwd() / '.pytest_cache'}"]
+    here = [f"--report-dir={Path.cwd() / 'reports'}"]
+    if _caches(rest):  # pytest knows no cache_dir without the plugin of its cache
+        here += ["-o", f"cache_dir={Path.cwd() / '.pytest_cache'}"]
     return subprocess.run([*program, *here, *rest], check=False).returncode
+
+
+def _caches(rest: Sequence[str]) -> bool:
+    """Whether pytest, called with these options and those of its environment, keeps its cache."""
+    every = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *rest]
+    return "-pno:cacheprovider" not in every and ("-p", "no:cacheprovider") not in itertools.pairwise(every)
 
 
 def _files(_: argparse.Namespace) -> int:

@@ -110,6 +110,17 @@ def test_a_powershell_program_compares_without_regard_to_culture_and_with_regard
     assert not re.search(r" -(match|notmatch|replace|like|contains|in) ", code)
 
 
+@pytest.mark.parametrize("path", POWERSHELL, ids=named)
+def test_a_powershell_program_reads_its_own_hash_where_fips_algorithms_alone_are_allowed(path: Path) -> None:
+    """There .NET Framework's SHA256.Create() throws, as its SHA256Managed is not validated: the program would end."""
+    lines = path.read_text(encoding="ascii").splitlines()
+    managed = [number for number, line in enumerate(lines) if "SHA256]::Create()" in line]
+    assert managed
+    for number in managed:
+        assert "try { $sha = New-Object System.Security.Cryptography.SHA256CryptoServiceProvider }" in lines[number - 1]
+        assert lines[number].strip().startswith("catch {")
+
+
 def test_nothing_expires_at_the_first_look() -> None:
     """What came while the program had no processor is told to its queue only after the first look."""
     matrix, stream = ((PROGRAMS / name).read_text() for name in ("matrix-agent.ps1", "stream-agent.ps1"))

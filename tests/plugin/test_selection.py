@@ -299,3 +299,22 @@ def test_a_report_directory_given_as_a_word_of_its_own_does_not_lead_workers_ast
     run = project.run("-n", "2", "--report-dir", str(outside))
     assert run.code == 0, run.out
     assert (outside / "latest" / "conformance.json").exists()
+
+
+@pytest.mark.parametrize("given", ["3", "4"])
+def test_more_workers_than_auto_would_start_are_started_and_the_header_says_what_to_expect(
+    project: Project, given: str
+) -> None:
+    run = project.run("--kubeconfig=lane.yaml", "-n", given, "-k", "dns")
+    told = [line for line in run.out.splitlines() if line.startswith("workers: ")]
+    assert len(told) == 1, run.out
+    assert told[0].startswith(
+        f"workers: {given}, as typed; -n auto would start 2 (2 workers on 4 covered nodes: PowerShell starts on a "
+        "Windows node). More of them wait for each other's pods and agents (at most 12 live agents on a Windows node)"
+    )
+    assert f"created: {given}/{given} workers" in run.out
+
+
+@pytest.mark.parametrize("given", ["0", "1", "2"])
+def test_of_no_more_workers_than_auto_would_start_nothing_is_said(project: Project, given: str) -> None:
+    assert "workers: " not in project.run("--kubeconfig=lane.yaml", "-n", given, "-k", "dns").out

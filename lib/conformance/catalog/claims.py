@@ -94,7 +94,7 @@ class Needs:
     calico_policy: bool = False
     """Calico policies can be written: projectcalico.org/v3 is served, or calicoctl was given."""
     calicoctl: bool = False
-    """``--calicoctl PATH`` was given."""
+    """``--calicoctl=PATH`` was given."""
     vni_delivery: bool = False
     """Something in the cluster carries a VNI to Windows nodes: the operator, or Calico's DaemonSet there."""
     external_target: bool = False

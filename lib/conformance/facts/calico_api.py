@@ -47,7 +47,7 @@ class CalicoApi:
         if self.how == "not at all":
             raise MissingCapability(
                 f"the cluster does not serve {V3}, so Calico policies cannot be written",
-                "install the Calico API server (operator: apply the APIServer object), or give --calicoctl PATH",
+                "install the Calico API server (operator: apply the APIServer object), or give --calicoctl=PATH",
             )
 
     def apply(self, obj: Obj, why: str, *, namespace: str | None = None) -> None:
@@ -91,7 +91,7 @@ class CalicoApi:
                 command, input=stdin, env=environment, capture_output=True, text=True, timeout=self._within, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise MissingCapability(f"calicoctl could not be run: {error}", "check --calicoctl PATH") from error
+            raise MissingCapability(f"calicoctl could not be run: {error}", "check --calicoctl=PATH") from error
         if done.returncode:
             text = " ".join((done.stderr or done.stdout).split())
             raise ApiRefused(done.returncode, "calicoctl", text[:500], change.label)

@@ -119,10 +119,11 @@ class IpamFacts:
         return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"
 
     def _blocks(self, node: str) -> tuple[list[Obj], str]:
-        """The blocks of a node with which nothing is wrong."""
+        """The blocks for IPv4 of a node with which nothing is wrong."""
         claimed, source = self._claimed(node)
         blocks, _ = self._calico.listed("IPAMBlock")
-        return [block for block in blocks if claimed.get(block["spec"]["cidr"]) == ""], source
+        sound = {cidr for cidr, wrong in claimed.items() if not wrong and ":" not in cidr}
+        return [block for block in blocks if block["spec"]["cidr"] in sound], source
 
     def _reserving(self) -> list[tuple[str, Network, datetime]]:
         """Name, addresses and time of every IPReservation for IPv4; none where the cluster knows no such kind."""

@@ -22,6 +22,8 @@ HOPELESS_PULL = (
 """Texts of pull errors that waiting does not cure; others (a registry that is slow or busy) may pass."""
 LOOK_AGAIN = 3.0
 """s.  Between two looks at who refuses pods that do not come, or finds no node for them."""
+REFUSED = (("ReplicaFailure", "True"), ("Progressing", "False"))
+"""Type and status of the conditions of ReplicaSets and Deployments that say that something may not be made."""
 EVENT_SHOWN = 300
 """Characters of an event in a first line; CNI plugins' errors are long, and end with what repeats."""
 HOPELESS_START = ("does not match the operating system", "0xc0370101", "executable file not found", "no such file")
@@ -163,14 +165,18 @@ class Waits:
         raise EnvironmentBroken(f"{ready} of {count} pods ready after {within:.0f} s: {detail}\n  seen    {seen}")
 
     def _refusal(self, namespace: str, labels: str) -> str:
-        """Why the API server refuses pods with these labels, as their ReplicaSet tells it; empty: it refuses none."""
+        """Why the API server refuses pods with these labels; empty: it refuses none.
+
+        As their ReplicaSet tells it, or the Deployment that may not even make that.
+        """
         try:
             sets = self.kube.objects("apps/v1", "ReplicaSet", namespace, labels=labels)
+            makers = sets or self.kube.objects("apps/v1", "Deployment", namespace, labels=labels)
         except ApiRefused:
             return ""  # who may not read them learns it from the wait's end
-        for set_ in sets:
-            for condition in (set_.get("status") or {}).get("conditions") or []:
-                if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+        for maker in makers:
+            for condition in (maker.get("status") or {}).get("conditions") or []:
+                if (condition.get("type"), condition.get("status")) in REFUSED:
                     return f"{condition.get('reason')}: {condition.get('message')}"
         return ""
 

@@ -20,8 +20,9 @@ from conformance.plugin.qualification import Qualification, qualification
 from conformance.plugin.rerun import rerun_of
 from conformance.plugin.words import selects_nothing, subjects
 from conformance.pods.placement import Placement
-from conformance.run.limits import workers_for
+from conformance.run.limits import more_than_auto, workers_for
 from conformance.run.provider import Provider
+from conformance.run.run import Run
 
 MARKERS = (
     "verifies(claim, part, active): the claim of the catalog that the test decides",
@@ -78,7 +79,10 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
         config.option.numprocesses = 0
     if state.awake(config) and getattr(config.option, "maxschedchunk", 1) is None:
         config.option.maxschedchunk = ONE_BY_ONE
-    return _open(config)
+    ended = _open(config)
+    if ended is None:
+        _note_too_many_workers(config)
+    return ended
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -136,19 +140,34 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if not state.awake(config):
         return None
     run_state = state.of(config)
-    settings = run_state.run.settings
     if state.passive(config):
         return 0
     try:
         run_state.run.open()
     except Exception:  # said once the session has begun, with its exit code
         return 0
-    inspection = run_state.run.inspection
+    number, run_state.run.workers = _workers(run_state.run)
+    return number
+
+
+def _note_too_many_workers(config: pytest.Config) -> None:
+    """For the header: that the user wants more workers than ``-n auto`` would start.  They are started all the same."""
+    given = getattr(config.option, "numprocesses", None)
+    if not isinstance(given, int) or hasattr(config, "workerinput") or not state.awake(config):
+        return
+    run = state.of(config).run
+    if run.inspection:
+        number, why = _workers(run)
+        run.workers = more_than_auto(run.settings.workers, given, number, why)
+
+
+def _workers(run: Run) -> tuple[int, str]:
+    """What ``-n auto`` starts on an opened cluster, and why."""
+    settings, inspection = run.settings, run.inspection
     assert inspection is not None  # open() raised otherwise
     placement = Placement(inspection.facts, settings.tolerations, cover=settings.cover)
     coverage = [*placement.coverage("linux"), *placement.coverage("windows")]
-    number, run_state.run.workers = workers_for(settings.workers, coverage, inspection.room)
-    return number
+    return workers_for(settings.workers, coverage, inspection.room)
 
 
 @pytest.hookimpl(trylast=True)

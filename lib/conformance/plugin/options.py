@@ -150,7 +150,6 @@ def add_options(parser: pytest.Parser) -> None:
     claims.addoption("--report-dir", metavar="DIR", help="where reports go, one folder per run (default: reports)")
 
 
-"""TCP port of ``--external-target`` where none is given."""
 WITH_PATHS = (
     "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--images", "--waivers", "--attest", "--baseline",
     "--rerun-of",

@@ -92,6 +92,17 @@ def workers_for(bounds: Workers, coverage: Sequence[Covered], room: Mapping[str,
     return number, f"{counted(number, 'worker')} on {counted(len(coverage), 'covered node')}: {why}"
 
 
+def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:
+    """What a user who types ``-n GIVEN`` has to expect where ``-n auto`` starts only ``number``; empty: nothing."""
+    if given <= number:
+        return ""
+    return (
+        f"{given}, as typed; -n auto would start {number} ({why}). More of them wait for each other's pods and agents "
+        f"(at most {bounds.agents_per_windows_node} live agents on a Windows node): tests that must see a change while "
+        "it happens may be INCONCLUSIVE"
+    )
+
+
 def _requested(container: Obj, resource: str) -> str:
     """How much of a resource a container asks of its node."""
     return str(((container.get("resources") or {}).get("requests") or {}).get(resource) or "0")

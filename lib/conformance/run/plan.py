@@ -235,7 +235,7 @@ def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) ->
         )
     if needs.calico_policy and not otherwise and not writes_calico_policies(facts, settings):
         return f"it writes Calico policies, and {CALICO_V3} is not served ({facts.calico_apis.source})", (
-            "install Calico's API server, or name a calicoctl by --calicoctl PATH"
+            "install Calico's API server, or name a calicoctl by --calicoctl=PATH"
         )
     if needs.vni_delivery and facts.install.value == "manual":
         return (
@@ -246,7 +246,7 @@ def _lack(needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool) ->
     if needs.external_target and settings.external_target is None:
         return "it needs a host beyond the cluster that answers ping", "name it by --external-target ADDRESS[:PORT]"
     if needs.calicoctl and not settings.calicoctl:
-        return "it needs calicoctl", "name it by --calicoctl PATH"
+        return "it needs calicoctl", "name it by --calicoctl=PATH"
     return None
 
 

@@ -38,7 +38,7 @@ class Run:
     uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
     """Within it, what is printed reaches the user."""
     workers: str = ""
-    """How many workers ``-n auto`` chose and why; empty: the user said how many."""
+    """How many workers ``-n auto`` chose and why, or would where the user typed more; empty: as many as typed."""
     _lock: Lock | None = None
     _error: SuiteError | None = None
 

@@ -75,6 +75,23 @@ def test_a_rerun_leaves_its_report_where_a_run_does(monkeypatch: pytest.MonkeyPa
     assert f"--report-dir={tmp_path / 'reports'}" in typed
 
 
+@pytest.mark.parametrize(
+    ("options", "environment"),
+    [
+        (["-p", "no:cacheprovider"], ""),
+        (["-pno:cacheprovider"], ""),
+        ([], "-p no:cacheprovider"),
+        ([], ""),
+    ],
+)
+def test_a_run_may_be_told_to_keep_no_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str], environment: str
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", environment)
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", *options, "--collect-only", "-q"]) == 0
+
+
 def test_gate_judges_a_stored_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}), evidence="field")
     assert main(["gate", one, "--require", "policy"]) == 1

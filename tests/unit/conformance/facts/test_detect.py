@@ -21,6 +21,16 @@ def test_nodes_are_read_with_os_build_and_address(kube: Any, world: Any) -> None
     assert win.taints == ({"key": "os", "effect": "NoSchedule"},)
 
 
+@pytest.mark.parametrize("addresses", [["fd00::7"], ["fd00::7", "192.0.2.7"], ["192.0.2.7", "fd00::7"]])
+def test_a_node_with_ipv6_addresses_has_the_one_that_the_cluster_names_first(
+    kube: Any, world: Any, addresses: list[str]
+) -> None:
+    world.node("lin")
+    listed = [{"type": "InternalIP", "address": address} for address in addresses]
+    world.objects["/api/v1/nodes/lin"]["status"]["addresses"] = listed
+    assert detect(kube).nodes[0].address == addresses[0]
+
+
 def test_a_windows_build_without_its_revision_is_unknown(kube: Any, world: Any) -> None:
     world.node("win", "windows", "10.0.20348")
     assert detect(kube).nodes[0].windows_build is None

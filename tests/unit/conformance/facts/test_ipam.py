@@ -116,3 +116,15 @@ def test_a_reservation_binds_pods_that_came_after_it(reserved_at: str, words: st
     ours["metadata"]["creationTimestamp"] = reserved_at
     found = reads(block(), pod("one", "192.168.7.70"), reserving=(ours,)).takings("win")
     assert list(values(found).values()) == [words]
+
+
+def test_where_a_windows_node_has_ipv6_blocks_and_pods_too_its_ipv4_ones_are_read() -> None:
+    other = "fd00:10::/122"
+    found = reads(
+        block(), block(cidr=other), pod("four", "192.168.7.70"), pod("six", "fd00:10::7"),
+        affinities=(affinity(), affinity(cidr=other)),
+    )  # fmt: skip
+    four = "address of pod demo/four on node win"
+    assert values(found.places("win")) == {four: "own block"}
+    assert values(found.takings("win")) == {four: "not reserved"}
+    assert list(values(found.reserved("win"))) == ["reserved in block 192.168.7.64/26 of node win"]

@@ -82,7 +82,7 @@ def test_v3_is_used_where_it_is_served(kube: Any, world: Any) -> None:
 def test_without_v3_and_calicoctl_nothing_is_written_and_the_remedy_is_named(kube: Any, world: Any) -> None:
     without_v3(world)
     calico = CalicoApi(kube, Changes(kube, RUN))
-    with pytest.raises(MissingCapability, match=r"does not serve projectcalico.*give --calicoctl PATH"):
+    with pytest.raises(MissingCapability, match=r"does not serve projectcalico.*give --calicoctl=PATH"):
         calico.apply(POLICY, "a test", namespace=RUN.namespace)
 
 

@@ -1,4 +1,4 @@
-"""A small API server on 127.0.0.1 that answers what a test tells it to, exec over WebSocket included."""
+"""A small API server on loopback that answers what a test tells it to, exec over WebSocket included."""
 
 from __future__ import annotations
 
@@ -121,10 +121,12 @@ class FakeApi:
     requests: list[Request] = field(default_factory=list)
     exec: Callable[[Channel, dict[str, list[str]]], None] | None = None
     exec_refusal: Answer | None = None
+    exec_credentials: str = ""
+    """The Authorization that execs need, if any; others are answered 401."""
     subprotocols: tuple[str, ...] = ("v5.channel.k8s.io", "v4.channel.k8s.io")
     stop_reading: bool = False
 
-    def start(self, context: ssl.SSLContext | None = None) -> None:
+    def start(self, context: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
         api = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -138,11 +140,16 @@ class FakeApi:
 
             def log_message(self, *_: Any) -> None: ...
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(http.server.ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+        self.server = Server((host, 0), Handler)
         self.server.daemon_threads = True
         if context:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.server.server_port}"
+        self.url = (
+            f"{'https' if context else 'http'}://{f'[{host}]' if ':' in host else host}:{self.server.server_port}"
+        )
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def stop(self) -> None:
@@ -182,8 +189,11 @@ class FakeApi:
         return discovered if discovered and request.method == "GET" else status(404, "NotFound", "not found")
 
     def _exec(self, handler: Any, query: dict[str, list[str]]) -> None:
-        if self.exec_refusal:
-            code, body = self.exec_refusal
+        refusal = self.exec_refusal
+        if self.exec_credentials and handler.headers["Authorization"] != self.exec_credentials:
+            refusal = status(401, "Unauthorized", "Unauthorized")
+        if refusal:
+            code, body = refusal
             data = json.dumps(body).encode()
             handler.send_response(code)
             handler.send_header("Content-Length", str(len(data)))

@@ -14,7 +14,9 @@ import trustme
 import yaml
 
 from conformance.errors import ClusterUnusable, UsageProblem
+from conformance.kube import execute
 from conformance.kube.access import from_environment, from_kubeconfig, in_cluster
+from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused
 from conformance.settings import load_timings
@@ -185,12 +187,15 @@ def test_a_credential_plugin_that_is_not_installed_is_named(tmp_path: Path, fake
         from_kubeconfig(path)
 
 
+COUNTING = """n=$(cat {0}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n >{0}/n
+echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"t'$n'"}}}}'"""
+"""Of a credential plugin that gives the tokens t1, t2, ..."""
+
+
 def test_credentials_that_ran_out_are_renewed_once_and_the_request_is_repeated(
     tmp_path: Path, fakes: Any, api: Any
 ) -> None:
-    script = f"""n=$(cat {tmp_path}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n >{tmp_path}/n
-echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"t'$n'"}}}}'"""
-    path = with_plugin(tmp_path, fakes, script, api.url)
+    path = with_plugin(tmp_path, fakes, COUNTING.format(tmp_path), api.url)
     api.routes["GET /api/v1/nodes"] = lambda request: (
         fakes.listing() if request.headers["Authorization"] == "Bearer t2" else fakes.status(401, "Unauthorized", "no")
     )
@@ -199,6 +204,25 @@ echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","
     assert [item.headers["Authorization"] for item in api.requests if item.path == "/api/v1/nodes"] == [
         "Bearer t1", "Bearer t2",
     ]  # fmt: skip
+
+
+def test_an_exec_whose_credentials_ran_out_is_asked_for_once_more_with_new_ones(
+    tmp_path: Path, fakes: Any, api: Any
+) -> None:
+    api.exec_credentials = "Bearer t2"
+    api.exec = lambda channel, _: (channel.send(1, b"here"), channel.status(0), channel.close())
+    kube = Kube(from_kubeconfig(with_plugin(tmp_path, fakes, COUNTING.format(tmp_path), api.url)), RUN)
+    assert execute.run(kube, "n", "p", "c", ("true",), within=5.0).stdout == b"here"
+
+
+def test_an_exec_whose_credentials_are_refused_for_good_asks_for_new_ones_once(
+    tmp_path: Path, fakes: Any, api: Any
+) -> None:
+    api.exec_credentials = "Bearer of somebody else"
+    kube = Kube(from_kubeconfig(with_plugin(tmp_path, fakes, COUNTING.format(tmp_path), api.url)), RUN)
+    with pytest.raises(ExecBroken, match="401"):
+        execute.run(kube, "n", "p", "c", ("true",), within=5.0)
+    assert (tmp_path / "n").read_text() == "2\n"
 
 
 def test_credentials_that_are_refused_for_good_are_asked_for_once_more_only(

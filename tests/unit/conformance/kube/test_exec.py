@@ -6,12 +6,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.errors import ProbeBroken
 from conformance.kube import execute
+from conformance.kube.access import from_kubeconfig
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
 from conformance.kube.streaming import ExecEnd, ExecStream
@@ -280,3 +282,18 @@ def test_pongs_keep_an_idle_stream_alive(kube: Kube, api: Any) -> None:
     time.sleep(0.7)
     assert not one.ended
     one.close()
+
+
+def test_an_api_server_with_an_ipv6_address_answers_requests_and_execs(fakes: Any, tmp_path: Path) -> None:
+    api = fakes.FakeApi()
+    api.start(host="::1")
+    api.routes["GET /api/v1/nodes"] = fakes.listing({"metadata": {"name": "n"}})
+    api.exec = say((1, b"here"))
+    kube = Kube(from_kubeconfig(fakes.kubeconfig(tmp_path / "kubeconfig", api.url)))
+    try:
+        assert kube.access.configuration.host.startswith("http://[::1]:")
+        assert [node["metadata"]["name"] for node in kube.objects("v1", "Node")] == ["n"]
+        assert run(kube).stdout == b"here"
+    finally:
+        kube.close()
+        api.stop()

@@ -238,6 +238,19 @@ def test_names_in_the_hosts_code_page_are_no_error() -> None:
     assert [network.name for network in one.hns_networks("w1")] == ["Calico", "Br\ufffdcke"]
 
 
+def test_files_command_lines_and_updates_in_the_hosts_code_page_are_no_error() -> None:
+    one, _ = hosts(
+        Get_Content=[b'{"name": "Br\x81cke"}'],
+        Get_CimInstance=[
+            b"C:\\M\x81ller\\kube-proxy.exe --enable-dsr=true\r\n",
+            b"KB5044281\r\n\x81\r\n",
+        ],
+    )
+    assert one.cni_configuration("w1") == '{"name": "Br\ufffdcke"}'
+    assert one.command_lines("w1", "kube-proxy.exe") == ["C:\\M\ufffdller\\kube-proxy.exe --enable-dsr=true"]
+    assert one.updates("w1")[0] == "KB5044281"
+
+
 def test_the_cni_configuration_is_looked_for_where_calico_writes_it_and_then_where_platforms_have_it() -> None:
     one, node = hosts(Get_Content=["{}"])
     assert one.cni_configuration("w1", [r"D:\mine\10-calico.conflist"]) == "{}"

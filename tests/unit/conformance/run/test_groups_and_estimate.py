@@ -26,7 +26,7 @@ def test_claims_that_lack_the_same_thing_are_one_line_with_how_to_get_it() -> No
     assert line.startswith("not here: ")
     assert "DEMO-5, XPOL-3" in line
     assert "projectcalico.org/v3 is not served" in line
-    assert "--calicoctl PATH" in line
+    assert "--calicoctl=PATH" in line
 
 
 def test_claims_about_other_clusters_are_one_line_in_all() -> None:
