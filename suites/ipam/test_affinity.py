@@ -28,4 +28,4 @@ def test_every_windows_pod_has_an_address_of_its_own_nodes_block(
     pods.ensure_ready("windows-client", "windows-server")
     because = "Windows nodes never borrow: their network knows its own block only"
     do = "delete that pod; where it comes back so, run calicoctl ipam check"
-    requires.on_nodes(ipam.windows, ipam.places, "own block", because=because, do=do)
+    requires.on_nodes(ipam.windows_with_pods, ipam.places, "own block", because=because, do=do)

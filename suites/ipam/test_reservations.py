@@ -22,4 +22,6 @@ def test_nothing_is_reserved_so_in_blocks_of_other_nodes(ipam: IpamFacts, requir
 def test_no_windows_pod_has_an_address_that_is_kept_back(pods: WorkerPods, ipam: IpamFacts, requires: Readings) -> None:
     pods.ensure_ready("windows-client", "windows-server")
     because = "IPAM gives no pod an address that is reserved in its block, or was reserved when the pod came"
-    requires.on_nodes(ipam.windows, ipam.takings, "not reserved", because=because, do=f"delete that pod; {CHECK}")
+    requires.on_nodes(
+        ipam.windows_with_pods, ipam.takings, "not reserved", because=because, do=f"delete that pod; {CHECK}"
+    )

@@ -29,6 +29,11 @@ class IpamFacts:
         """The Windows nodes."""
         return self._facts.by_os("windows")
 
+    @property
+    def windows_with_pods(self) -> tuple[NodeFacts, ...]:
+        """Those with a pod that has an address: on nodes that it does not cover, the run has none."""
+        return tuple(node for node in self.windows if any(self._pods(node.name)))
+
     def blocks(self, node: str) -> dict[str, Fact[str]]:
         """How many blocks a node has: ``one block``, ``no block`` or which, with what is wrong with one.
 

@@ -45,6 +45,11 @@ def reads(*there: Obj, affinities: tuple[Obj, ...] = (affinity(),), reserving: t
     return IpamFacts(kube, facts(), CalicoObjects(kube, facts()))
 
 
+def test_a_node_without_pods_is_not_asked_about_its_pods() -> None:
+    assert [node.name for node in reads(block(), pod("a", "192.168.7.70")).windows_with_pods] == ["win"]
+    assert reads(block(), pod("done", "192.168.7.70", phase="Succeeded")).windows_with_pods == ()
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [
