@@ -33,6 +33,7 @@ LAB_ARROWS: dict[str, set[str]] = {
 
 BASE = {"timing", "settings", "errors", "model", "product"}
 JUDGE_ARROWS: dict[str, set[str]] = {
+    "outside": {"plugin.options"},
     "plugin": {
         "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.words", "plugin.state",
         "plugin.options", "plugin.qualification", "plugin.rerun", "run", "undo", "report", "pods", "facts", "kube",
@@ -88,7 +89,7 @@ DOORS: dict[str, set[str]] = {
     "allure": {"conformance.report"},
     "allure_commons": {"conformance.report"},
     "allure_pytest": {"conformance.report"},
-    "pytest": {"conformance.plugin", "conformance.marks"},
+    "pytest": {"conformance.plugin", "conformance.marks", "conformance.outside"},
     "_pytest": {"conformance.plugin"},
     "xdist": {"conformance.plugin"},
     "yaml": {

@@ -1,6 +1,6 @@
 """The pytest plugin: options, selection, the cluster of a run, verdicts, reports.  The judge's composition root.
 
-Dormant unless a run names something under ``suites/``.  ``conftest.py`` loads it; there is no entry point.
+Dormant unless a run names something under ``suites/``.  ``conftest.py`` loads it, no entry point does.
 """
 
 from __future__ import annotations
