@@ -136,6 +136,27 @@ def port_ranges_are_cut_or_long() -> None:
     _misread("linux-2", changed(lambda first, last: (first, last + (last > first))))
 
 
+def _one_port_entry(which: slice) -> None:
+    """On windows-2022 and linux-1 a rule's list of ports is one of its entries."""
+
+    def made(rule: Any, _: str) -> list[Any]:
+        ports = replace(rule.destination.ports, ranges=rule.destination.ports.ranges[which])
+        return [replace(rule, destination=replace(rule.destination, ports=ports))]
+
+    _misread("windows-2022", made)
+    _misread("linux-1", made)
+
+
+def first_of_several_ports() -> None:
+    """On windows-2022 and linux-1 a rule's list of ports is its first entry."""
+    _one_port_entry(slice(1))
+
+
+def last_of_several_ports() -> None:
+    """On windows-2022 and linux-1 a rule's list of ports is its last entry."""
+    _one_port_entry(slice(-1, None))
+
+
 def egress_datagrams_without_port_or_at_all() -> None:
     """On windows-2019 egress rules for UDP are for every port, on linux-2 there are none."""
     from hybridlab.calico.policy import Ports
@@ -258,6 +279,8 @@ PATCHES: dict[str, Callable[[], None]] = {
         every_update_replaces_lists,
         exceptions_are_ignored,
         port_ranges_are_cut_or_long,
+        first_of_several_ports,
+        last_of_several_ports,
         egress_datagrams_without_port_or_at_all,
         either_selector_is_enough,
         labels_of_namespaces_stay,
