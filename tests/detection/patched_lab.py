@@ -182,6 +182,22 @@ def either_selector_is_enough() -> None:
     kubernetes_policy._rules = patched
 
 
+def negations_are_ignored() -> None:
+    """A negation in a selector holds for everybody, on both operating systems."""
+    from hybridlab.calico.selectors import In, Not
+
+    true = In.matches
+
+    def among(self: Any, labels: Any) -> bool:
+        return self.negated or true(self, labels)
+
+    def anybody(self: Any, labels: Any) -> bool:
+        return True
+
+    In.matches = among  # type: ignore[method-assign]
+    Not.matches = anybody  # type: ignore[method-assign]
+
+
 def labels_of_namespaces_stay() -> None:
     """Felix knows the labels alone that a namespace had when it came."""
     from hybridlab.calico.resolve import Graph
@@ -283,6 +299,7 @@ PATCHES: dict[str, Callable[[], None]] = {
         last_of_several_ports,
         egress_datagrams_without_port_or_at_all,
         either_selector_is_enough,
+        negations_are_ignored,
         labels_of_namespaces_stay,
         policies_reach_namesakes,
         services_lead_to_their_own_port,
