@@ -136,6 +136,27 @@ def port_ranges_are_cut_or_long() -> None:
     _misread("linux-2", changed(lambda first, last: (first, last + (last > first))))
 
 
+def _one_port_entry(which: slice) -> None:
+    """On windows-2022 and linux-1 a rule's list of ports is one of its entries."""
+
+    def made(rule: Any, _: str) -> list[Any]:
+        ports = replace(rule.destination.ports, ranges=rule.destination.ports.ranges[which])
+        return [replace(rule, destination=replace(rule.destination, ports=ports))]
+
+    _misread("windows-2022", made)
+    _misread("linux-1", made)
+
+
+def first_of_several_ports() -> None:
+    """On windows-2022 and linux-1 a rule's list of ports is its first entry."""
+    _one_port_entry(slice(1))
+
+
+def last_of_several_ports() -> None:
+    """On windows-2022 and linux-1 a rule's list of ports is its last entry."""
+    _one_port_entry(slice(-1, None))
+
+
 def egress_datagrams_without_port_or_at_all() -> None:
     """On windows-2019 egress rules for UDP are for every port, on linux-2 there are none."""
     from hybridlab.calico.policy import Ports
@@ -159,6 +180,22 @@ def either_selector_is_enough() -> None:
         return true({**rule, peers: alone}, peers, side)
 
     kubernetes_policy._rules = patched
+
+
+def negations_are_ignored() -> None:
+    """A negation in a selector holds for everybody, on both operating systems."""
+    from hybridlab.calico.selectors import In, Not
+
+    true = In.matches
+
+    def among(self: Any, labels: Any) -> bool:
+        return self.negated or true(self, labels)
+
+    def anybody(self: Any, labels: Any) -> bool:
+        return True
+
+    In.matches = among  # type: ignore[method-assign]
+    Not.matches = anybody  # type: ignore[method-assign]
 
 
 def labels_of_namespaces_stay() -> None:
@@ -258,8 +295,11 @@ PATCHES: dict[str, Callable[[], None]] = {
         every_update_replaces_lists,
         exceptions_are_ignored,
         port_ranges_are_cut_or_long,
+        first_of_several_ports,
+        last_of_several_ports,
         egress_datagrams_without_port_or_at_all,
         either_selector_is_enough,
+        negations_are_ignored,
         labels_of_namespaces_stay,
         policies_reach_namesakes,
         services_lead_to_their_own_port,

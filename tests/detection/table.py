@@ -160,6 +160,7 @@ def _on(row: Row, node: str) -> Row:
         edit=filled(row.edit),
         on_service=tuple(map(filled, row.on_service)),
         says={claim: filled(pattern) for claim, pattern in row.says.items()},
+        red_on={claim: tuple(map(filled, nodes)) for claim, nodes in row.red_on.items()},
     )
 
 

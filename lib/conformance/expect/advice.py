@@ -61,7 +61,8 @@ def kube_proxy(source: Workload, target: Target) -> str:
     """Look where a Service's rules are applied: on the node whose address was called, or else on the source's."""
     node, system = source.node, source.os
     if target.path is Path.NODE_PORT:
-        called = next((pod for pod in (*target.backends, source) if pod.node_address == target.host), None)
+        near = (*([target.at] if target.at else ()), *target.backends, source)
+        called = next((pod for pod in near if pod.node_address == target.host), None)
         if called is None:
             return (
                 f"look at kube-proxy on the node with address {target.host}, which was called: its log and rules "

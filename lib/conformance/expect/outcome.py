@@ -74,9 +74,10 @@ class Outcome:
 
     @property
     def nodes(self) -> str:
-        """``linux-1 -> windows-2``; where the target is no pod, its host."""
+        """``linux-1 -> windows-2``, of a NodePort the node that was called; where the target is no pod, its host."""
         target = self.path.attempt.target
-        goals = dict.fromkeys(backend.node for backend in target.backends) if target else {}
+        ends = () if target is None else (target.at,) if target.at else target.backends
+        goals = dict.fromkeys(end.node for end in ends)
         return f"{self.path.attempt.source.node} -> {', '.join(goals) or (target.host if target else '?')}"
 
     @property

@@ -20,6 +20,8 @@ cluster's objects say."""
 
 Side = Literal["source", "target", "both"]
 
+WRONG = (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, ClaimVerdict.LIFTED)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
@@ -28,7 +30,8 @@ class Seen:
     source: str
     """The source's node; empty: no pod is the source."""
     target: str
-    """The target's node; empty: the target is on no node of the cluster, or there is none."""
+    """The target's node, of a NodePort the one that was called; empty: the target is on no node of the cluster, or
+    there is none."""
     builds: tuple[str, ...]
     """Names of the Windows builds of these nodes, each once (:func:`conformance.model.builds.build_name`)."""
     about: tuple[str, ...]
@@ -62,21 +65,29 @@ def seen(
 ) -> tuple[Seen, ...]:
     """What was seen between a pod and a target: one for each node that a pod behind the target stands on.
 
-    ``enforced_at``: the end whose node decides whether it is so.
+    Of a NodePort it is one, for the node that was called: that node's kube-proxy decides.  If it is a Linux node, its
+    verdict counts for the builds of the backends too, unless something is wrong: then nothing shows that it is theirs.
+
+    ``enforced_at``: the end whose node decides whether it is so; policy at the target is enforced where a backend is.
     """
     backends = target.backends if isinstance(target, Target) else (target,) if target else ()
     ends: Sequence[Workload | None] = list({backend.node: backend for backend in backends}.values()) or [None]
+    called = target.at if isinstance(target, Target) and enforced_at != "target" else None
+    found = [(end, _builds([source, end]), _about(source, end, enforced_at)) for end in ends]
+    if called:
+        builds, about = _builds([source, called, *backends]), _about(source, called, enforced_at)
+        found = [(called, builds, about or (() if verdict in WRONG else builds))]
     return tuple(
         Seen(
             source=source.node if source else "",
             target=end.node if end else "",
-            builds=_builds([source, end]),
-            about=_about(source, end, enforced_at),
+            builds=builds,
+            about=about,
             verdict=verdict,
             reason=reason,
             halves=(half,),
         )
-        for end in ends
+        for end, builds, about in found
     )
 
 
@@ -112,10 +123,15 @@ def folded(several: Iterable[Seen]) -> tuple[Seen, ...]:
         found[key] = replace(
             first,
             builds=tuple(sorted({*had.builds, *item.builds})),
-            about=first.about,
+            about=first.about if first.verdict in WRONG else _of_both(had, item, first.verdict),
             halves=tuple(sorted({*had.halves, *item.halves})),
         )
     return tuple(found.values())
+
+
+def _of_both(one: Seen, other: Seen, verdict: ClaimVerdict) -> tuple[str, ...]:
+    """The builds that those of two have shown this verdict for: one may be a way to Linux alone."""
+    return tuple(sorted({build for item in (one, other) if item.verdict is verdict for build in item.about}))
 
 
 def by_build(decisions: Sequence[Seen]) -> dict[str, ClaimVerdict]:
@@ -140,9 +156,6 @@ def over_builds(verdicts: Collection[ClaimVerdict], builds: Mapping[str, ClaimVe
     verdict = next(item for item in PRECEDENCE if item in verdicts)
     still_there = ClaimVerdict.CONFIRMED in builds.values()
     return ClaimVerdict.CONFIRMED if verdict is ClaimVerdict.LIFTED and still_there else verdict
-
-
-WRONG = (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, ClaimVerdict.LIFTED)
 
 
 def _blamed(one: Seen, decisions: Sequence[Seen]) -> tuple[str, ...]:

@@ -92,6 +92,8 @@ class Target:
     """``service/web`` or the like, for messages."""
     backend_port: int = 0
     """The port of ``backends`` behind it; 0: the same."""
+    at: Workload | None = None
+    """Of a NodePort: a pod on the node whose address is called, wherever the backends are."""
 
     @property
     def label(self) -> str:

@@ -73,22 +73,23 @@ class Service:
 
     def on(self, there: Workload) -> Target:
         """Its NodePort at the node that a pod runs on."""
-        return self._target(there.node_address, self._given(self.node_port), Path.NODE_PORT)
+        return self._at_node(there, self.node_port)
 
     def on_udp(self, there: Workload) -> Target:
         """Its NodePort for datagrams there."""
-        target = self._target(there.node_address, self._given(self.node_port_udp), Path.NODE_PORT)
-        return dataclasses.replace(target, protocol="udp")
+        return dataclasses.replace(self._at_node(there, self.node_port_udp), protocol="udp")
 
-    def _given(self, port: int | None) -> int:
+    def _at_node(self, there: Workload, port: int | None) -> Target:
         if port is None:
             raise ValueError(f"Service {self.name} has no NodePort")
-        return port
+        return Target(
+            host=there.node_address, port=port, protocol="tcp", path=Path.NODE_PORT, backends=self.backends,
+            name=f"NodePort of {self.name} at node {there.node}", backend_port=ECHO_PORT, at=there,
+        )  # fmt: skip
 
     def _target(self, host: str, port: int, path: Path) -> Target:
-        label = f"Service {self.name}" if path is not Path.NODE_PORT else f"NodePort of {self.name}"
         return Target(
-            host=host, port=port, protocol="tcp", path=path, backends=self.backends, name=label,
+            host=host, port=port, protocol="tcp", path=path, backends=self.backends, name=f"Service {self.name}",
             backend_port=ECHO_PORT,
         )  # fmt: skip
 

@@ -109,6 +109,7 @@ class WebServer:
             protocol="tcp",
             path=Path.NODE_PORT,
             backends=tuple(replicas),
-            name=f"NodePort of {service['metadata']['name']}",
+            name=f"NodePort of {service['metadata']['name']} at node {replicas[0].node}",
             backend_port=DEMO_PORT,
+            at=replicas[0],
         )

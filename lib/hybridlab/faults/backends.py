@@ -1,4 +1,4 @@
-"""Backends of Services that a node's kube-proxy has wrong."""
+"""Services that a node's kube-proxy has wrong: their backends, or their NodePorts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import Fault
 from hybridlab.faults.service_gate import Way
 
+WORDS: dict[Way, str] = {
+    "stale": "backends stale",
+    "first": "backends first",
+    "others": "backends others",
+    "no-node-ports": "no NodePorts",
+}
 
-class BackendsWrong(Fault):
-    """A node's kube-proxy has other backends of Services than there are."""
+
+class ServicesWrong(Fault):
+    """A node's kube-proxy has other backends of Services than there are, or none of their NodePorts."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str], way: Way) -> None:
         if lab.service_gate is None:
@@ -30,4 +37,4 @@ class BackendsWrong(Fault):
     async def evidence(self) -> list[str]:
         """Which kube-proxies are wrong."""
         bent = self._gate.bent(self._identity)
-        return [f"kube-proxy of {node}: backends {bent[0]}" for node in sorted(bent[1])] if bent else []
+        return [f"kube-proxy of {node}: {WORDS[bent[0]]}" for node in sorted(bent[1])] if bent else []

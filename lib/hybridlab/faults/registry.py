@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hybridlab.calico.misreadings import MISREADINGS
 from hybridlab.faults import api, exec, kubelet, routes
-from hybridlab.faults.backends import BackendsWrong
+from hybridlab.faults.backends import ServicesWrong
 from hybridlab.faults.dns_pods import DnsPodSilent
 from hybridlab.faults.felix import PolicyLate, PolicyMisread, ReservedNotReserved
 from hybridlab.faults.felix_crash_loop import FelixCrashLoops
@@ -267,7 +267,7 @@ _TYPES = (
         scope="all, node",
         description="kube-proxy keeps the backends that each Service had first",
         parameters=(_NODE_OR_ALL,),
-        make=lambda lab, identity, parameters: BackendsWrong(lab, identity, parameters, "stale"),
+        make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "stale"),
     ),
     FaultType(
         name="one-backend",
@@ -275,7 +275,7 @@ _TYPES = (
         scope="all, node",
         description="kube-proxy uses the first backend of each Service alone",
         parameters=(_NODE_OR_ALL,),
-        make=lambda lab, identity, parameters: BackendsWrong(lab, identity, parameters, "first"),
+        make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "first"),
     ),
     FaultType(
         name="backends-of-another",
@@ -283,7 +283,15 @@ _TYPES = (
         scope="all, node",
         description="kube-proxy uses the backends of another Service that serve the same port",
         parameters=(_NODE_OR_ALL,),
-        make=lambda lab, identity, parameters: BackendsWrong(lab, identity, parameters, "others"),
+        make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "others"),
+    ),
+    FaultType(
+        name="node-ports-missing",
+        layer="services",
+        scope="all, node",
+        description="a node's kube-proxy has no NodePorts: connections to them are refused there",
+        parameters=(_NODE_OR_ALL,),
+        make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "no-node-ports"),
     ),
     FaultType(
         name="hairpin-dropped",

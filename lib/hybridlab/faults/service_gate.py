@@ -12,9 +12,9 @@ from typing import Literal
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 
-Way = Literal["stale", "first", "others"]
+Way = Literal["stale", "first", "others", "no-node-ports"]
 """``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone;
-``others``: it has those of another Service that serve the same port."""
+``others``: it has those of another Service that serve the same port; ``no-node-ports``: it has its ClusterIP alone."""
 
 
 class ServiceGate:
@@ -74,6 +74,8 @@ class ServiceGate:
 
 
 def _wrong(port: ServicePort, way: Way, table: ServiceTable, before: ServiceTable | None) -> ServicePort:
+    if way == "no-node-ports":
+        return replace(port, node_port=None)
     if way == "first":
         return replace(port, backends=port.backends[:1])
     if way == "others":

@@ -61,6 +61,28 @@ def test_a_service_with_backends_on_two_nodes_is_two_ways_and_a_target_outside_i
     assert [item.target for item in seen(LINUX, None, V.CONFIRMED, "why", "behaviour")] == [""]
 
 
+def node_port(at: Workload, *backends: Workload) -> Target:
+    return Target(host="10.0.0.12", port=31000, protocol="tcp", path=Path.NODE_PORT, backends=backends, at=at)
+
+
+def test_a_node_port_s_way_ends_at_the_node_that_was_called() -> None:
+    (one,) = seen(LINUX, node_port(OLD, NEW, LINUX), V.VIOLATED, "why", "open")
+    assert (one.target, one.about, one.builds) == ("win-2019", ("17763",), ("17763", "20348"))
+
+
+def test_a_linux_node_s_node_port_counts_for_the_backend_s_build_unless_it_is_wrong() -> None:
+    well, wrong = (seen(LINUX, node_port(LINUX, OLD), word, "why", "open") for word in (V.CONFIRMED, V.VIOLATED))
+    assert [(one.target, one.about) for one in (*well, *wrong)] == [("linux-1", ("17763",)), ("linux-1", ())]
+    to_linux = seen(LINUX, node_port(LINUX, LINUX), V.CONFIRMED, "why", "open")
+    assert by_build(folded([*to_linux, *well])) == {"17763": V.CONFIRMED}
+    assert by_build(folded([*well, *wrong])) == {}
+
+
+def test_policy_at_the_target_is_enforced_where_a_node_port_s_backend_is() -> None:
+    (one,) = seen(LINUX, node_port(OLD, NEW), V.VIOLATED, "why", "closed", enforced_at="target")
+    assert (one.target, one.about) == ("win-2022", ("20348",))
+
+
 def test_of_several_verdicts_on_a_pair_the_worst_counts_and_every_half_is_kept() -> None:
     ways = [
         *seen(LINUX, OLD.tcp(80), V.CONFIRMED, "open as it is to be", "open"),

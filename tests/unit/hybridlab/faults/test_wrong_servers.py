@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -36,6 +37,19 @@ def test_services_get_the_backends_of_others_that_serve_the_same_port_until_the_
             }  # fmt: skip
             await gate.straighten("fault")
             assert served(made, "linux-1")["a"] == ["192.168.0.1"]
+
+    asyncio.run(run())
+
+
+def test_services_lose_their_node_ports_alone_and_get_them_back() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            gate, true = ServiceGate(made.dataplane.plane), replace(port("a", "192.168.0.1"), node_port=30080)
+            await gate.set_services("linux-1", ServiceTable(ports=(true,)))
+            await gate.bend("fault", "no-node-ports", ["linux-1"])
+            assert made.dataplane.services["linux-1"].ports == (replace(true, node_port=None),)
+            await gate.straighten("fault")
+            assert made.dataplane.services["linux-1"].ports == (true,)
 
     asyncio.run(run())
 
