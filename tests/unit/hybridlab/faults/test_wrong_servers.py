@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -36,6 +37,23 @@ def test_services_get_the_backends_of_others_that_serve_the_same_port_until_the_
             }  # fmt: skip
             await gate.straighten("fault")
             assert served(made, "linux-1")["a"] == ["192.168.0.1"]
+
+    asyncio.run(run())
+
+
+def test_unready_backends_are_used_until_the_fault_is_healed() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            gate = ServiceGate(made.dataplane.plane)
+            unready = (Backend(address="192.168.0.2", port=8080),)
+            await gate.set_services(
+                "linux-1", ServiceTable(ports=(replace(port("a", "192.168.0.1"), unready=unready),))
+            )
+            assert served(made, "linux-1") == {"a": ["192.168.0.1"]}
+            await gate.bend("fault", "unready", ["linux-1"])
+            assert served(made, "linux-1") == {"a": ["192.168.0.1", "192.168.0.2"]}
+            await gate.straighten("fault")
+            assert served(made, "linux-1") == {"a": ["192.168.0.1"]}
 
     asyncio.run(run())
 
