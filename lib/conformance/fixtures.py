@@ -44,6 +44,7 @@ from conformance.pods.relabel import Relabel
 from conformance.pods.reset_topology import ResetTopology
 from conformance.pods.services import Services
 from conformance.pods.temporary_namespace import TemporaryNamespace
+from conformance.pods.unready import UnreadyServers
 from conformance.pods.webserver import WebServer
 from conformance.pods.worker_pods import Place, WorkerPods
 from conformance.run.policies import Policy
@@ -87,6 +88,7 @@ __all__ = [
     "SourceOf",
     "TemporaryNamespace",
     "Underlay",
+    "UnreadyServers",
     "VniChange",
     "VxlanFacts",
     "WebServer",

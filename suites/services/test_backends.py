@@ -1,6 +1,6 @@
-"""Behind a Service each backend is used; one that goes is used no more, and one that comes is."""
+"""Behind a Service each ready backend is used and no unready one; one that goes is used no more, one that comes is."""
 
-from conformance.fixtures import OS, Backends, Services, WorkerPods
+from conformance.fixtures import OS, Backends, Services, UnreadyServers, WorkerPods
 from conformance.marks import about, each_os, manifest, needs, verifies
 
 pytestmark = [verifies("CONN-4", part="several {server_os} backends"), manifest("services/cluster-ip.yaml")]
@@ -14,9 +14,10 @@ CAME = "kube-proxy of the client's node uses a backend that comes"
 @each_os("server_os")
 @needs(linux=2, windows=2)
 def test_backends_are_used_while_they_are_there(
-    pods: WorkerPods, services: Services, backends: Backends, server_os: OS
+    pods: WorkerPods, services: Services, backends: Backends, unready_servers: UnreadyServers, server_os: OS
 ) -> None:
     clients, servers = pods.clients("linux") + pods.clients("windows"), pods.servers(server_os)
+    unready_servers.beside(servers)
     backends.all_used(clients, services.spread(servers).by_address, because=ALL)
     backends.all_used(clients, services.spread(servers.one_per_os()).by_address, because=GONE)
     backends.all_used(clients, services.spread(servers).by_address, because=CAME)

@@ -229,6 +229,14 @@ def is_ready(pod: Obj) -> bool:
     return ready and not pod["metadata"].get("deletionTimestamp")
 
 
+def containers_ready(pod: Obj) -> bool:
+    """Whether all its containers are ready and it is not on its way out, whatever its readiness gates say."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return not pod["metadata"].get("deletionTimestamp") and any(
+        condition["type"] == "ContainersReady" and condition["status"] == "True" for condition in conditions
+    )
+
+
 def unschedulable(pod: Obj) -> bool:
     """Whether the scheduler has found no node for a pod."""
     conditions = (pod.get("status") or {}).get("conditions") or []

@@ -28,6 +28,8 @@ from conformance.settings import Images, Settings
 BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
 PRIVILEGED = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
 """For pods in a node's own network, which baseline refuses."""
+NEVER = "conformance/never"
+"""A condition of pods that nobody sets."""
 PROGRAMS = (
     "agent.py", "stream_agent.py", "echo_server.py", "host_facts.py", "capture.py", "golden_server.py",
     "matrix-agent.ps1", "stream-agent.ps1", "echo-server.ps1",
@@ -45,6 +47,8 @@ class Wish:
     """Labels of the pod beside ``app``, ``os`` and its seat."""
     namespace: str = ""
     """"": the worker's namespace, or its host namespace for roles in a node's network."""
+    never_ready: bool = False
+    """Its pod runs and answers but has a readiness gate whose condition nobody sets."""
 
     @property
     def called(self) -> str:
@@ -121,6 +125,27 @@ class Pods:
         self.prepare(self._home(wish), privileged=ROLES[wish.role].host_network)
         self._create((wish, made))
 
+    def deploy_unready(self, wish: Wish) -> Workload:
+        """Deploy one that never becomes ready, and wait until its containers are.
+
+        Raises EnvironmentBroken when they are not in time, MissingCapability as :meth:`deploy` does.
+        """
+        self.start(wish)
+        if self.changes.dry_run:
+            return self._imagined(wish)
+        patience = self.settings.timings.of(ROLES[wish.role].os)
+        within = patience.image_pull + patience.pod_ready
+        what = f"pod of {self._home(wish)}/{wish.called}"
+        for now in self.changes.waits.states(
+            "v1", "Pod", self._home(wish), labels=f"{SEAT}={wish.called}", within=within
+        ):
+            for pod in now.values():
+                if waits.containers_ready(pod):
+                    return self.workload(pod, ROLES[wish.role])
+                if problem := waits.hopeless(pod):
+                    raise EnvironmentBroken(f"{what}: {problem}")
+        raise EnvironmentBroken(f"{what}: its containers are not ready after {within:.0f} s")
+
     def _home(self, wish: Wish) -> str:
         return wish.namespace or (self.host_namespace if ROLES[wish.role].host_network else self.namespace)
 
@@ -129,10 +154,13 @@ class Pods:
         template = next(
             item for item in manifest.load(MANIFESTS / role.manifest) if item["metadata"]["name"] == role.name
         )
-        return tailor.deployment(
+        made = tailor.deployment(
             template, role=wish.role, name=wish.called, node=wish.node, images=self.settings.images, labels=wish.labels,
             tolerations=tolerations(self.settings.tolerations), limits=self.settings.pod_limits,
         )  # fmt: skip
+        if wish.never_ready:
+            made["spec"]["template"]["spec"]["readinessGates"] = [{"conditionType": NEVER}]
+        return made
 
     def _create(self, made: tuple[Wish, Obj]) -> None:
         wish, obj = made

@@ -26,6 +26,10 @@ SETTLE = 0.004
 """Seconds that changes are gathered before nodes are programmed: many pods become ready together."""
 
 
+Behind = dict[tuple[str, str, str], list[tuple[Backend, str]]]
+"""(namespace, service, port name) to backends, each with its node."""
+
+
 class ServiceWriter(Protocol):
     """Whoever programs nodes: the data plane, or what stands before it."""
 
@@ -80,15 +84,15 @@ class KubeProxies:
         self._work.note("all")
 
     async def _look(self, _: str) -> None:
-        backends = self._backends()
-        tables = {node: self._table(node, backends) for node in self._nodes}
+        backends, unready = self._backends(ready=True), self._backends(ready=False)
+        tables = {node: self._table(node, backends, unready) for node in self._nodes}
         changed = {node: table for node, table in tables.items() if self._programmed.get(node) != table}
         await asyncio.gather(*(self._dataplane.set_services(node, table) for node, table in changed.items()))
         self._programmed.update(changed)
 
-    def _backends(self) -> dict[tuple[str, str, str], list[tuple[Backend, str]]]:
-        """(namespace, service, port name) to ready backends with their node."""
-        found: dict[tuple[str, str, str], list[tuple[Backend, str]]] = defaultdict(list)
+    def _backends(self, *, ready: bool) -> Behind:
+        """(namespace, service, port name) to backends with their node: those that are ready, or those that are not."""
+        found: Behind = defaultdict(list)
         for slice_ in self._slices:
             service = labels_of(slice_).get(SERVICE_LABEL)
             if not service or slice_.get("addressType") != "IPv4":
@@ -96,21 +100,23 @@ class KubeProxies:
             for port in slice_.get("ports") or []:
                 key = (slice_["metadata"]["namespace"], service, port.get("name") or "")
                 for endpoint in slice_.get("endpoints") or []:
-                    if (endpoint.get("conditions") or {}).get("ready", True) and port.get("port"):
+                    if (endpoint.get("conditions") or {}).get("ready", True) is ready and port.get("port"):
                         where = endpoint.get("nodeName") or ""
                         found[key] += [(Backend(address=ip, port=port["port"]), where) for ip in endpoint["addresses"]]
         return found
 
-    def _table(self, node: str, backends: dict[tuple[str, str, str], list[tuple[Backend, str]]]) -> ServiceTable:
+    def _table(self, node: str, backends: Behind, unready: Behind) -> ServiceTable:
         snat = self._snat(node)
-        ports = [port for service in self._services for port in _ports(service, node, backends, translated=bool(snat))]
+        ports = [
+            port
+            for service in self._services
+            for port in _ports(service, node, backends, unready, translated=bool(snat))
+        ]
         ports.sort(key=lambda port: (port.name, port.cluster_ip is None))
         return ServiceTable(ports=tuple(ports), snat_local_pods_to=snat, snat_node_ports_to=self._node_port_snat(node))
 
 
-def _ports(
-    service: Obj, node: str, backends: dict[tuple[str, str, str], list[tuple[Backend, str]]], *, translated: bool
-) -> Iterator[ServicePort]:
+def _ports(service: Obj, node: str, backends: Behind, unready: Behind, *, translated: bool) -> Iterator[ServicePort]:
     """``translated``: the node rewrites sources of services (Windows without DSR), even if a Service asks otherwise."""
     spec, meta = service["spec"], service["metadata"]
     address = spec.get("clusterIP")
@@ -120,7 +126,8 @@ def _ports(
         protocol = port.get("protocol", "TCP").lower()
         if protocol not in {"tcp", "udp"}:
             continue
-        behind = backends.get((meta["namespace"], meta["name"], port.get("name") or ""), [])
+        key = (meta["namespace"], meta["name"], port.get("name") or "")
+        behind, left_out = backends.get(key, []), tuple(backend for backend, _ in unready.get(key, []))
         everywhere = tuple(backend for backend, _ in behind)
         here = tuple(backend for backend, where in behind if where == node)
         name = f"{meta['namespace']}/{meta['name']}:{port.get('name') or port['port']}"
@@ -131,10 +138,11 @@ def _ports(
         split = node_port is not None and inside != outside
         yield ServicePort(
             name=name, protocol=protocol, cluster_ip=address, port=port["port"],
-            node_port=None if split else node_port, backends=inside, node_port_keeps_client=kept,
+            node_port=None if split else node_port, backends=inside, unready=left_out,
+            node_port_keeps_client=kept,
         )  # fmt: skip
         if split:
             yield ServicePort(
                 name=f"{name} (external)", protocol=protocol, cluster_ip=None, port=port["port"],
-                node_port=node_port, backends=outside, node_port_keeps_client=kept,
+                node_port=node_port, backends=outside, unready=left_out, node_port_keeps_client=kept,
             )  # fmt: skip

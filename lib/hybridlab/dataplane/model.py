@@ -105,6 +105,8 @@ class ServicePort:
     backends: tuple[Backend, ...]
     node_port_keeps_client: bool = False
     """What comes in by the NodePort keeps its source (externalTrafficPolicy Local; on Windows with DSR only)."""
+    unready: tuple[Backend, ...] = ()
+    """Backends that are not ready, which no connection may get to; nothing but a fault reads them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ WORDS: dict[Way, str] = {
     "first": "backends first",
     "others": "backends others",
     "no-node-ports": "no NodePorts",
+    "unready": "backends with those that are not ready",
 }
 
 

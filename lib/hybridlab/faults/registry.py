@@ -294,6 +294,14 @@ _TYPES = (
         make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "no-node-ports"),
     ),
     FaultType(
+        name="unready-backends-used",
+        layer="services",
+        scope="all, node",
+        description="kube-proxy uses the backends of Services that are not ready as well",
+        parameters=(_NODE_OR_ALL,),
+        make=lambda lab, identity, parameters: ServicesWrong(lab, identity, parameters, "unready"),
+    ),
+    FaultType(
         name="hairpin-dropped",
         layer="services",
         scope="all, node",

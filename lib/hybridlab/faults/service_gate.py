@@ -12,9 +12,10 @@ from typing import Literal
 from hybridlab.dataplane.contract import Dataplane
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 
-Way = Literal["stale", "first", "others", "no-node-ports"]
+Way = Literal["stale", "first", "others", "no-node-ports", "unready"]
 """``stale``: a Service keeps the backends that it had first; ``first``: it has the first of its backends alone;
-``others``: it has those of another Service that serve the same port; ``no-node-ports``: it has its ClusterIP alone."""
+``others``: it has those of another Service that serve the same port; ``no-node-ports``: it has its ClusterIP alone;
+``unready``: it has those that are not ready as well."""
 
 
 class ServiceGate:
@@ -68,6 +69,7 @@ class ServiceGate:
         for way, nodes in self._wrong.values():
             if node in nodes:
                 table = replace(table, ports=tuple(_wrong(port, way, table, before) for port in table.ports))
+        table = replace(table, ports=tuple(replace(port, unready=()) for port in table.ports))  # programmed nowhere
         if table != before:
             await self._dataplane.set_services(node, table)
             self._served[node] = table
@@ -80,6 +82,8 @@ def _wrong(port: ServicePort, way: Way, table: ServiceTable, before: ServiceTabl
         return replace(port, backends=port.backends[:1])
     if way == "others":
         return replace(port, backends=_of_another(port, table))
+    if way == "unready":
+        return replace(port, backends=port.backends + port.unready)
     had = {service_port.name: service_port.backends for service_port in before.ports} if before else {}
     return replace(port, backends=had.get(port.name) or port.backends)
 

@@ -54,6 +54,23 @@ def test_services_lose_their_node_ports_alone_and_get_them_back() -> None:
     asyncio.run(run())
 
 
+def test_unready_backends_are_used_until_the_fault_is_healed() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            gate = ServiceGate(made.dataplane.plane)
+            unready = (Backend(address="192.168.0.2", port=8080),)
+            await gate.set_services(
+                "linux-1", ServiceTable(ports=(replace(port("a", "192.168.0.1"), unready=unready),))
+            )
+            assert served(made, "linux-1") == {"a": ["192.168.0.1"]}
+            await gate.bend("fault", "unready", ["linux-1"])
+            assert served(made, "linux-1") == {"a": ["192.168.0.1", "192.168.0.2"]}
+            await gate.straighten("fault")
+            assert served(made, "linux-1") == {"a": ["192.168.0.1"]}
+
+    asyncio.run(run())
+
+
 def served(made: object, node: str) -> dict[str, list[str]]:
     table = made.dataplane.services[node]  # type: ignore[attr-defined]
     return {one.name: [backend.address for backend in one.backends] for one in table.ports}

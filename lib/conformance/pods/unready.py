@@ -1,0 +1,36 @@
+"""Servers that run and answer, but are not ready: a Service that selects them has to leave them out."""
+
+from __future__ import annotations
+
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Workload
+from conformance.pods.deploy import Pods, Wish
+from conformance.pods.groups import Group
+from conformance.pods.placement import Placement
+
+
+class UnreadyServers:
+    """The unready servers of one test; :meth:`remove` takes them away again."""
+
+    def __init__(self, deployer: Pods, placement: Placement) -> None:
+        self._deployer, self._placement = deployer, placement
+        self._made: list[str] = []
+
+    def beside(self, servers: Group) -> Workload:
+        """One more pod of these servers' role, with their label ``app``, on the first one's node.
+
+        Returns once its containers are ready, as their probes say.  The pod is not, because of a readiness gate whose
+        condition nobody sets.  Raises EnvironmentBroken when its containers are not ready in time.
+        """
+        first = servers.first
+        node = next(node for node in self._placement.covered(first.os) if node.name == first.node)
+        name = f"{first.role}-unready"
+        self._made.append(name)
+        return self._deployer.deploy_unready(Wish(role=first.role, node=node, name=name, never_ready=True))
+
+    def remove(self) -> None:
+        """Delete them."""
+        for name in self._made:
+            target = ObjectRef(api_version="apps/v1", kind="Deployment", name=name, namespace=self._deployer.namespace)
+            self._deployer.changes.delete(target, "its test is over")
+        self._made.clear()
