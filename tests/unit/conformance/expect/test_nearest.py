@@ -279,3 +279,10 @@ def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_
     )
     assert rest[-1].startswith("  do          look at the load of node linux-1 and of the machine that runs the suite")
     assert not any("packet loss" in line for line in rest)
+
+
+def test_by_node_a_node_port_is_the_node_s_that_was_called() -> None:
+    called = replace(workload("there"), node="linux-2", node_address="10.0.0.13")
+    closed_one = route(FRIEND, *[DROPPED] * 4, want=True)
+    closed_one.attempt = replace(closed_one.attempt, target=replace(NODE_PORT, at=called))
+    assert Outcome(closed_one, Held(()), is_control=False).nodes == "linux-1 -> linux-2"
