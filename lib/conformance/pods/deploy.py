@@ -128,7 +128,7 @@ class Pods:
     def deploy_unready(self, wish: Wish) -> Workload:
         """Deploy one that never becomes ready, and wait until its containers are.
 
-        Raises EnvironmentBroken when they are not in time, MissingCapability as :meth:`deploy` does.
+        Raises EnvironmentBroken when they are not in time, MissingCapability when no image fits its node.
         """
         self.start(wish)
         if self.changes.dry_run:
