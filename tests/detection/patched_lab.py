@@ -182,6 +182,20 @@ def either_selector_is_enough() -> None:
     kubernetes_policy._rules = patched
 
 
+def service_accounts_are_ignored() -> None:
+    """A rule for service accounts is for everybody, on both operating systems."""
+    from hybridlab.calico import policy
+
+    policy._accounts = lambda accounts: ""
+
+
+def service_accounts_are_nobodys() -> None:
+    """No pod has a service account: a rule for some is for nobody, on both operating systems."""
+    from hybridlab.calico import policy
+
+    policy._accounts = lambda accounts: "has(account)" if accounts else ""
+
+
 def negations_are_ignored() -> None:
     """A negation in a selector holds for everybody, on both operating systems."""
     from hybridlab.calico.selectors import In, Not
@@ -300,6 +314,8 @@ PATCHES: dict[str, Callable[[], None]] = {
         egress_datagrams_without_port_or_at_all,
         either_selector_is_enough,
         negations_are_ignored,
+        service_accounts_are_ignored,
+        service_accounts_are_nobodys,
         labels_of_namespaces_stay,
         policies_reach_namesakes,
         services_lead_to_their_own_port,
